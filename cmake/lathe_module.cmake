@@ -1,0 +1,107 @@
+# lathe_module(NAME DEPENDS modules... LIBRARIES targets... STRICT)
+#
+# A folder lathe/NAME is one module and the folder is its source list. The sources become an OBJECT
+# library `NAME_objects`, wrapped in the INTERFACE library `NAME` that carries the objects and the
+# dependencies. Whole objects matter: an archive would drop every file that only registers itself.
+# `*_test.cpp` becomes the program NAME_test. A file named *_avx2.cpp or *_avx512.cpp is compiled
+# for that instruction set.
+
+set_property(GLOBAL PROPERTY LATHE_MODULES "")
+
+function(lathe_module name)
+  cmake_parse_arguments(ARG "STRICT" "" "DEPENDS;LIBRARIES" ${ARGN})
+  set(folder ${PROJECT_SOURCE_DIR}/lathe/${name})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${folder}/*.cpp)
+  file(GLOB_RECURSE tests CONFIGURE_DEPENDS ${folder}/*_test.cpp)
+  if(tests)
+    list(REMOVE_ITEM sources ${tests})
+  endif()
+  if(NOT sources)
+    # A module of headers alone still needs an object to wrap.
+    file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/${name}_empty.cpp CONTENT "")
+    set(sources ${PROJECT_BINARY_DIR}/${name}_empty.cpp)
+  endif()
+
+  add_library(${name}_objects OBJECT ${sources})
+  target_include_directories(${name}_objects PUBLIC ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name}_objects PUBLIC ${ARG_LIBRARIES})
+  foreach(dependency ${ARG_DEPENDS})
+    target_link_libraries(${name}_objects PUBLIC ${dependency}_usage)
+  endforeach()
+  if(ARG_STRICT)
+    target_compile_options(${name}_objects PRIVATE -Wconversion)
+  endif()
+  foreach(source ${sources})
+    if(source MATCHES "_avx512\\.cpp$")
+      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS
+        "-O3;-mavx512f;-mavx512bw;-mavx512vl;-mavx512dq;-mavx2;-mfma;-mprefer-vector-width=512")
+    elseif(source MATCHES "_avx2\\.cpp$")
+      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-O3;-mavx2;-mfma")
+    elseif(source MATCHES "_plain\\.cpp$")
+      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-O3")
+    endif()
+  endforeach()
+
+  # Headers and libraries without the objects: what another module compiles against.
+  add_library(${name}_usage INTERFACE)
+  target_include_directories(${name}_usage INTERFACE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name}_usage INTERFACE ${ARG_LIBRARIES})
+  foreach(dependency ${ARG_DEPENDS})
+    target_link_libraries(${name}_usage INTERFACE ${dependency}_usage)
+  endforeach()
+
+  # Object files do not travel through INTERFACE libraries more than one level deep and would be
+  # linked twice on a diamond, so the closure of modules is computed here, each object once.
+  set(closure ${name})
+  foreach(dependency ${ARG_DEPENDS})
+    get_target_property(inner ${dependency} LATHE_CLOSURE)
+    list(APPEND closure ${inner})
+  endforeach()
+  list(REMOVE_DUPLICATES closure)
+  add_library(${name} INTERFACE)
+  set_target_properties(${name} PROPERTIES LATHE_CLOSURE "${closure}")
+  target_link_libraries(${name} INTERFACE ${name}_usage)
+  foreach(module ${closure})
+    target_link_libraries(${name} INTERFACE $<TARGET_OBJECTS:${module}_objects>)
+  endforeach()
+
+  if(tests)
+    add_executable(${name}_test ${tests})
+    target_link_libraries(${name}_test PRIVATE ${name} GTest::gtest_main GTest::gmock)
+    target_compile_definitions(${name}_test PRIVATE
+      LATHE_SHARED_DIR="${PROJECT_SOURCE_DIR}/../shared" LATHE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+    add_test(NAME ${name}_test COMMAND ${name}_test)
+  endif()
+  set_property(GLOBAL APPEND PROPERTY LATHE_MODULES ${name})
+endfunction()
+
+# lathe_library(): all modules together as the one library that is installed and exported. It is
+# shared, so that every self-registering file is in it whoever links to it.
+function(lathe_library)
+  get_property(modules GLOBAL PROPERTY LATHE_MODULES)
+  add_library(lathe SHARED)
+  set_target_properties(lathe PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0)
+  foreach(module ${modules})
+    target_sources(lathe PRIVATE $<TARGET_OBJECTS:${module}_objects>)
+    target_link_libraries(lathe PRIVATE ${module}_usage)
+  endforeach()
+  target_link_libraries(lathe PUBLIC fmt::fmt)
+  target_include_directories(lathe PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  add_library(lathe::lathe ALIAS lathe)
+
+  install(TARGETS lathe EXPORT latheTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/lathe DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+    FILES_MATCHING PATTERN "*.h" PATTERN "cli" EXCLUDE)
+  install(EXPORT latheTargets NAMESPACE lathe:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/lathe)
+  include(CMakePackageConfigHelpers)
+  write_basic_package_version_file(${PROJECT_BINARY_DIR}/latheConfigVersion.cmake
+    COMPATIBILITY SameMajorVersion)
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/latheConfig.cmake @ONLY CONTENT
+"include(CMakeFindDependencyMacro)
+find_dependency(fmt)
+include(\${CMAKE_CURRENT_LIST_DIR}/latheTargets.cmake)
+")
+  install(FILES ${PROJECT_BINARY_DIR}/latheConfig.cmake ${PROJECT_BINARY_DIR}/latheConfigVersion.cmake
+    DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/lathe)
+endfunction()
