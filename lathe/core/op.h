@@ -1,0 +1,100 @@
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lathe/core/attribute.h"
+#include "lathe/core/registry.h"
+#include "lathe/core/tensor.h"
+#include "lathe/core/type.h"
+
+namespace lathe {
+
+class Graph;
+struct NodeId;
+struct Value;
+struct PackedSequences;
+
+/// One operand of an op.
+struct OperandSpec {
+  std::string name;
+  bool optional = false;  ///< `none` may stand in its place
+  bool variadic = false;  ///< the last operand may stand any number of times
+};
+
+/// What a shape or cost rule sees of a node: operand types, attributes, the types written on it.
+class OpCall {
+ public:
+  OpCall(const struct Op& op, std::vector<const Type*> inputs, const Attributes& attributes,
+         std::span<const Type> declared);
+  const AttributeReader& attributes() const { return attributes_; }
+  std::size_t num_inputs() const { return inputs_.size(); }
+  /// Whether an optional operand is there.
+  bool has(std::size_t index) const { return index < inputs_.size() && inputs_[index] != nullptr; }
+  const Type& input(std::size_t index) const;
+  /// The result types written on the node; empty where they are left to the shape rule.
+  std::span<const Type> declared() const { return declared_; }
+
+ private:
+  std::vector<const Type*> inputs_;
+  AttributeReader attributes_;
+  std::span<const Type> declared_;
+};
+
+/// What a reference kernel works on. Outputs are allocated, zero-filled and of the inferred shape.
+struct KernelCall {
+  AttributeReader attributes;
+  std::span<const Tensor* const> inputs;  ///< nullptr where an optional operand is absent
+  std::span<Tensor> outputs;
+  bool has(std::size_t index) const { return index < inputs.size() && inputs[index] != nullptr; }
+  const Tensor& input(std::size_t index) const {
+    check(has(index), "an operand that is there");
+    return *inputs[index];
+  }
+};
+
+/// What an op is, once for everybody: the place for every property that is the op's own. What a
+/// backend or the hardware knows about an op is a record on their side, keyed by its name.
+struct Op {
+  std::string name;
+  std::string summary;
+  std::vector<OperandSpec> operands;
+  std::vector<AttributeSpec> attributes;
+  int num_results = 1;
+
+  /// The result types from the operands'; fails when they do not fit.
+  std::function<std::vector<Type>(const OpCall&)> infer;
+  /// Floating-point operations of one execution.
+  std::function<Size(const OpCall&)> flops;
+  /// The clear, slow, double-accumulating definition that every other kernel is tested against.
+  std::function<void(const KernelCall&)> reference;
+  /// Adds the gradient with respect to each operand (none where there is none) to the graph.
+  std::function<std::vector<Value>(Graph&, NodeId, std::span<const Value> result_gradients)>
+      gradient;
+  /// Adds the same computation in smaller ops, for a backend that has no kernel for this one.
+  std::function<std::vector<Value>(Graph&, NodeId)> decompose;
+
+  /// Result 0 is operand 0 unless the graph is being trained (dropout).
+  bool is_identity_in_inference = false;
+  /// The attribute that holds a dropout rate, for ops that drop inside themselves.
+  std::string dropout_attribute;
+  /// Swapping its two operands changes nothing.
+  bool is_commutative = false;
+  /// Its value comes from outside the graph: inputs and states are not computed, merged or removed.
+  bool is_source = false;
+
+  /// How it survives `pack-sequences`. An op that treats each token alone is rewritten by inferring
+  /// its types again; one that knows positions brings a rule that returns the packed value.
+  bool is_per_token = false;
+  std::function<Value(Graph&, NodeId, const PackedSequences&)> pack;
+
+  /// Calls such as `linear(f32[T,8], f32[16,8], f32[16])` that documentation and tests run.
+  std::vector<std::string> examples;
+};
+
+using OpRegistry = Registry<Op>;
+
+}  // namespace lathe
