@@ -1,0 +1,75 @@
+#include "lathe/data/text_file.h"
+
+#include <zstd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "lathe/core/error.h"
+
+namespace lathe::data {
+namespace {
+
+using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
+
+// Hands the file's bytes to `take` piece by piece.
+void read_pieces(const std::filesystem::path& path,
+                 const std::function<void(const char*, std::size_t)>& take) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) fail("is a directory, expected a file");
+  const File file(std::fopen(path.c_str(), "rb"), std::fclose);
+  if (!file) fail("cannot be opened: {}", std::strerror(errno));
+  std::vector<char> piece(1 << 17);
+  while (const std::size_t count = std::fread(piece.data(), 1, piece.size(), file.get()))
+    take(piece.data(), count);
+  if (std::ferror(file.get())) fail("cannot be read: {}", std::strerror(errno));
+}
+
+void append(std::string& text, const char* bytes, std::size_t count, std::int64_t most_bytes) {
+  if (text.size() + count > static_cast<std::size_t>(most_bytes))
+    fail("holds more than {} bytes of text, the most that is read", most_bytes);
+  text.append(bytes, count);
+}
+
+std::string read_compressed(const std::filesystem::path& path, std::int64_t most_bytes) {
+  const std::unique_ptr<ZSTD_DStream, std::size_t (*)(ZSTD_DStream*)> stream(ZSTD_createDStream(),
+                                                                             ZSTD_freeDStream);
+  check(stream != nullptr, "zstd to make a stream");
+  std::string text;
+  std::vector<char> piece(ZSTD_DStreamOutSize());
+  std::size_t unfinished = 0;  // zstd's hint: not 0 inside a frame
+  read_pieces(path, [&](const char* bytes, std::size_t count) {
+    ZSTD_inBuffer input{bytes, count, 0};
+    bool full = false;
+    // A full output buffer may hide more output of bytes that are already consumed.
+    while (input.pos < input.size || full) {
+      ZSTD_outBuffer output{piece.data(), piece.size(), 0};
+      unfinished = ZSTD_decompressStream(stream.get(), &output, &input);
+      if (ZSTD_isError(unfinished))
+        fail("is not a sound zstd file: {}", ZSTD_getErrorName(unfinished));
+      append(text, piece.data(), output.pos, most_bytes);
+      full = output.pos == output.size && unfinished != 0;
+    }
+  });
+  if (unfinished != 0) fail("is not a sound zstd file: it ends in the middle");
+  return text;
+}
+
+}  // namespace
+
+std::string read_text_file(const std::filesystem::path& path, std::int64_t most_bytes) {
+  return with_place(path.string(), [&] {
+    if (path.extension() == ".zst") return read_compressed(path, most_bytes);
+    std::string text;
+    read_pieces(path, [&](const char* bytes, std::size_t count) {
+      append(text, bytes, count, most_bytes);
+    });
+    return text;
+  });
+}
+
+}  // namespace lathe::data
