@@ -61,26 +61,26 @@ struct KernelCall {
 struct Op {
   std::string name;
   std::string summary;
-  std::vector<OperandSpec> operands;
-  std::vector<AttributeSpec> attributes;
+  std::vector<OperandSpec> operands = {};
+  std::vector<AttributeSpec> attributes = {};
   int num_results = 1;
 
   /// The result types from the operands'; fails when they do not fit.
-  std::function<std::vector<Type>(const OpCall&)> infer;
+  std::function<std::vector<Type>(const OpCall&)> infer = {};
   /// Floating-point operations of one execution.
-  std::function<Size(const OpCall&)> flops;
+  std::function<Size(const OpCall&)> flops = {};
   /// The clear, slow, double-accumulating definition that every other kernel is tested against.
-  std::function<void(const KernelCall&)> reference;
+  std::function<void(const KernelCall&)> reference = {};
   /// Adds the gradient with respect to each operand (none where there is none) to the graph.
   std::function<std::vector<Value>(Graph&, NodeId, std::span<const Value> result_gradients)>
-      gradient;
+      gradient = {};
   /// Adds the same computation in smaller ops, for a backend that has no kernel for this one.
-  std::function<std::vector<Value>(Graph&, NodeId)> decompose;
+  std::function<std::vector<Value>(Graph&, NodeId)> decompose = {};
 
   /// Result 0 is operand 0 unless the graph is being trained (dropout).
   bool is_identity_in_inference = false;
   /// The attribute that holds a dropout rate, for ops that drop inside themselves.
-  std::string dropout_attribute;
+  std::string dropout_attribute = {};
   /// Swapping its two operands changes nothing.
   bool is_commutative = false;
   /// Its value comes from outside the graph: inputs and states are not computed, merged or removed.
@@ -89,10 +89,10 @@ struct Op {
   /// How it survives `pack-sequences`. An op that treats each token alone is rewritten by inferring
   /// its types again; one that knows positions brings a rule that returns the packed value.
   bool is_per_token = false;
-  std::function<Value(Graph&, NodeId, const PackedSequences&)> pack;
+  std::function<Value(Graph&, NodeId, const PackedSequences&)> pack = {};
 
   /// Calls such as `linear(f32[T,8], f32[16,8], f32[16])` that documentation and tests run.
-  std::vector<std::string> examples;
+  std::vector<std::string> examples = {};
 };
 
 using OpRegistry = Registry<Op>;

@@ -16,8 +16,8 @@ using Shape = std::vector<Size>;
 /// Written `f32[B,L,128]`, or `f32<fixed:8,4>[128]` when a format narrows it.
 struct Type {
   DType dtype = DType::F32;
-  Shape shape;
-  std::string format;
+  Shape shape = {};
+  std::string format = {};
 
   bool operator==(const Type&) const = default;
   std::size_t rank() const { return shape.size(); }
