@@ -1,0 +1,204 @@
+#include "lathe/io/weight_directory.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "lathe/core/error.h"
+#include "lathe/io/atomic_file.h"
+#include "lathe/io/directory_access.h"
+#include "lathe/io/json_reader.h"
+#include "lathe/io/quote_text.h"
+#include "lathe/io/safetensors.h"
+
+namespace lathe::io {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr std::string_view kSingleFile = "model.safetensors";
+constexpr std::string_view kIndexFile = "model.safetensors.index.json";
+
+bool is_there(const fs::path& path) {
+  std::error_code error;
+  return fs::exists(path, error);
+}
+
+// Checkpoints converted from the first BERT release keep TensorFlow's names for the two parameters.
+std::string current_name(const std::string& name) {
+  constexpr std::string_view kGamma = "LayerNorm.gamma", kBeta = "LayerNorm.beta";
+  if (name.ends_with(kGamma)) return name.substr(0, name.size() - 5) + "weight";
+  if (name.ends_with(kBeta)) return name.substr(0, name.size() - 4) + "bias";
+  return name;
+}
+
+void add_tensors(const SafetensorsFile& file, State& weights) {
+  for (const TensorInfo& info : file.tensors()) {
+    const std::string name = current_name(info.name);
+    if (!weights.emplace(name, file.tensor(info.name)).second)
+      fail("{}: tensor {}: {} is there already, under its old or its new name",
+           file.path().string(), quote_text(info.name), quote_text(name));
+  }
+}
+
+// Which shard holds each tensor, as the index says.
+std::map<std::string, std::string> read_weight_map(const fs::path& index_path) {
+  const json index = read_json(index_path);
+  return with_place(index_path.string(), [&] {
+    if (!index.is_object() || !index.contains("weight_map"))
+      fail("has no \"weight_map\", expected an object of tensor names and their files");
+    const json& entries = index["weight_map"];
+    if (!entries.is_object()) fail("weight_map: is {}, expected an object", entries.type_name());
+    if (entries.empty()) fail("weight_map: is empty, expected at least one tensor");
+    if (entries.size() > kMaxTensors)
+      fail("weight_map: {} tensors, expected at most {}", entries.size(), kMaxTensors);
+    std::map<std::string, std::string> shard_of;
+    for (const auto& [tensor, shard] : entries.items()) {
+      if (!shard.is_string())
+        fail("weight_map: {} is {}, expected a file name", quote_text(tensor), shard.type_name());
+      shard_of.emplace(tensor, shard.get<std::string>());
+    }
+    return shard_of;
+  });
+}
+
+State read_shards(const fs::path& directory) {
+  const fs::path index_path = directory / kIndexFile;
+  const std::map<std::string, std::string> shard_of = read_weight_map(index_path);
+  std::set<std::string> shards;
+  for (const auto& [tensor, shard] : shard_of) shards.insert(shard);
+
+  State weights;
+  std::set<std::string> found;
+  for (const std::string& shard : shards) {
+    const SafetensorsFile file = with_place(
+        index_path.string(), [&] { return SafetensorsFile(map_beneath(directory, shard)); });
+    for (const TensorInfo& info : file.tensors()) {
+      const auto listed = shard_of.find(info.name);
+      if (listed == shard_of.end())
+        fail("{}: tensor {} is not in the weight_map of {}", file.path().string(),
+             quote_text(info.name), kIndexFile);
+      if (listed->second != shard)
+        fail("{}: tensor {} is in this file, but {} puts it in {}", file.path().string(),
+             quote_text(info.name), kIndexFile, quote_text(listed->second));
+      found.insert(info.name);
+    }
+    add_tensors(file, weights);
+  }
+  for (const auto& [tensor, shard] : shard_of)
+    if (!found.contains(tensor))
+      fail("{}: has no tensor {}, which {} puts there", (directory / shard).string(),
+           quote_text(tensor), kIndexFile);
+  return weights;
+}
+
+[[noreturn]] void fail_without_weights(const fs::path& directory) {
+  std::string hint;
+  for (const char* pickle : {"pytorch_model.bin", "pytorch_model.bin.index.json"})
+    if (is_there(directory / pickle))
+      hint = fmt::format(
+          "{} is a pickle, which can run code and is not read; convert it in Python: "
+          "model.save_pretrained(DIR, safe_serialization=True)",
+          pickle);
+  throw UserError(fmt::format("{}: has no weights, looked for {} and {}", directory.string(),
+                              kSingleFile, kIndexFile),
+                  hint);
+}
+
+void require_directory(const fs::path& directory) {
+  std::error_code error;
+  const fs::file_status status = fs::status(directory, error);
+  if (!fs::exists(status)) fail("{}: no such directory", directory.string());
+  if (!fs::is_directory(status)) fail("{}: is not a directory", directory.string());
+}
+
+// Tensors in name order, cut wherever the next one would exceed the limit.
+std::vector<State> split_into_shards(const State& weights, std::int64_t max_shard_bytes) {
+  std::vector<State> shards(1);
+  std::int64_t num_bytes = 0;
+  for (const auto& [name, tensor] : weights) {
+    if (!shards.back().empty() && tensor.num_bytes() > max_shard_bytes - num_bytes) {
+      shards.emplace_back();
+      num_bytes = 0;
+    }
+    shards.back().emplace(name, tensor);
+    num_bytes += tensor.num_bytes();
+  }
+  return shards;
+}
+
+// "model-00001-of-00002.safetensors"
+bool is_shard_name(std::string_view name) {
+  constexpr std::string_view kPattern = "model-00000-of-00000.safetensors";
+  return std::ranges::equal(name, kPattern, [](char c, char pattern) {
+    return pattern == '0' ? c >= '0' && c <= '9' : c == pattern;
+  });
+}
+
+void remove_stale_files(const fs::path& directory, const std::set<std::string>& written) {
+  std::vector<fs::path> stale;
+  std::error_code error;
+  for (auto entry = fs::directory_iterator(directory, error);
+       !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (written.contains(name)) continue;
+    if (name == kSingleFile || name == kIndexFile || is_shard_name(name))
+      stale.push_back(entry->path());
+  }
+  if (error) fail_with_errno(directory, "list", error.value());
+  // The single file is read in preference and the index names the shards, so in this order whatever
+  // remains after an interruption is still the new weights.
+  std::ranges::sort(stale, {},
+                    [](const fs::path& path) { return is_shard_name(path.filename().string()); });
+  for (const fs::path& path : stale)
+    if (!fs::remove(path, error) && error) fail_with_errno(path, "remove", error.value());
+  if (!stale.empty()) sync_directory(directory);
+}
+
+}  // namespace
+
+State read_weights(const fs::path& directory) {
+  require_directory(directory);
+  if (is_there(directory / kSingleFile)) {
+    State weights;
+    add_tensors(SafetensorsFile::open(directory / kSingleFile), weights);
+    return weights;
+  }
+  if (!is_there(directory / kIndexFile)) fail_without_weights(directory);
+  return read_shards(directory);
+}
+
+void write_weights(const fs::path& directory, const State& weights, std::int64_t max_shard_bytes) {
+  require_directory(directory);
+  if (max_shard_bytes < 1) fail("shard size {}: expected at least 1 byte", max_shard_bytes);
+  const Metadata metadata{{"format", "pt"}};
+  const std::vector<State> shards = split_into_shards(weights, max_shard_bytes);
+  std::set<std::string> written;
+  if (shards.size() == 1) {
+    write_safetensors(directory / kSingleFile, weights, metadata);
+    written.insert(std::string(kSingleFile));
+  } else {
+    json weight_map = json::object();
+    std::int64_t total_size = 0;
+    for (std::size_t i = 0; i < shards.size(); ++i) {
+      const std::string file =
+          fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, shards.size());
+      write_safetensors(directory / file, shards[i], metadata);
+      written.insert(file);
+      for (const auto& [name, tensor] : shards[i]) {
+        weight_map[name] = file;
+        total_size += tensor.num_bytes();
+      }
+    }
+    const json index{{"metadata", {{"total_size", total_size}}}, {"weight_map", weight_map}};
+    write_atomically(directory / kIndexFile, index.dump(2, ' ', true) + "\n");
+    written.insert(std::string(kIndexFile));
+  }
+  remove_stale_files(directory, written);
+}
+
+}  // namespace lathe::io

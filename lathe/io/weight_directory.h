@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+
+#include "lathe/core/tensor.h"
+
+namespace lathe::io {
+
+/// The shard size that Hugging Face writes by default.
+inline constexpr std::int64_t kDefaultShardBytes = 50'000'000'000;
+
+/// Reads the weights of a Hugging Face model directory: `model.safetensors`, or the shards that
+/// `model.safetensors.index.json` lists. Tensors view the files. The old names `LayerNorm.gamma`
+/// and `LayerNorm.beta` come back as `LayerNorm.weight` and `LayerNorm.bias`.
+State read_weights(const std::filesystem::path& directory);
+
+/// Writes weights into an existing directory as one file, or as shards of at most `max_shard_bytes`
+/// of data (a larger tensor is a shard of its own) and their index. Weight files of an earlier
+/// write that would contradict these are removed once the new ones are in place.
+///
+/// Each file appears whole or not at all; for a set of shards as a whole, write to a new directory
+/// and rename it.
+void write_weights(const std::filesystem::path& directory, const State& weights,
+                   std::int64_t max_shard_bytes = kDefaultShardBytes);
+
+}  // namespace lathe::io
