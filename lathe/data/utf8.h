@@ -80,4 +80,13 @@ inline bool is_utf8(std::string_view text) {
   return true;
 }
 
+/// `text` with U+FFFD for everything in it that is not UTF-8.
+inline std::string as_utf8(std::string_view text) {
+  std::string sound;
+  const char* next = text.data();
+  const char* const end = next + text.size();
+  while (next != end) append_utf8(next_code_point(next, end), sound);
+  return sound;
+}
+
 }  // namespace lathe::data

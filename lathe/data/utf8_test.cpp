@@ -42,6 +42,7 @@ TEST(Utf8, WritesWhatItReads) {
 TEST(Utf8, TellsALiteralReplacementCharacterFromABrokenSequence) {
   EXPECT_TRUE(is_utf8("fine \uFFFD"));
   EXPECT_FALSE(is_utf8("broken \xE2\x82"));
+  EXPECT_EQ(as_utf8("broken \xE2\x82"), "broken \uFFFD");
 }
 
 }  // namespace

@@ -1,0 +1,165 @@
+#include "lathe/data/dataset.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <zstd.h>
+
+#include "lathe/data/temporary_directory_test.h"
+
+namespace lathe::data {
+namespace {
+
+using testing::ElementsAre;
+using testing::EndsWith;
+
+Dataset load(std::string_view name, std::string_view contents, std::string_view split = "train") {
+  const TemporaryDirectory directory;
+  directory.write(name, contents);
+  return load_dataset(directory.path().string(), split);
+}
+
+std::string error_of_loading(std::string_view name, std::string_view contents,
+                             std::string_view split = "train") {
+  return error_of([&] { load(name, contents, split); });
+}
+
+TEST(Dataset, ReadsTabSeparatedLines) {
+  const Dataset dataset = load("train.tsv", "1\ta \"good\"\tone\n0\tbad\u0085still bad\r\n1\t\n");
+  EXPECT_THAT(dataset.examples, ElementsAre(Example{"a \"good\"\tone", 1},
+                                            Example{"bad\u0085still bad", 0}, Example{"", 1}));
+  EXPECT_THAT(dataset.label_names, ElementsAre("0", "1"));
+  EXPECT_THAT(dataset.labels(), ElementsAre(1, 0, 1));
+}
+
+TEST(Dataset, ReadsCompressedFiles) {
+  constexpr std::string_view kText = "0\tfine\n";
+  std::string bytes(100, '\0');
+  bytes.resize(ZSTD_compress(bytes.data(), bytes.size(), kText.data(), kText.size(), 1));
+  EXPECT_THAT(load("test.tsv.zst", bytes, "test").examples, ElementsAre(Example{"fine", 0}));
+}
+
+TEST(Dataset, ReadsTextsWithoutLabels) {
+  const Dataset dataset = load("unsup.tsv", "one\twith a tab\ntwo\n", "unsup");
+  EXPECT_THAT(dataset.examples,
+              ElementsAre(Example{"one\twith a tab", kNoLabel}, Example{"two", kNoLabel}));
+}
+
+TEST(Dataset, SaysWhichLineOfATsvIsWrong) {
+  EXPECT_THAT(error_of_loading("train.tsv", "0\tok\nno tab here\n"),
+              EndsWith("train.tsv:2: has no tab, expected label<TAB>text"));
+  EXPECT_THAT(error_of_loading("train.tsv", "label\ttext\n0\tok\n"),
+              EndsWith("train.tsv:1: label is \"label\", expected an integer"));
+  EXPECT_THAT(error_of_loading("train.tsv", "0\tok\n-1\tbad\n"),
+              EndsWith("train.tsv:2: label is -1, expected 0 to 9999"));
+  EXPECT_THAT(error_of_loading("train.tsv", "1\ta\n2\tb\n"),
+              EndsWith("train.tsv: labels go up to 2, but none is 0: expected 0 to n-1 without "
+                       "gaps"));
+  EXPECT_THAT(error_of_loading("train.tsv", ""),
+              EndsWith("train.tsv: is empty, expected at least one example"));
+}
+
+TEST(Dataset, ReadsCsvWithQuotesAndNamedLabels) {
+  const Dataset dataset = load("train.csv",
+                               "id,Review,Sentiment\r\n"
+                               "1,\"a \"\"good\"\" one,\nreally\",positive\r\n"
+                               "2,plain,negative\r\n");
+  EXPECT_THAT(dataset.examples,
+              ElementsAre(Example{"a \"good\" one,\nreally", 1}, Example{"plain", 0}));
+  EXPECT_THAT(dataset.label_names, ElementsAre("negative", "positive"));
+}
+
+TEST(Dataset, SaysWhichLineOfACsvIsWrong) {
+  EXPECT_THAT(
+      error_of_loading("train.csv", "a,b\n"),
+      EndsWith("train.csv:1: the header is \"a,b\", expected a column named text, review or "
+               "sentence"));
+  EXPECT_THAT(error_of_loading("train.csv", "text,label\n\"a\nb\",0\nc\n"),
+              EndsWith("train.csv:4: has 1 fields, but the header has 2"));
+  EXPECT_THAT(error_of_loading("train.csv", "text,label\nok,0\n\"open,1\nmore\n"),
+              EndsWith("train.csv:3: has a quote that is never closed"));
+  EXPECT_THAT(error_of_loading("train.csv", "text,label\n\"a\"b,0\n"),
+              EndsWith("train.csv:2: has text after a closing quote, expected a comma"));
+  EXPECT_THAT(error_of_loading("train.csv", "text,label\na,0\nb,one\n"),
+              EndsWith("train.csv:3: label is \"one\", expected an integer"));
+}
+
+TEST(Dataset, ReadsJsonLinesEvenWithAStrayByte) {
+  const Dataset dataset =
+      load("train.jsonl",
+           "{\"text\": \"caf\\u00e9\", \"label\": 1}\n\n{\"label\": 0, \"text\": \"x\xFF\"}\n");
+  EXPECT_THAT(dataset.examples, ElementsAre(Example{"café", 1}, Example{"x\uFFFD", 0}));
+}
+
+TEST(Dataset, SaysWhichLineOfJsonIsWrong) {
+  EXPECT_THAT(error_of_loading("train.jsonl", "{\"text\": \"a\", \"label\": 0}\n{\"text\""),
+              EndsWith("train.jsonl:2: is not valid JSON"));
+  EXPECT_THAT(error_of_loading("train.jsonl", "[1]\n"),
+              EndsWith("train.jsonl:1: is not a JSON object"));
+  EXPECT_THAT(error_of_loading("train.jsonl", "{\"label\": 0}\n"),
+              EndsWith("train.jsonl:1: has no text, expected {\"text\": \"...\", \"label\": ...}"));
+  EXPECT_THAT(error_of_loading("train.jsonl", "{\"text\": \"a\", \"label\": 0.5}\n"),
+              EndsWith("train.jsonl:1: label is 0.5, expected an integer or a text"));
+}
+
+TEST(Dataset, NumbersNamedLabelsAlikeInEverySplit) {
+  const TemporaryDirectory directory;
+  directory.write("train.csv", "text,label\na,bad\nb,good\nc,mixed\n");
+  directory.write("test.csv", "text,label\na,mixed\n");
+  const Dataset test = load_dataset(directory.path().string(), "test");
+  EXPECT_THAT(test.examples, ElementsAre(Example{"a", 2}));
+  EXPECT_EQ(test.num_labels(), 3);
+  directory.write("test.csv", "text,label\na,great\n");
+  EXPECT_THAT(error_of([&] { load_dataset(directory.path().string(), "test"); }),
+              EndsWith("test.csv:2: label \"great\" does not occur in the training split, whose "
+                       "labels are bad, good, mixed"));
+}
+
+TEST(Dataset, ReadsFoldersOfReviewsInTheOrderOfTheirNumbers) {
+  const TemporaryDirectory directory;
+  directory.write("train/pos/10_8.txt", "ten");
+  directory.write("train/pos/9_10.txt", "nine");
+  directory.write("train/neg/0_1.txt", "zero");
+  directory.write("train/unsup/0_0.txt", "who knows");
+  const Dataset train = load_dataset(directory.path().string(), "train");
+  EXPECT_THAT(train.examples,
+              ElementsAre(Example{"zero", 0}, Example{"nine", 1}, Example{"ten", 1}));
+  EXPECT_THAT(train.label_names, ElementsAre("neg", "pos"));
+  EXPECT_THAT(load_dataset(directory.path().string(), "unsup").examples,
+              ElementsAre(Example{"who knows", kNoLabel}));
+}
+
+TEST(Dataset, SaysWhatItLookedFor) {
+  const TemporaryDirectory directory;
+  EXPECT_THAT(error_of([&] { load_dataset(directory.path().string(), "test"); }),
+              EndsWith(": has no split \"test\": looked for test.tsv, test.csv, test.jsonl, each "
+                       "also with .zst, and for the folder test/pos"));
+  EXPECT_EQ(error_of([] { load_dataset("/no/such/place", "train"); }),
+            "/no/such/place: no such dataset: expected \"reviews\" or a directory");
+  EXPECT_EQ(error_of([] { load_dataset("reviews", "tset"); }),
+            "unknown split \"tset\"; known: train, test, validation, unsup");
+  EXPECT_EQ(error_of([] { load_dataset("reviews", "unsup"); }),
+            "unknown split of reviews \"unsup\"; known: train, test, validation");
+}
+
+TEST(Dataset, LoadsTheBuiltInReviewsByName) {
+  const Dataset dataset = load_dataset("reviews:train=12,seed=3", "train");
+  EXPECT_EQ(dataset.examples.size(), 12u);
+  EXPECT_THAT(dataset.label_names, ElementsAre("negative", "positive"));
+}
+
+TEST(Dataset, ReadsImdbWithItsOfficialSize) {
+  const std::string imdb = std::string(LATHE_SHARED_DIR) + "/data/imdb";
+  if (!std::filesystem::exists(imdb)) GTEST_SKIP() << "needs " << imdb;
+  const Dataset test = load_dataset(imdb, "test");
+  ASSERT_EQ(test.examples.size(), 25'000u);
+  std::size_t num_bytes = 0, num_positive = 0;
+  for (const Example& example : test.examples) {
+    num_bytes += example.text.size();
+    num_positive += example.label == 1;
+  }
+  EXPECT_EQ(num_bytes, 32'350'685u);
+  EXPECT_EQ(num_positive, 12'500u);
+}
+
+}  // namespace
+}  // namespace lathe::data
