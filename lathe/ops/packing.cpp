@@ -1,0 +1,60 @@
+#include "lathe/ops/packing.h"
+
+namespace lathe::ops {
+
+void refuse_to_pack(const Graph& graph, NodeId node, std::string_view reason) {
+  fail("node \"{}\": {} cannot be packed: {}", graph.name(node), graph.op(node).name, reason);
+}
+
+bool is_packed(const Type& type, const PackedSequences& sequences) {
+  return !type.shape.empty() && type.shape[0] == Size::symbol(sequences.tokens);
+}
+
+Type packed_type(const Graph& graph, NodeId node, const Type& type,
+                 const PackedSequences& sequences) {
+  const Size rows = Size::symbol(sequences.rows);
+  const Size length = Size::symbol(sequences.length);
+  Type result = type;
+  Shape& shape = result.shape;
+  if (shape.size() >= 2 && shape[0] == rows && shape[1] == length) {
+    shape.erase(shape.begin());
+    shape[0] = Size::symbol(sequences.tokens);
+  } else if (!shape.empty() && shape[0] == rows * length) {
+    shape[0] = Size::symbol(sequences.tokens);
+  }
+  for (Size& size : shape) {
+    if (size.depends_on(sequences.length))
+      refuse_to_pack(graph, node,
+                     fmt::format("{} mixes tokens of different positions", to_text(type)));
+    size = size.substitute(sequences.rows, Size::symbol(sequences.sequences));
+  }
+  return result;
+}
+
+std::int64_t packed_axis(const Graph& graph, NodeId node, const Type& operand, std::int64_t axis,
+                         const PackedSequences& sequences) {
+  const auto rank = static_cast<std::int64_t>(operand.rank());
+  if (!is_packed(operand, sequences)) return axis < 0 ? axis + rank : axis;
+  const std::int64_t before = axis < 0 ? axis + rank + 1 : axis;
+  if (before < 2)
+    refuse_to_pack(
+        graph, node,
+        fmt::format("axis {} is over {}", axis, before == 0 ? "sequences" : "positions"));
+  return before - 1;
+}
+
+Value add_packed(Graph& graph, NodeId node, NodeSpec spec) {
+  spec.name = graph.name(node) + "/packed";
+  return {graph.insert_before(node, std::move(spec)), 0};
+}
+
+Value repeat_packed(Graph& graph, NodeId node, Attributes attributes, std::vector<Type> types) {
+  return add_packed(graph, node,
+                    {.name = {},
+                     .op = graph.op(node).name,
+                     .inputs = graph.inputs(node),
+                     .attributes = std::move(attributes),
+                     .types = std::move(types)});
+}
+
+}  // namespace lathe::ops
