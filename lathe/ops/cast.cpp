@@ -1,0 +1,33 @@
+#include <cstring>
+
+#include "lathe/core/op.h"
+#include "lathe/ops/operand_checks.h"
+
+// cast(x): the elements of x in the dtype written on the node; floats round to nearest even, floats
+// to integers toward zero.
+namespace lathe::ops {
+namespace {
+
+std::vector<Type> infer(const OpCall& call) {
+  return {{.dtype = declared_type("cast", call).dtype, .shape = call.input(0).shape}};
+}
+
+void reference(const KernelCall& call) {
+  Tensor& y = call.outputs[0];
+  const Tensor converted = call.input(0).converted(y.dtype());
+  std::memcpy(y.mutable_bytes(), converted.bytes(), static_cast<std::size_t>(y.num_bytes()));
+}
+
+const Register registration{Op{
+    .name = "cast",
+    .summary = "x in the dtype of the type written",
+    .operands = {{.name = "x"}},
+    .infer = infer,
+    .flops = [](const OpCall&) { return Size(0); },
+    .reference = reference,
+    .is_per_token = true,
+    .examples = {"cast(i64[B,L]) : f32[B,L]", "cast(f32[T,4]) : bf16[T,4]"},
+}};
+
+}  // namespace
+}  // namespace lathe::ops
