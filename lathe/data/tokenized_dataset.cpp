@@ -1,0 +1,69 @@
+#include "lathe/data/tokenized_dataset.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include "lathe/core/error.h"
+
+namespace lathe::data {
+namespace {
+
+constexpr std::int64_t kExamplesPerTask = 256;
+
+// What one task makes; put one after the other when all are done.
+struct Part {
+  std::vector<std::int32_t> ids;
+  std::vector<std::int64_t> lengths;
+};
+
+}  // namespace
+
+std::vector<std::int64_t> TokenizedDataset::lengths() const {
+  std::vector<std::int64_t> all;
+  all.reserve(labels.size());
+  for (std::int64_t i = 0; i < size(); ++i) all.push_back(length(i));
+  return all;
+}
+
+TokenizedDataset tokenize(const Dataset& dataset, const WordpieceTokenizer& tokenizer,
+                          std::int64_t max_length, Truncation truncation, ThreadPool& pool,
+                          const TokenizeProgress& progress) {
+  if (max_length < 3)
+    fail("max_length is {}, expected at least 3: [CLS], a token, [SEP]", max_length);
+  const auto total = static_cast<std::int64_t>(dataset.examples.size());
+  const std::int64_t num_tasks = (total + kExamplesPerTask - 1) / kExamplesPerTask;
+  std::vector<Part> parts(static_cast<std::size_t>(num_tasks));
+  std::mutex reporting;
+  std::int64_t num_done = 0;
+  pool.run(num_tasks, [&](std::int64_t task, int) {
+    const std::int64_t begin = task * kExamplesPerTask;
+    const std::int64_t end = std::min(begin + kExamplesPerTask, total);
+    Part& part = parts[static_cast<std::size_t>(task)];
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::size_t before = part.ids.size();
+      tokenizer.encode(dataset.examples[static_cast<std::size_t>(i)].text, part.ids, max_length,
+                       truncation);
+      part.lengths.push_back(static_cast<std::int64_t>(part.ids.size() - before));
+    }
+    if (!progress) return;
+    const std::lock_guard lock(reporting);
+    num_done += end - begin;
+    progress(num_done, total);
+  });
+
+  TokenizedDataset tokenized;
+  std::size_t num_ids = 0;
+  for (const Part& part : parts) num_ids += part.ids.size();
+  tokenized.ids.reserve(num_ids);
+  tokenized.offsets.reserve(dataset.examples.size() + 1);
+  for (Part& part : parts) {
+    tokenized.ids.insert(tokenized.ids.end(), part.ids.begin(), part.ids.end());
+    for (const std::int64_t length : part.lengths)
+      tokenized.offsets.push_back(tokenized.offsets.back() + length);
+    part = {};  // so that the ids are not held twice to the end
+  }
+  tokenized.labels = dataset.labels();
+  return tokenized;
+}
+
+}  // namespace lathe::data

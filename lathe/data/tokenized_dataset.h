@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "lathe/core/thread_pool.h"
+#include "lathe/data/dataset.h"
+#include "lathe/data/wordpiece_tokenizer.h"
+
+namespace lathe::data {
+
+/// A dataset as token ids, all in one run: example i is ids[offsets[i]] to ids[offsets[i + 1]].
+struct TokenizedDataset {
+  std::vector<std::int32_t> ids;
+  std::vector<std::int64_t> offsets = {0};
+  std::vector<std::int32_t> labels;
+  bool operator==(const TokenizedDataset&) const = default;
+
+  std::int64_t size() const { return static_cast<std::int64_t>(labels.size()); }
+  std::int64_t length(std::int64_t example) const {
+    const auto index = static_cast<std::size_t>(example);
+    return offsets[index + 1] - offsets[index];
+  }
+  std::span<const std::int32_t> example(std::int64_t example) const {
+    return std::span(ids).subspan(
+        static_cast<std::size_t>(offsets[static_cast<std::size_t>(example)]),
+        static_cast<std::size_t>(length(example)));
+  }
+  std::vector<std::int64_t> lengths() const;
+};
+
+/// Called with the examples done so far and all of them, by one thread at a time.
+using TokenizeProgress = std::function<void(std::int64_t done, std::int64_t total)>;
+
+/// Tokenizes every example, in order, on all threads of the pool. `max_length` counts [CLS] and
+/// [SEP]. The result does not depend on the number of threads.
+TokenizedDataset tokenize(const Dataset& dataset, const WordpieceTokenizer& tokenizer,
+                          std::int64_t max_length, Truncation truncation, ThreadPool& pool,
+                          const TokenizeProgress& progress = {});
+
+}  // namespace lathe::data
