@@ -17,6 +17,9 @@ namespace lathe {
 std::int64_t num_elements(std::span<const std::int64_t> dims);
 /// "[2,3,4]".
 std::string to_text(std::span<const std::int64_t> dims);
+inline std::string to_text(const std::vector<std::int64_t>& dims) {
+  return to_text(std::span<const std::int64_t>(dims));
+}
 
 /// A dense row-major array with a concrete shape: a value, cheap to copy.
 ///

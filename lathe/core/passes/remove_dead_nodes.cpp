@@ -21,7 +21,7 @@ const Register registration{Pass{
     .name = "remove-dead-nodes",
     .summary = "erase every node that no output and no state update depends on",
     .run = remove_dead_nodes,
-    .keeps = {"profile", "statistics"},
+    .keeps = {"origin", "profile", "statistics"},
 }};
 
 }  // namespace

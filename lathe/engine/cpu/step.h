@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lathe/core/graph.h"
+#include "lathe/core/registry.h"
+#include "lathe/core/thread_pool.h"
+#include "lathe/engine/aligned_buffer.h"
+#include "lathe/engine/cpu/kernels.h"
+
+namespace lathe::engine {
+
+/// How a step walks: each row of its results comes from the same row of some operands and all of
+/// others (weights). Steps over the same rows run one after another on a tile that stays in cache.
+struct RowSpace {
+  Size rows;
+  std::vector<std::int64_t> input_widths;   ///< elements a row; 0 for an operand read whole
+  std::vector<std::int64_t> output_widths;  ///< elements a row
+};
+
+/// One tile of a row step. A row operand's pointer is at the tile's first row.
+struct RowCall {
+  const Kernels& kernels;
+  std::int64_t rows;
+  std::span<const std::byte* const> inputs;  ///< nullptr where an operand is absent
+  std::span<std::byte* const> outputs;
+  const float* input(std::size_t i) const { return reinterpret_cast<const float*>(inputs[i]); }
+  float* output(std::size_t i) const { return reinterpret_cast<float*>(outputs[i]); }
+};
+
+/// One execution of a step that partitions its own work.
+struct WholeCall {
+  const Kernels& kernels;
+  const Graph& graph;
+  NodeId node;
+  const SymbolValues& symbols;
+  std::span<const std::byte* const> inputs;
+  std::span<std::byte* const> outputs;
+  std::span<AlignedBuffer> scratch;  ///< one for each thread
+  /// Runs tasks on the plan's threads.
+  const std::function<void(std::int64_t, const std::function<void(std::int64_t, int)>&)>& parallel;
+};
+
+/// A kernel call of a CPU plan.
+class Step {
+ public:
+  virtual ~Step() = default;
+  /// Set for steps that work row by row; the others run whole.
+  virtual const RowSpace* rows() const { return nullptr; }
+  /// Called when the states' values are known; `states[i]` is null where operand i is none or no
+  /// state. Packs weights, so that no run has to.
+  virtual void prepare(const Kernels& /*kernels*/, std::span<const Tensor* const> /*states*/) {}
+  virtual void run_rows(const RowCall& /*call*/) const {}
+  virtual void run_whole(const WholeCall& /*call*/) const {}
+};
+
+/// The CPU's way to compute an op; `make` gives nullptr for a node it cannot do, which then runs by
+/// its op's reference kernel.
+struct CpuKernel {
+  std::string name;  ///< of the op
+  std::function<std::unique_ptr<Step>(const Graph&, NodeId)> make;
+};
+
+/// The rows and width of a float value whose last axis is constant; nullopt otherwise.
+struct RowShape {
+  Size rows;
+  std::int64_t width = 0;
+};
+std::optional<RowShape> row_shape(const Type& type);
+
+/// The step of a node: its CPU kernel's, or its op's reference kernel run whole.
+std::unique_ptr<Step> make_step(const Graph& graph, NodeId id);
+
+}  // namespace lathe::engine

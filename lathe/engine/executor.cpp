@@ -1,0 +1,14 @@
+#include "lathe/engine/executor.h"
+
+#include "lathe/engine/symbol_binding.h"
+
+namespace lathe::engine {
+
+std::unique_ptr<Executor> make_executor(std::string_view kind, const Graph& graph,
+                                        const State& state, const ExecutionOptions& options) {
+  const ExecutorKind& record = Registry<ExecutorKind>::instance().at(kind, "executor");
+  check_state(graph, state);
+  return record.make(graph, state, options);
+}
+
+}  // namespace lathe::engine

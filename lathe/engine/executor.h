@@ -1,0 +1,41 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lathe/core/graph.h"
+#include "lathe/core/pass.h"
+#include "lathe/core/registry.h"
+#include "lathe/core/thread_pool.h"
+#include "lathe/engine/cpu/kernels.h"
+
+namespace lathe::engine {
+
+/// How to execute a graph.
+struct ExecutionOptions {
+  ThreadPool* pool = nullptr;  ///< nullptr: the calling thread alone
+  Isa isa = best_isa();
+};
+
+/// Runs one graph again and again with the values of its states bound.
+class Executor {
+ public:
+  virtual ~Executor() = default;
+  /// The graph's outputs by name for these inputs. Fails when an input is missing or does not fit.
+  virtual Feed run(const Feed& inputs) = 0;
+};
+
+/// A way to execute graphs, known by name: `reference`, `cpu`.
+struct ExecutorKind {
+  std::string name;
+  std::string summary;
+  std::unique_ptr<Executor> (*make)(const Graph&, const State&, const ExecutionOptions&);
+};
+
+/// Prepares a graph for execution: checks the states and, where the kind plans ahead, plans.
+std::unique_ptr<Executor> make_executor(std::string_view kind, const Graph& graph,
+                                        const State& state, const ExecutionOptions& options = {});
+
+}  // namespace lathe::engine

@@ -1,0 +1,65 @@
+#include "lathe/engine/symbol_binding.h"
+
+namespace lathe::engine {
+namespace {
+
+// Solves `size` = `actual` when exactly one symbol is unknown and appears as c*symbol + constant,
+// which is all that input shapes use (`B`, `S+1`).
+void solve(const Size& size, std::int64_t actual, SymbolValues& values) {
+  std::string unknown;
+  for (const std::string& symbol : size.symbols()) {
+    if (values.contains(symbol)) continue;
+    if (!unknown.empty()) return;
+    unknown = symbol;
+  }
+  if (unknown.empty()) return;
+  SymbolValues at_zero = values, at_one = values;
+  at_zero[unknown] = 0;
+  at_one[unknown] = 1;
+  const std::int64_t constant = size.evaluate(at_zero);
+  const std::int64_t slope = size.evaluate(at_one) - constant;
+  if (slope == 0 || (actual - constant) % slope != 0) return;
+  const std::int64_t solution = (actual - constant) / slope;
+  if (solution >= 0) values[unknown] = solution;
+}
+
+}  // namespace
+
+SymbolValues bind_symbols(const Graph& graph, const Feed& feed) {
+  SymbolValues values;
+  for (const NodeId id : graph.nodes_of("input")) {
+    const std::string& name = graph.name(id);
+    const Type& type = graph.types(id)[0];
+    const auto given = feed.find(name);
+    if (given == feed.end()) fail("input \"{}\" is missing: expected {}", name, to_text(type));
+    const Tensor& tensor = given->second;
+    if (tensor.dtype() != type.dtype || tensor.rank() != type.rank())
+      fail("input \"{}\" is {}{}, but {} is expected", name, lathe::name(tensor.dtype()),
+           to_text(tensor.dims()), to_text(type));
+    for (std::size_t axis = 0; axis < type.rank(); ++axis)
+      solve(type.shape[axis], tensor.dim(axis), values);
+  }
+  for (const NodeId id : graph.nodes_of("input")) {
+    const Type& type = graph.types(id)[0];
+    const Tensor& tensor = feed.find(graph.name(id))->second;
+    if (type.dims(values) != tensor.dims())
+      fail("input \"{}\" has shape {}, but {} is {} here", graph.name(id), to_text(tensor.dims()),
+           to_text(type.shape), to_text(type.dims(values)));
+  }
+  return values;
+}
+
+void check_state(const Graph& graph, const State& state) {
+  for (const NodeId id : graph.nodes_of("state")) {
+    const Type& type = graph.types(id)[0];
+    const auto found = state.find(graph.name(id));
+    if (found == state.end())
+      fail("tensor \"{}\" is missing: expected {}", graph.name(id), to_text(type));
+    const Tensor& tensor = found->second;
+    if (tensor.dtype() != type.dtype || tensor.dims() != type.dims({}))
+      fail("tensor \"{}\" is {}{}, but {} is expected", graph.name(id),
+           lathe::name(tensor.dtype()), to_text(tensor.dims()), to_text(type));
+  }
+}
+
+}  // namespace lathe::engine
