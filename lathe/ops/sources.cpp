@@ -29,10 +29,12 @@ const Register input{Op{
 const Register state{Op{
     .name = "state",
     .summary = "a value kept between runs, such as a parameter; its type is the one written",
+    .attributes = {{"init", std::string("zeros"), "how it starts: zeros, ones or normal"},
+                   {"scale", 0.0, "the standard deviation of a normal start"}},
     .infer = infer_state,
     .flops = flops,
     .is_source = true,
-    .examples = {"state() : f32[16,8]", "state() : f32[]"},
+    .examples = {"state() {init=\"normal\", scale=0.02} : f32[16,8]", "state() : f32[]"},
 }};
 
 }  // namespace

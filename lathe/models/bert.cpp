@@ -1,0 +1,224 @@
+#include "lathe/models/family.h"
+#include "lathe/models/module_builder.h"
+
+namespace lathe::models {
+namespace {
+
+// The encoder of Devlin et al. 2018 as Hugging Face evaluates it: post-norm layers, learned absolute
+// positions, an embedding sum in the order (word + type) + position. Nodes carry the module paths of
+// its state dictionary, so weights match by name.
+
+struct Bert {
+  std::int64_t vocabulary, hidden, layers, heads, intermediate, positions, types;
+  double hidden_dropout, attention_dropout, classifier_dropout, eps, initializer_range;
+  std::string activation;
+
+  explicit Bert(const AttributeReader& config)
+      : vocabulary(config.integer("vocab_size")),
+        hidden(config.integer("hidden_size")),
+        layers(config.integer("num_hidden_layers")),
+        heads(config.integer("num_attention_heads")),
+        intermediate(config.integer("intermediate_size")),
+        positions(config.integer("max_position_embeddings")),
+        types(config.integer("type_vocab_size")),
+        hidden_dropout(config.real("hidden_dropout_prob")),
+        attention_dropout(config.real("attention_probs_dropout_prob")),
+        classifier_dropout(config.is_given("classifier_dropout") ? config.real("classifier_dropout")
+                                                                 : hidden_dropout),
+        eps(config.real("layer_norm_eps")),
+        initializer_range(config.real("initializer_range")),
+        activation(config.text("hidden_act")) {
+    const auto positive = [](std::string_view key, std::int64_t value) {
+      constexpr std::int64_t kMost = std::int64_t{1} << 24;
+      if (value < 1 || value > kMost) fail("{} is {}: expected 1 to {}", key, value, kMost);
+    };
+    positive("vocab_size", vocabulary);
+    positive("hidden_size", hidden);
+    positive("num_attention_heads", heads);
+    positive("intermediate_size", intermediate);
+    positive("max_position_embeddings", positions);
+    positive("type_vocab_size", types);
+    if (layers < 0 || layers > 1024) fail("num_hidden_layers is {}: expected 0 to 1024", layers);
+    if (hidden % heads != 0)
+      fail("hidden_size {} is not a multiple of num_attention_heads {}", hidden, heads);
+    for (const double rate : {hidden_dropout, attention_dropout, classifier_dropout})
+      if (!(rate >= 0 && rate < 1)) fail("dropout probability {}: expected 0 up to below 1", rate);
+    const std::string& position_type = config.text("position_embedding_type");
+    if (position_type != "absolute")
+      fail("position_embedding_type \"{}\" is not supported: expected \"absolute\"", position_type);
+  }
+};
+
+// What `hidden_act` names, as an op and its attributes.
+Value activate(ModuleBuilder& builder, const std::string& name, const std::string& activation,
+               Value x) {
+  if (activation == "gelu") return builder.add(name, "gelu", {x});
+  if (activation == "gelu_new" || activation == "gelu_pytorch_tanh" || activation == "gelu_fast")
+    return builder.add(name, "gelu", {x}, {{"approximate", std::string("tanh")}});
+  if (activation == "quick_gelu" || activation == "relu" || activation == "silu" ||
+      activation == "tanh")
+    return builder.add(name, activation, {x});
+  if (activation == "swish") return builder.add(name, "silu", {x});
+  throw unknown_name("hidden_act", activation,
+                     {"gelu", "gelu_fast", "gelu_new", "gelu_pytorch_tanh", "quick_gelu", "relu",
+                      "silu", "swish", "tanh"});
+}
+
+Value embeddings(ModuleBuilder& builder, const Bert& bert, Value ids, Value token_types) {
+  const std::string prefix = "bert.embeddings.";
+  const Value positions = builder.add(prefix + "position_ids", "positions", {ids});
+  if (token_types.is_none())
+    token_types = builder.add(prefix + "token_type_ids", "full_like", {ids}, {{"value", 0.0}});
+  const Value word =
+      builder.embedding(prefix + "word_embeddings", ids, bert.vocabulary, bert.hidden);
+  const Value type =
+      builder.embedding(prefix + "token_type_embeddings", token_types, bert.types, bert.hidden);
+  const Value position =
+      builder.embedding(prefix + "position_embeddings", positions, bert.positions, bert.hidden);
+  const Value sum = builder.add(
+      prefix + "add_position", "add", {builder.add(prefix + "add_type", "add", {word, type}), position});
+  return builder.dropout(prefix + "dropout", builder.layer_norm(prefix + "LayerNorm", sum, bert.eps),
+                         bert.hidden_dropout);
+}
+
+Value encoder_layer(ModuleBuilder& builder, const Bert& bert, const std::string& prefix, Value x,
+                    Value mask) {
+  const std::string self = prefix + "attention.self.", output = prefix + "attention.output.";
+  const Value query = builder.linear(self + "query", x, bert.hidden);
+  const Value key = builder.linear(self + "key", x, bert.hidden);
+  const Value value = builder.linear(self + "value", x, bert.hidden);
+  const Value context = builder.add(self + "attention", "attention", {query, key, value, mask},
+                                    {{"heads", bert.heads},
+                                     {"dropout", bert.attention_dropout},
+                                     {"site", builder.next_site()}});
+  const Value projected = builder.dropout(
+      output + "dropout", builder.linear(output + "dense", context, bert.hidden),
+      bert.hidden_dropout);
+  const Value attended = builder.layer_norm(
+      output + "LayerNorm", builder.add(output + "add", "add", {projected, x}), bert.eps);
+  const Value wide = builder.linear(prefix + "intermediate.dense", attended, bert.intermediate);
+  const Value active = activate(builder, prefix + "intermediate.activation", bert.activation, wide);
+  const Value narrow =
+      builder.dropout(prefix + "output.dropout",
+                      builder.linear(prefix + "output.dense", active, bert.hidden),
+                      bert.hidden_dropout);
+  return builder.layer_norm(prefix + "output.LayerNorm",
+                            builder.add(prefix + "output.add", "add", {narrow, attended}), bert.eps);
+}
+
+// A loss is a sum and a count; the graph divides them once, at the end.
+void add_loss(ModuleBuilder& builder, const std::string& op, Value prediction, Value labels) {
+  const Value total = builder.add("loss/" + op, op, {prediction, labels});
+  builder.graph().set_output("loss", builder.add("loss", "div", {total, {total.node, 1}}));
+}
+
+void classification_head(ModuleBuilder& builder, const Bert& bert, const BuildOptions& options,
+                         Value encoded, bool with_labels) {
+  const Value first = builder.add("bert.pooler.first_token", "select", {encoded},
+                                  {{"axis", std::int64_t{1}}, {"index", std::int64_t{0}}});
+  const Value pooled = builder.add("bert.pooler.activation", "tanh",
+                                   {builder.linear("bert.pooler.dense", first, bert.hidden)});
+  const Value dropped = builder.dropout("dropout", pooled, bert.classifier_dropout);
+  const Value logits = builder.linear("classifier", dropped, options.num_labels);
+  builder.graph().set_output("logits", logits);
+  if (!with_labels) return;
+  const Size rows = Size::symbol("B");
+  if (options.num_labels == 1) {
+    const Value labels = builder.input("labels", {DType::F32, {rows, 1}, {}});
+    add_loss(builder, "squared_error", logits, labels);
+  } else {
+    add_loss(builder, "cross_entropy", logits, builder.input("labels", {DType::I32, {rows}, {}}));
+  }
+}
+
+void masked_lm_head(ModuleBuilder& builder, const Bert& bert, Value encoded, bool with_labels) {
+  const std::string prefix = "cls.predictions.";
+  const Value dense = builder.linear(prefix + "transform.dense", encoded, bert.hidden);
+  const Value active = activate(builder, prefix + "transform.activation", bert.activation, dense);
+  const Value normed = builder.layer_norm(prefix + "transform.LayerNorm", active, bert.eps);
+  const Value table = builder.state("bert.embeddings.word_embeddings.weight", {}, "normal");
+  const Value bias = builder.state(prefix + "bias", {bert.vocabulary}, "zeros");
+  const Value logits = builder.add(prefix + "decoder", "linear", {normed, table, bias});
+  builder.graph().set_output("logits", logits);
+  if (!with_labels) return;
+  const Type labels{DType::I32, {Size::symbol("B"), Size::symbol("L")}, {}};
+  add_loss(builder, "cross_entropy", logits, builder.input("labels", labels));
+}
+
+Graph build_bert(const AttributeReader& config, const BuildOptions& options) {
+  const Bert bert(config);
+  const auto wants = [&](std::string_view input) {
+    for (const std::string& name : options.inputs)
+      if (name == input) return true;
+    return false;
+  };
+  if (!wants("input_ids")) fail("bert needs the input input_ids");
+  if (options.num_labels < 1) fail("the number of labels is {}: expected 1 or more", options.num_labels);
+  Graph graph;
+  ModuleBuilder builder(graph, bert.initializer_range);
+  const Type ids_type{DType::I32, {Size::symbol("B"), Size::symbol("L")}, {}};
+  const Value ids = builder.input("input_ids", ids_type);
+  const Value mask = wants("attention_mask")
+                         ? builder.input("attention_mask", ids_type)
+                         : builder.add("attention_mask", "full_like", {ids}, {{"value", 1.0}});
+  const Value token_types =
+      wants("token_type_ids") ? builder.input("token_type_ids", ids_type) : kNone;
+
+  Value x = embeddings(builder, bert, ids, token_types);
+  for (std::int64_t layer = 0; layer < bert.layers; ++layer)
+    x = encoder_layer(builder, bert, fmt::format("bert.encoder.layer.{}.", layer), x, mask);
+  if (options.task == "classify")
+    classification_head(builder, bert, options, x, wants("labels"));
+  else if (options.task == "mlm")
+    masked_lm_head(builder, bert, x, wants("labels"));
+  else
+    graph.set_output("last_hidden_state", x);
+  return graph;
+}
+
+Attributes sizes(std::int64_t layers, std::int64_t hidden, std::int64_t heads) {
+  return {{"num_hidden_layers", layers},
+          {"hidden_size", hidden},
+          {"num_attention_heads", heads},
+          {"intermediate_size", 4 * hidden}};
+}
+
+const Register registration{ModelFamily{
+    .name = "bert",
+    .summary = "bidirectional transformer encoder for classification and masked language modelling",
+    .tasks = {{"classify",
+               "BertForSequenceClassification",
+               {"input_ids", "attention_mask", "labels"},
+               {"token_type_ids"}},
+              {"mlm",
+               "BertForMaskedLM",
+               {"input_ids", "attention_mask", "labels"},
+               {"token_type_ids"}},
+              {"encode", "BertModel", {"input_ids", "attention_mask"}, {"token_type_ids"}}},
+    .config = {{"vocab_size", std::int64_t{30522}, "rows of the word embedding"},
+               {"hidden_size", std::int64_t{768}, "width of a token"},
+               {"num_hidden_layers", std::int64_t{12}, "encoder layers"},
+               {"num_attention_heads", std::int64_t{12}, "heads of each attention"},
+               {"intermediate_size", std::int64_t{3072}, "width inside the feed-forward part"},
+               {"hidden_act", std::string("gelu"), "activation of the feed-forward part"},
+               {"hidden_dropout_prob", 0.1, "dropout after embeddings and projections"},
+               {"attention_probs_dropout_prob", 0.1, "dropout on attention weights"},
+               {"classifier_dropout", 0.1, "dropout before the classifier, if not as above"},
+               {"max_position_embeddings", std::int64_t{512}, "longest sequence"},
+               {"type_vocab_size", std::int64_t{2}, "token types"},
+               {"initializer_range", 0.02, "standard deviation of fresh weights"},
+               {"layer_norm_eps", 1e-12, "added to variances"},
+               {"pad_token_id", std::int64_t{0}, "id that fills padded rows"},
+               {"position_embedding_type", std::string("absolute"), "kind of positions"}},
+    .presets = {{"bert-tiny", sizes(2, 128, 2)},
+                {"bert-mini", sizes(4, 256, 4)},
+                {"bert-small", sizes(4, 512, 8)},
+                {"bert-medium", sizes(8, 512, 8)},
+                {"bert-base", sizes(12, 768, 12)}},
+    .base_prefix = "bert.",
+    .head_prefixes = {"bert.pooler.", "classifier.", "cls."},
+    .build = build_bert,
+}};
+
+}  // namespace
+}  // namespace lathe::models

@@ -1,0 +1,63 @@
+#include <charconv>
+
+#include "lathe/models/family.h"
+#include "lathe/models/module_builder.h"
+
+namespace lathe::models {
+namespace {
+
+// Linear layers with a ReLU after each but the last; a single layer keeps its ReLU, so that
+// `mlp:4,8` is Linear(4,8) and ReLU.
+Graph build_mlp(const AttributeReader& config, const BuildOptions& options) {
+  const std::vector<std::int64_t>& sizes = config.integers("sizes");
+  if (sizes.size() < 2) fail("sizes: expected at least an input and an output size");
+  for (const std::int64_t size : sizes)
+    if (size < 1) fail("size {}: expected 1 or more", size);
+  Graph graph;
+  ModuleBuilder builder(graph, config.real("initializer_range"));
+  const Size rows = Size::symbol("B");
+  Value x = builder.input("x", {DType::F32, {rows, sizes[0]}, {}});
+  const std::size_t layers = sizes.size() - 1;
+  for (std::size_t layer = 0; layer < layers; ++layer) {
+    const std::string name = fmt::format("layers.{}", layer);
+    x = builder.linear(name, x, sizes[layer + 1]);
+    if (layer + 1 < layers || layers == 1) x = builder.add(name + ".activation", "relu", {x});
+  }
+  graph.set_output("logits", x);
+  for (const std::string& input : options.inputs) {
+    if (input != "labels") continue;
+    const Value labels = builder.input("labels", {DType::I32, {rows}, {}});
+    const Value total = builder.add("loss/cross_entropy", "cross_entropy", {x, labels});
+    graph.set_output("loss", builder.add("loss", "div", {total, {total.node, 1}}));
+  }
+  return graph;
+}
+
+Attributes parse_sizes(std::string_view arguments) {
+  std::vector<std::int64_t> sizes;
+  while (!arguments.empty()) {
+    const std::string_view one = arguments.substr(0, arguments.find(','));
+    std::int64_t size = 0;
+    const auto [end, error] = std::from_chars(one.data(), one.data() + one.size(), size);
+    if (error != std::errc{} || end != one.data() + one.size() || size < 1)
+      fail("\"{}\" is no layer size: expected mlp:inputs,hidden,...,outputs", one);
+    sizes.push_back(size);
+    arguments.remove_prefix(std::min(arguments.size(), one.size() + 1));
+  }
+  if (sizes.size() < 2) fail("expected mlp:inputs,...,outputs with at least two sizes");
+  return {{"sizes", sizes}};
+}
+
+const Register registration{ModelFamily{
+    .name = "mlp",
+    .summary = "multi-layer perceptron, such as mlp:784,256,10",
+    .tasks = {{"classify", "MLP", {"x"}, {"labels"}}},
+    .config = {{"sizes", std::vector<std::int64_t>{}, "inputs, hidden sizes, outputs", true},
+               {"initializer_range", 0.02, "standard deviation of fresh weights"}},
+    .presets = {},
+    .build = build_mlp,
+    .parse_arguments = parse_sizes,
+}};
+
+}  // namespace
+}  // namespace lathe::models

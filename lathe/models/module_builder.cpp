@@ -1,0 +1,55 @@
+#include "lathe/models/module_builder.h"
+
+namespace lathe::models {
+
+Value ModuleBuilder::input(const std::string& name, Type type) {
+  return {graph_.add({.name = name, .op = "input", .inputs = {}, .types = {std::move(type)}}), 0};
+}
+
+Value ModuleBuilder::state(const std::string& name, Shape shape, std::string init) {
+  if (const std::optional<NodeId> existing = graph_.find(name)) return {*existing, 0};
+  Attributes attributes{{"init", init}};
+  if (init == "normal") attributes["scale"] = initializer_range_;
+  return {graph_.add({.name = name,
+                      .op = "state",
+                      .inputs = {},
+                      .attributes = std::move(attributes),
+                      .types = {{DType::F32, std::move(shape), {}}}}),
+          0};
+}
+
+Value ModuleBuilder::add(std::string name, std::string op, std::vector<Value> inputs,
+                         Attributes attributes) {
+  return {graph_.add({.name = std::move(name),
+                      .op = std::move(op),
+                      .inputs = std::move(inputs),
+                      .attributes = std::move(attributes)}),
+          0};
+}
+
+Value ModuleBuilder::linear(const std::string& name, Value x, std::int64_t outputs, bool has_bias) {
+  const Size inputs = graph_.type(x).axis(-1);
+  const Value weight = state(name + ".weight", {outputs, inputs}, "normal");
+  const Value bias = has_bias ? state(name + ".bias", {outputs}, "zeros") : kNone;
+  std::vector<Value> operands{x, weight};
+  if (has_bias) operands.push_back(bias);
+  return add(name, "linear", std::move(operands));
+}
+
+Value ModuleBuilder::embedding(const std::string& name, Value ids, std::int64_t rows,
+                               std::int64_t width) {
+  return add(name, "embedding", {ids, state(name + ".weight", {rows, width}, "normal")});
+}
+
+Value ModuleBuilder::layer_norm(const std::string& name, Value x, double eps) {
+  const Size width = graph_.type(x).axis(-1);
+  const Value weight = state(name + ".weight", {width}, "ones");
+  const Value bias = state(name + ".bias", {width}, "zeros");
+  return add(name, "layer_norm", {x, weight, bias}, {{"eps", eps}});
+}
+
+Value ModuleBuilder::dropout(const std::string& name, Value x, double rate) {
+  return add(name, "dropout", {x}, {{"rate", rate}, {"site", next_site()}});
+}
+
+}  // namespace lathe::models

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lathe/core/graph.h"
+
+namespace lathe::models {
+
+/// Adds the layers that transformer families share, named after their module path:
+/// `linear("encoder.0.query", ...)` makes that node and its states `.weight` and `.bias`.
+class ModuleBuilder {
+ public:
+  ModuleBuilder(Graph& graph, double initializer_range)
+      : graph_(graph), initializer_range_(initializer_range) {}
+
+  Value input(const std::string& name, Type type);
+  /// A state, or the one of that name that is there already (tied weights are one slot).
+  Value state(const std::string& name, Shape shape, std::string init);
+  Value add(std::string name, std::string op, std::vector<Value> inputs, Attributes attributes = {});
+  Value linear(const std::string& name, Value x, std::int64_t outputs, bool has_bias = true);
+  Value embedding(const std::string& name, Value ids, std::int64_t rows, std::int64_t width);
+  Value layer_norm(const std::string& name, Value x, double eps);
+  /// A dropout node with a site of its own, even at rate 0: the node is part of the architecture.
+  Value dropout(const std::string& name, Value x, double rate);
+  /// The next number for a place that drops elements.
+  std::int64_t next_site() { return next_site_++; }
+  Graph& graph() { return graph_; }
+
+ private:
+  Graph& graph_;
+  double initializer_range_;
+  std::int64_t next_site_ = 0;
+};
+
+}  // namespace lathe::models
