@@ -251,6 +251,16 @@ TEST_F(MalformedSafetensors, LongNames) {
                                   "...\": name of 4097 bytes, expected at most 4096");
 }
 
+TEST_F(MalformedSafetensors, TooManyMetadataKeys) {
+  const auto file = [](int num_keys) {
+    std::string header = R"({"__metadata__":{"0":"")";
+    for (int i = 1; i < num_keys; ++i) header += fmt::format(R"(,"{}":"")", i);
+    return file_of(header + "}}", "");
+  };
+  EXPECT_EQ(open(file(100'000)), "accepted");
+  EXPECT_EQ(open(file(100'001)), "header: __metadata__: more than 100000 keys");
+}
+
 // Each integer field in turn holds each of these; only the right value may be accepted.
 TEST_F(MalformedSafetensors, BoundaryIntegersInEachField) {
   const std::string_view integers[] = {"-9223372036854775809",

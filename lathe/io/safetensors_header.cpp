@@ -106,6 +106,9 @@ class HeaderReader final : public nlohmann::json_sax<json> {
     if (place_ == Place::Metadata) {
       if (header_.metadata.contains(key_))
         fail("header: {}: duplicate key {}", kMetadataKey, quote_text(key_));
+      // A map entry takes ten times the bytes of the shortest key.
+      if (header_.metadata.size() >= kMaxMetadataKeys)
+        fail("header: {}: more than {} keys", kMetadataKey, kMaxMetadataKeys);
       return go(Place::MetadataValue);
     }
     if (value == "dtype") return field(has_dtype_, Place::Dtype);

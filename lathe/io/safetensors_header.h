@@ -34,6 +34,7 @@ struct SafetensorsHeader {
 /// Bounds that the reader enforces and the writer respects.
 inline constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;
 inline constexpr std::size_t kMaxTensors = 1'000'000;
+inline constexpr std::size_t kMaxMetadataKeys = 100'000;
 inline constexpr std::size_t kMaxTensorName = 4096;
 inline constexpr std::size_t kMaxRank = 16;
 inline constexpr std::string_view kMetadataKey = "__metadata__";

@@ -38,6 +38,8 @@ void write_safetensors(const std::filesystem::path& path,
   const std::string text = with_place(path.string(), [&] {
     if (tensors.size() > kMaxTensors)
       fail("{} tensors, expected at most {}", tensors.size(), kMaxTensors);
+    if (metadata.size() > kMaxMetadataKeys)
+      fail("{} metadata keys, expected at most {}", metadata.size(), kMaxMetadataKeys);
     SafetensorsHeader header{.metadata = metadata, .tensors = {}};
     std::uint64_t offset = 0;
     for (const auto* entry : order) {
