@@ -45,7 +45,10 @@ std::int64_t packed_axis(const Graph& graph, NodeId node, const Type& operand, s
 
 Value add_packed(Graph& graph, NodeId node, NodeSpec spec) {
   spec.name = graph.name(node) + "/packed";
-  return {graph.insert_before(node, std::move(spec)), 0};
+  const NodeId packed = graph.insert_before(node, std::move(spec));
+  // Types that were written are not inferred when the node is added; they must fit all the same.
+  with_place(fmt::format("node \"{}\"", graph.name(packed)), [&] { infer_types(graph, packed); });
+  return {packed, 0};
 }
 
 Value repeat_packed(Graph& graph, NodeId node, Attributes attributes, std::vector<Type> types) {
