@@ -1,0 +1,76 @@
+#include <limits>
+
+#include "lathe/core/op.h"
+#include "lathe/ops/axes.h"
+#include "lathe/ops/elements.h"
+#include "lathe/ops/packing.h"
+
+// slice(x) {axis, begin, end}: the indices begin to end - 1 of one axis. Negative ones count from
+// the end of the axis; without `end` the slice goes to the end.
+namespace lathe::ops {
+namespace {
+
+constexpr std::int64_t kToTheEnd = std::numeric_limits<std::int64_t>::max();
+
+Size from_front(std::int64_t index, const Size& size) {
+  if (index == kToTheEnd) return size;
+  return index < 0 ? size + Size(index) : Size(index);
+}
+
+std::vector<Type> infer(const OpCall& call) {
+  const Type& x = call.input(0);
+  const std::size_t axis = axis_position("slice", call.attributes().integer("axis"), x);
+  const Size& size = x.shape[axis];
+  const Size begin = from_front(call.attributes().integer("begin"), size);
+  const Size end = from_front(call.attributes().integer("end"), size);
+  // A size with symbols is not known to be large enough before it has a value.
+  const auto is_negative = [](const Size& s) { return s.is_constant() && s.constant() < 0; };
+  if (is_negative(begin) || is_negative(end - begin) || is_negative(size - end))
+    fail("slice from {} to {} is outside axis {} of {}", begin.text(), end.text(), axis,
+         to_text(x));
+  Type result{.dtype = x.dtype, .shape = x.shape};
+  result.shape[axis] = end - begin;
+  return {result};
+}
+
+void reference(const KernelCall& call) {
+  const Tensor& x = call.input(0);
+  Tensor& y = call.outputs[0];
+  const std::size_t axis = axis_position(call.attributes.integer("axis"), x.rank());
+  std::int64_t begin = call.attributes.integer("begin");
+  if (begin < 0) begin += x.dim(axis);
+  if (begin < 0 || begin + y.dim(axis) > x.dim(axis))
+    fail("slice from {} to {} is outside axis {}, which has size {}", begin, begin + y.dim(axis),
+         axis, x.dim(axis));
+  const std::vector<std::int64_t> strides = row_major_strides(x.dims());
+  copy_elements(x, strided_indices(y.dims(), strides, begin * strides[axis]), y);
+}
+
+Value pack(Graph& graph, NodeId node, const PackedSequences& sequences) {
+  Attributes attributes = graph.attributes(node);
+  attributes["axis"] = packed_axis(graph, node, graph.type(graph.input(node, 0)),
+                                   graph.attribute(node).integer("axis"), sequences);
+  return repeat_packed(graph, node, std::move(attributes));
+}
+
+const Register registration{Op{
+    .name = "slice",
+    .summary = "a run of indices of one axis",
+    .operands = {{.name = "x"}},
+    .attributes = {{.name = "axis", .default_value = 0, .summary = "the axis", .required = true},
+                   {.name = "begin",
+                    .default_value = 0,
+                    .summary = "the first index; negative ones count from the end"},
+                   {.name = "end",
+                    .default_value = kToTheEnd,
+                    .summary = "the index after the last; negative ones count from the end"}},
+    .infer = infer,
+    .flops = [](const OpCall&) { return Size(0); },
+    .reference = reference,
+    .pack = pack,
+    .examples = {"slice(f32[T,8]) {axis=1, begin=2, end=6}", "slice(f32[B,L,4]) {axis=1, begin=1}",
+                 "slice(f32[B,L,4]) {axis=1, begin=-2, end=-1}"},
+}};
+
+}  // namespace
+}  // namespace lathe::ops

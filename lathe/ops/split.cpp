@@ -1,0 +1,68 @@
+#include "lathe/core/op.h"
+#include "lathe/ops/axes.h"
+#include "lathe/ops/elements.h"
+#include "lathe/ops/packing.h"
+
+// split(x) {axis, sizes}: consecutive parts of one axis, a result for each size; the opposite of
+// concat.
+namespace lathe::ops {
+namespace {
+
+std::vector<Type> infer(const OpCall& call) {
+  const Type& x = call.input(0);
+  const std::size_t axis = axis_position("split", call.attributes().integer("axis"), x);
+  const std::vector<std::int64_t>& sizes = call.attributes().integers("sizes");
+  if (sizes.empty()) fail("split needs one size or more");
+  Size sum;
+  std::vector<Type> results;
+  for (const std::int64_t size : sizes) {
+    if (size < 0) fail("split: size {} is negative", size);
+    sum += Size(size);
+    results.push_back({.dtype = x.dtype, .shape = x.shape});
+    results.back().shape[axis] = Size(size);
+  }
+  if (sum != x.shape[axis])
+    fail("split: sizes {} add up to {}, but axis {} of {} is {}", to_text(Attribute(sizes)),
+         sum.text(), axis, to_text(x), x.shape[axis].text());
+  return results;
+}
+
+void reference(const KernelCall& call) {
+  const Tensor& x = call.input(0);
+  const std::size_t axis = axis_position(call.attributes.integer("axis"), x.rank());
+  const std::vector<std::int64_t> strides = row_major_strides(x.dims());
+  std::int64_t begin = 0;
+  for (Tensor& y : call.outputs) {
+    copy_elements(x, strided_indices(y.dims(), strides, begin * strides[axis]), y);
+    begin += y.dim(axis);
+  }
+}
+
+// Result 0 of the returned node stands for result 0 of the split, and so on.
+Value pack(Graph& graph, NodeId node, const PackedSequences& sequences) {
+  Attributes attributes = graph.attributes(node);
+  attributes["axis"] = packed_axis(graph, node, graph.type(graph.input(node, 0)),
+                                   graph.attribute(node).integer("axis"), sequences);
+  return repeat_packed(graph, node, std::move(attributes));
+}
+
+const Register registration{Op{
+    .name = "split",
+    .summary = "consecutive parts of one axis, a result for each",
+    .operands = {{.name = "x"}},
+    .attributes = {{.name = "axis", .default_value = 0, .summary = "the axis", .required = true},
+                   {.name = "sizes",
+                    .default_value = std::vector<std::int64_t>{},
+                    .summary = "the size of each part",
+                    .required = true}},
+    .num_results = -1,
+    .infer = infer,
+    .flops = [](const OpCall&) { return Size(0); },
+    .reference = reference,
+    .pack = pack,
+    .examples = {"split(f32[T,6]) {axis=-1, sizes=[2,2,2]}",
+                 "split(f32[B,L,5]) {axis=2, sizes=[1,4]}"},
+}};
+
+}  // namespace
+}  // namespace lathe::ops
