@@ -1,0 +1,122 @@
+#include <algorithm>
+#include <limits>
+
+#include "lathe/core/op.h"
+#include "lathe/ops/axes.h"
+#include "lathe/ops/broadcast.h"
+#include "lathe/ops/elements.h"
+#include "lathe/ops/operand_checks.h"
+#include "lathe/ops/packing.h"
+
+// sum, mean and max over some axes, or all of them. With `keep` those axes stay with size 1, so
+// that the result broadcasts against x. Mean over two spatial axes is global average pooling.
+namespace lathe::ops {
+namespace {
+
+struct Reduction {
+  std::string name;
+  std::string summary;
+  double start;
+  double (*join)(double, double);
+  bool divides = false;
+  bool takes_integers = true;
+};
+
+std::vector<Reduction> reductions() {
+  constexpr double kLowest = -std::numeric_limits<double>::infinity();
+  return {
+      {"max", "the largest element", kLowest,
+       [](double a, double b) { return a != a || a > b ? a : b; }},  // NaN stays
+      {"mean", "the mean", 0.0, [](double a, double b) { return a + b; }, true, false},
+      {"sum", "the sum", 0.0, [](double a, double b) { return a + b; }},
+  };
+}
+
+// For each axis, whether it is reduced.
+std::vector<bool> reduced_axes(const AttributeReader& attributes, std::size_t rank) {
+  const std::vector<std::int64_t>& axes = attributes.integers("axes");
+  std::vector<bool> result(rank, axes.empty());
+  for (const std::int64_t axis : axes) result[axis_position(axis, rank)] = true;
+  return result;
+}
+
+std::vector<Type> infer(const Reduction& reduction, const OpCall& call) {
+  if (!reduction.takes_integers) require_floating(reduction.name, call, 0);
+  const Type& x = call.input(0);
+  for (const std::int64_t axis : call.attributes().integers("axes"))
+    axis_position(reduction.name, axis, x);
+  const std::vector<bool> is_reduced = reduced_axes(call.attributes(), x.rank());
+  Type result{.dtype = x.dtype, .shape = {}};
+  for (std::size_t axis = 0; axis < x.rank(); ++axis) {
+    if (!is_reduced[axis])
+      result.shape.push_back(x.shape[axis]);
+    else if (call.attributes().flag("keep"))
+      result.shape.push_back(1);
+  }
+  return {result};
+}
+
+void reference(const Reduction& reduction, const KernelCall& call) {
+  const Tensor& x = call.input(0);
+  const std::vector<bool> is_reduced = reduced_axes(call.attributes, x.rank());
+  std::vector<std::int64_t> kept = x.dims();
+  std::int64_t count = 1;
+  for (std::size_t axis = 0; axis < kept.size(); ++axis) {
+    if (!is_reduced[axis]) continue;
+    count *= kept[axis];
+    kept[axis] = 1;
+  }
+  const std::vector<double> values = read_elements(x);
+  const std::vector<std::int64_t> target = broadcast_indices(kept, x.dims());
+  std::vector<double> y(static_cast<std::size_t>(call.outputs[0].num_elements()), reduction.start);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    double& total = y[static_cast<std::size_t>(target[i])];
+    total = reduction.join(total, values[i]);
+  }
+  if (reduction.divides)
+    for (double& total : y) total /= static_cast<double>(count);
+  write_elements(call.outputs[0], y);
+}
+
+// Over the axes inside tokens only: reducing rows or positions would count padding before and not
+// after.
+Value pack(Graph& graph, NodeId node, const PackedSequences& sequences) {
+  const Type& x = graph.type(graph.input(node, 0));
+  Attributes attributes = graph.attributes(node);
+  std::vector<std::int64_t> axes = graph.attribute(node).integers("axes");
+  if (axes.empty() && is_packed(x, sequences))
+    refuse_to_pack(graph, node, "it reduces all axes, positions among them");
+  for (std::int64_t& axis : axes) axis = packed_axis(graph, node, x, axis, sequences);
+  attributes["axes"] = axes;
+  return repeat_packed(graph, node, std::move(attributes));
+}
+
+Op reduction_op(const Reduction& reduction) {
+  return {
+      .name = reduction.name,
+      .summary = reduction.summary + " over some axes",
+      .operands = {{.name = "x"}},
+      .attributes = {{.name = "axes",
+                      .default_value = std::vector<std::int64_t>{},
+                      .summary = "the axes to reduce; none: all of them"},
+                     {.name = "keep",
+                      .default_value = false,
+                      .summary = "whether reduced axes stay with size 1"}},
+      .infer = [reduction](const OpCall& call) { return infer(reduction, call); },
+      .flops = [](const OpCall& call) { return call.input(0).num_elements(); },
+      .reference = [reduction](const KernelCall& call) { reference(reduction, call); },
+      .pack = pack,
+      .examples = {reduction.name + "(f32[T,4]) {axes=[-1]}",
+                   reduction.name + "(f32[2,3,4,5]) {axes=[2,3], keep=true}",
+                   reduction.name + "(f32[B,L])"},
+  };
+}
+
+const std::vector<Register> registrations = [] {
+  std::vector<Register> result;
+  for (const Reduction& reduction : reductions()) result.emplace_back(reduction_op(reduction));
+  return result;
+}();
+
+}  // namespace
+}  // namespace lathe::ops
