@@ -1,0 +1,135 @@
+// Softmax attention of one head over one sequence, by tiles of query rows: the scores of a tile
+// against all its keys, their exponentials in place, then those times the values.
+//
+// The tiles are cut from the whole sequence, whatever range of it is asked for, and the keys a tile
+// looks at follow from the tile, so a row is computed the same way in every range.
+
+// The parts of the caller's scratch.
+struct AttentionScratch {
+  float* keys;    // k transposed and packed: n = lk, k = d
+  float* values;  // v packed: n = d, k = lk
+  float* keep;    // 1 or 0 for each key, 0 to the end of the last vector
+  float* scores;  // kTileRows rows
+  std::int64_t score_stride;
+};
+
+// A few floats more than the keys need keep rows of a power of two from sharing cache sets.
+inline std::int64_t score_stride(std::int64_t lk) {
+  return round_up(lk, kPanel) + kWidth;
+}
+
+inline std::int64_t attention_scratch_size(std::int64_t, std::int64_t lk, std::int64_t d) {
+  return packed_size(lk, d) + packed_size(d, lk) + (kTileRows + 1) * score_stride(lk);
+}
+
+inline AttentionScratch divide_scratch(const AttentionArgs& args) {
+  AttentionScratch scratch;
+  scratch.score_stride = score_stride(args.lk);
+  scratch.keys = args.scratch;
+  scratch.values = scratch.keys + packed_size(args.lk, args.d);
+  scratch.keep = scratch.values + packed_size(args.d, args.lk);
+  scratch.scores = scratch.keep + scratch.score_stride;
+  return scratch;
+}
+
+// Turns the first `visible` scores of a row into weights that are still to be divided by the sum
+// returned, and the rest up to `extent` into 0. `keep` may be null.
+inline float weigh_row(float* scores, const float* keep, std::int64_t visible, std::int64_t extent,
+                       float* log_sum_exp) {
+  // The score of a key that does not count is -infinity, whose weight is 0.
+  const Vec nothing = broadcast(-kInfinity);
+  const auto visible_score = [&](std::int64_t c, auto lanes) {
+    return select(lanes, load(scores + c, lanes), nothing);
+  };
+  const auto kept_score = [&](std::int64_t c, auto lanes) {
+    const Mask kept = less(broadcast(0.0f), load(keep + c, lanes));
+    return select(kept, load(scores + c, lanes), nothing);
+  };
+  // The vector in which the visible keys end is stored whole, its other lanes 0.
+  const auto write = [&](std::int64_t c, auto, Vec weights) { store(scores + c, weights); };
+
+  const bool any_kept = keep == nullptr || largest_score(visible, [&](std::int64_t c, auto lanes) {
+                                             return load(keep + c, lanes);
+                                           }) > 0.0f;
+  float top = 0.0f;
+  float total = 0.0f;
+  if (keep == nullptr) {
+    top = largest_score(visible, visible_score);
+    total = weigh_scores(visible, top, visible_score, write);
+  } else if (any_kept) {
+    top = largest_score(visible, kept_score);
+    total = weigh_scores(visible, top, kept_score, write);
+  } else {
+    const auto equal = [&](std::int64_t, auto lanes) {
+      return select(lanes, broadcast(0.0f), nothing);
+    };
+    total = weigh_scores(visible, top, equal, write);
+  }
+  for (std::int64_t c = round_up(visible, kWidth); c < extent; c += kWidth)
+    store(scores + c, broadcast(0.0f));
+  if (log_sum_exp != nullptr) *log_sum_exp = any_kept ? top + log_of(total) : -__FLT_MAX__;
+  return total;
+}
+
+inline void attend_tile(const AttentionArgs& args, const AttentionScratch& scratch,
+                        std::int64_t row, std::int64_t rows, std::int64_t keys) {
+  for (std::int64_t j = 0; j < keys; j += kPanel)
+    multiply_tile({.k = args.d,
+                   .x = args.q + row * args.q_stride,
+                   .x_stride = args.q_stride,
+                   .panel = scratch.keys + j * args.d,
+                   .y = scratch.scores + j,
+                   .y_stride = scratch.score_stride,
+                   .columns = kPanel,  // beyond lk the packed keys and so the scores are 0
+                   .bias = nullptr,
+                   .scale = args.scale,
+                   .accumulate = false},
+                  rows);
+
+  const float* keep = args.keep ? scratch.keep : nullptr;
+  float totals[kTileRows];
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const std::int64_t visible = args.causal ? row + r + 1 + (args.lk - args.lq) : args.lk;
+    totals[r] = weigh_row(scratch.scores + r * scratch.score_stride, keep, visible, keys,
+                          args.row_log_sum_exp ? args.row_log_sum_exp + row + r : nullptr);
+  }
+
+  float* out = args.out + row * args.out_stride;
+  for (std::int64_t column = 0; column < args.d; column += kPanel)
+    multiply_tile({.k = keys,
+                   .x = scratch.scores,
+                   .x_stride = scratch.score_stride,
+                   .panel = scratch.values + column * args.lk,
+                   .y = out + column,
+                   .y_stride = args.out_stride,
+                   .columns = smaller(args.d - column, kPanel),
+                   .bias = nullptr,
+                   .scale = 1.0f,
+                   .accumulate = false},
+                  rows);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const Vec total = broadcast(totals[r]);
+    float* y = out + r * args.out_stride;
+    map(y, args.d, y, [&](Vec a) { return a / total; });
+  }
+}
+
+inline void attention(const AttentionArgs& args) {
+  if (args.q_begin >= args.q_end || args.lk == 0) return;
+  const AttentionScratch scratch = divide_scratch(args);
+  pack_b(args.k, args.lk, args.d, args.k_stride, 1, scratch.keys);
+  pack_b(args.v, args.d, args.lk, 1, args.v_stride, scratch.values);
+  if (args.keep != nullptr)
+    for (std::int64_t j = 0; j < scratch.score_stride; ++j)
+      scratch.keep[j] = j < args.lk && args.keep[j] != 0 ? 1.0f : 0.0f;
+
+  const RowTiles tiles(args.lq);
+  for (std::int64_t t = 0; t < tiles.count; ++t) {
+    const std::int64_t end = tiles.begin(t + 1);
+    const std::int64_t from = tiles.begin(t) > args.q_begin ? tiles.begin(t) : args.q_begin;
+    const std::int64_t to = smaller(end, args.q_end);
+    if (from >= to) continue;
+    const std::int64_t keys = args.causal ? end + (args.lk - args.lq) : args.lk;
+    attend_tile(args, scratch, from, to - from, keys);
+  }
+}

@@ -1,0 +1,162 @@
+#pragma once
+
+// The arguments of the CPU kernels and the table that one instruction set fills in. Plain structs
+// only: the files compiled for AVX2 and AVX-512 include this header, and an inline function of the
+// standard library compiled there could be the copy the linker keeps for every machine.
+
+#include <cstdint>
+
+namespace lathe::engine {
+
+/// Element-wise functions of one argument. The first eight are also the activations of `gemm`.
+enum class Unary {
+  None,
+  Relu,
+  GeluErf,   ///< x/2 (1 + erf(x/sqrt 2)), BERT's
+  GeluTanh,  ///< the tanh approximation, GPT-2's
+  Tanh,
+  Sigmoid,
+  Silu,       ///< x sigmoid(x)
+  QuickGelu,  ///< x sigmoid(1.702 x), CLIP's
+  Exp,
+  Erf,
+  Log,
+  Negate,
+  Abs,
+  Sqrt,
+  Reciprocal,
+};
+
+/// Element-wise functions of two arguments. Min and Max give NaN when either argument is NaN.
+enum class Binary { Add, Subtract, Multiply, Divide, Min, Max };
+
+/// y[rows, n] = activation(x[rows, k] . B[k, n] + bias[n]) + residual[rows, n].
+///
+/// Each element is summed over k in ascending order by one accumulator, so a row has the same bits
+/// whatever rows it is computed with. Strides are distances between rows, in floats.
+struct GemmArgs {
+  std::int64_t rows, n, k;
+  const float* x;
+  std::int64_t x_stride;
+  const float* packed;  ///< B as pack_b wrote it
+  const float* bias;    ///< or null
+  Unary activation;
+  const float* residual;  ///< or null; may be y itself
+  std::int64_t residual_stride;
+  float* y;
+  std::int64_t y_stride;
+  bool accumulate;  ///< start the sums from y instead of 0
+};
+
+/// out = softmax(scale q . k^T) . v for one sequence and one head; rows [q_begin, q_end) of `out`.
+///
+/// With `causal`, query i sees keys 0 .. i + (lk - lq), and lk must be at least lq. A key whose
+/// `keep` is 0 has weight exactly 0, but its k and v must be finite. A query none of whose visible
+/// keys is kept weighs them all equally, which is what adding the lowest float to each score does.
+/// The bits of a row do not depend on the range it is computed in.
+struct AttentionArgs {
+  std::int64_t lq, lk, d;
+  std::int64_t q_begin, q_end;
+  const float* q;
+  const float* k;
+  const float* v;
+  float* out;
+  std::int64_t q_stride, k_stride, v_stride, out_stride;
+  float scale;
+  bool causal;
+  const std::uint8_t* keep;  ///< lk entries, or null to keep all
+  /// log(sum over keys of exp(score)) of row i at [i], or null; the lowest float if no key is kept.
+  float* row_log_sum_exp;
+  float* scratch;  ///< attention_scratch_size(lq, lk, d) floats
+};
+
+/// y = (z - mean) / sqrt(variance + eps) * gamma + beta, where z = x + residual.
+struct LayerNormArgs {
+  std::int64_t rows, n;
+  const float* x;
+  std::int64_t x_stride;
+  const float* residual;  ///< or null
+  std::int64_t residual_stride;
+  const float* gamma;  ///< or null for 1
+  const float* beta;   ///< or null for 0
+  float eps;
+  float* y;  ///< may be x or residual
+  std::int64_t y_stride;
+  float* mean;  ///< one for each row, or null
+  float* rstd;  ///< 1 / sqrt(variance + eps) of each row, or null
+};
+
+/// y = x / sqrt(mean(x^2) + eps) * gamma.
+struct RmsNormArgs {
+  std::int64_t rows, n;
+  const float* x;
+  std::int64_t x_stride;
+  const float* gamma;  ///< or null for 1
+  float eps;
+  float* y;  ///< may be x
+  std::int64_t y_stride;
+  float* rstd;  ///< or null
+};
+
+/// Each row of y from the same row of x; y may be x.
+struct RowsArgs {
+  std::int64_t rows, n;
+  const float* x;
+  std::int64_t x_stride;
+  float* y;
+  std::int64_t y_stride;
+};
+
+/// One argument of `binary`: element [r, c] is data[r * row_stride + c * step], step 0 or 1. A
+/// row_stride of 0 repeats one row, a step of 0 repeats one number along the row.
+struct Operand {
+  const float* data;
+  std::int64_t row_stride;
+  std::int64_t step;
+};
+
+struct BinaryArgs {
+  Binary op;
+  std::int64_t rows, n;
+  Operand a, b;
+  float* y;  ///< may be an operand's data where the strides agree
+  std::int64_t y_stride;
+};
+
+inline constexpr int kMaxEmbeddingTables = 3;
+
+/// y[r, :] = tables[0][ids[0][r], :] + tables[1][ids[1][r], :] + ..., in that order.
+/// The ids are not checked here: whoever reads them from a user does.
+struct EmbeddingSumArgs {
+  std::int64_t rows, n;
+  int num_tables;                            ///< 1 to kMaxEmbeddingTables
+  const float* tables[kMaxEmbeddingTables];  ///< rows of n floats, densely
+  const std::int32_t* ids[kMaxEmbeddingTables];
+  float* y;
+  std::int64_t y_stride;
+};
+
+/// The kernels of one instruction set. Each runs on the calling thread, over the rows it is given.
+struct Kernels {
+  const char* isa;
+  /// Floats that pack_b writes for B[k, n].
+  std::int64_t (*packed_size)(std::int64_t n, std::int64_t k);
+  /// Packs B whose element [p, j] is b[j * stride_n + p * stride_k].
+  void (*pack_b)(const float* b, std::int64_t n, std::int64_t k, std::int64_t stride_n,
+                 std::int64_t stride_k, float* packed);
+  void (*gemm)(const GemmArgs&);
+  std::int64_t (*attention_scratch_size)(std::int64_t lq, std::int64_t lk, std::int64_t d);
+  void (*attention)(const AttentionArgs&);
+  void (*layer_norm)(const LayerNormArgs&);
+  void (*rms_norm)(const RmsNormArgs&);
+  void (*softmax_rows)(const RowsArgs&);
+  void (*log_softmax_rows)(const RowsArgs&);
+  /// y[i] = op(x[i]); y may be x.
+  void (*unary)(Unary op, const float* x, std::int64_t count, float* y);
+  void (*binary)(const BinaryArgs&);
+  void (*embedding_sum)(const EmbeddingSumArgs&);
+  /// Multiplies and adds in registers alone, `rounds` times; returns the operations done.
+  double (*fma_burst)(std::int64_t rounds);
+};
+
+}  // namespace lathe::engine

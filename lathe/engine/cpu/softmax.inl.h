@@ -1,0 +1,60 @@
+// Softmax and its logarithm along rows: the largest number, the exponentials of the differences
+// from it, and their sum.
+
+// The largest of the first n scores, score_at(column, lanes) giving a vector of them whose lanes
+// outside the row are -infinity.
+template <typename ScoreAt>
+float largest_score(std::int64_t n, ScoreAt score_at) {
+  Vec top = broadcast(-kInfinity);
+  over_lanes(n, [&](std::int64_t c, auto lanes) { top = max(top, score_at(c, lanes)); });
+  return largest(top);
+}
+
+// Hands exp(score - top) to write(column, lanes, weights), lanes outside the row being 0, and
+// returns the sum.
+template <typename ScoreAt, typename Write>
+float weigh_scores(std::int64_t n, float top, ScoreAt score_at, Write write) {
+  const Vec top_lanes = broadcast(top);
+  Vec sums = broadcast(0.0f);
+  over_lanes(n, [&](std::int64_t c, auto lanes) {
+    const Vec weights = exp_weight(score_at(c, lanes) - top_lanes);
+    write(c, lanes, weights);
+    sums = sums + weights;
+  });
+  return sum(sums);
+}
+
+inline float log_of(float a) {
+  return first(log(broadcast(a)));
+}
+
+inline void softmax_rows(const RowsArgs& args) {
+  for (std::int64_t r = 0; r < args.rows; ++r) {
+    const float* x = args.x + r * args.x_stride;
+    float* y = args.y + r * args.y_stride;
+    const auto score_at = [&](std::int64_t c, auto lanes) {
+      return select(lanes, load(x + c, lanes), broadcast(-kInfinity));
+    };
+    const float top = largest_score(args.n, score_at);
+    const Vec total =
+        broadcast(weigh_scores(args.n, top, score_at, [&](std::int64_t c, auto lanes, Vec weights) {
+          store(y + c, weights, lanes);
+        }));
+    map(y, args.n, y, [&](Vec a) { return a / total; });
+  }
+}
+
+inline void log_softmax_rows(const RowsArgs& args) {
+  for (std::int64_t r = 0; r < args.rows; ++r) {
+    const float* x = args.x + r * args.x_stride;
+    const auto score_at = [&](std::int64_t c, auto lanes) {
+      return select(lanes, load(x + c, lanes), broadcast(-kInfinity));
+    };
+    const float top = largest_score(args.n, score_at);
+    const float total =
+        weigh_scores(args.n, top, score_at, [](std::int64_t, auto, Vec) { /* only the sum */ });
+    const Vec top_lanes = broadcast(top);
+    const Vec log_sum = broadcast(log_of(total));
+    map(x, args.n, args.y + r * args.y_stride, [&](Vec a) { return (a - top_lanes) - log_sum; });
+  }
+}

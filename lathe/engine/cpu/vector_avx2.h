@@ -1,0 +1,132 @@
+// Eight floats in an AVX register. Included inside a namespace by kernels_avx2.cpp, after
+// <immintrin.h>; vector_avx512.h says what each function promises.
+
+struct Vec {
+  __m256 value;
+};
+// All bits of a lane are set or none.
+struct Mask {
+  __m256i lanes;
+};
+
+constexpr std::int64_t kWidth = 8;
+// 12 accumulators, two vectors of B and a broadcast of x: 15 of the 16 registers.
+constexpr int kTileRows = 6;
+constexpr int kTileVectors = 2;
+
+inline Vec load(const float* from) {
+  return {_mm256_loadu_ps(from)};
+}
+inline void store(float* to, Vec a) {
+  _mm256_storeu_ps(to, a.value);
+}
+inline Vec broadcast(float a) {
+  return {_mm256_set1_ps(a)};
+}
+
+inline Mask first_lanes(std::int64_t count) {
+  const int bounded = count >= kWidth ? static_cast<int>(kWidth) : static_cast<int>(count);
+  const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  return {_mm256_cmpgt_epi32(_mm256_set1_epi32(bounded), lane)};
+}
+inline Vec load(const float* from, Mask mask) {
+  return {_mm256_maskload_ps(from, mask.lanes)};
+}
+inline void store(float* to, Vec a, Mask mask) {
+  _mm256_maskstore_ps(to, mask.lanes, a.value);
+}
+
+inline Vec operator+(Vec a, Vec b) {
+  return {_mm256_add_ps(a.value, b.value)};
+}
+inline Vec operator-(Vec a, Vec b) {
+  return {_mm256_sub_ps(a.value, b.value)};
+}
+inline Vec operator*(Vec a, Vec b) {
+  return {_mm256_mul_ps(a.value, b.value)};
+}
+inline Vec operator/(Vec a, Vec b) {
+  return {_mm256_div_ps(a.value, b.value)};
+}
+inline Vec fma(Vec a, Vec b, Vec c) {
+  return {_mm256_fmadd_ps(a.value, b.value, c.value)};
+}
+inline Vec fnma(Vec a, Vec b, Vec c) {
+  return {_mm256_fnmadd_ps(a.value, b.value, c.value)};
+}
+inline Vec min(Vec a, Vec b) {
+  return {_mm256_min_ps(a.value, b.value)};
+}
+inline Vec max(Vec a, Vec b) {
+  return {_mm256_max_ps(a.value, b.value)};
+}
+inline Vec sqrt(Vec a) {
+  return {_mm256_sqrt_ps(a.value)};
+}
+inline float sqrt(float a) {
+  return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(a)));
+}
+inline Vec abs(Vec a) {
+  return {_mm256_andnot_ps(_mm256_set1_ps(-0.0f), a.value)};
+}
+inline Vec negate(Vec a) {
+  return {_mm256_xor_ps(a.value, _mm256_set1_ps(-0.0f))};
+}
+inline Vec with_sign_of(Vec magnitude, Vec sign) {
+  return {_mm256_or_ps(magnitude.value, _mm256_and_ps(sign.value, _mm256_set1_ps(-0.0f)))};
+}
+
+inline Mask less(Vec a, Vec b) {
+  return {_mm256_castps_si256(_mm256_cmp_ps(a.value, b.value, _CMP_LT_OQ))};
+}
+inline Mask is_nan(Vec a) {
+  return {_mm256_castps_si256(_mm256_cmp_ps(a.value, a.value, _CMP_UNORD_Q))};
+}
+inline Vec select(Mask mask, Vec yes, Vec no) {
+  return {_mm256_blendv_ps(no.value, yes.value, _mm256_castsi256_ps(mask.lanes))};
+}
+
+inline Vec add_exponent(Vec a, Vec n_bits) {
+  const __m256i shifted = _mm256_slli_epi32(_mm256_castps_si256(n_bits.value), 23);
+  return {_mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(a.value), shifted))};
+}
+inline Vec split_exponent(Vec a, Vec& exponent) {
+  const __m256i bits = _mm256_castps_si256(a.value);
+  const __m256i n = _mm256_srai_epi32(_mm256_sub_epi32(bits, _mm256_set1_epi32(0x3f3504f3)), 23);
+  exponent = {_mm256_cvtepi32_ps(n)};
+  return {_mm256_castsi256_ps(_mm256_sub_epi32(bits, _mm256_slli_epi32(n, 23)))};
+}
+
+inline float first(Vec a) {
+  return _mm256_cvtss_f32(a.value);
+}
+inline float sum(Vec a) {
+  const __m128 four =
+      _mm_add_ps(_mm256_castps256_ps128(a.value), _mm256_extractf128_ps(a.value, 1));
+  const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
+}
+inline float largest(Vec a) {
+  const __m128 four =
+      _mm_max_ps(_mm256_castps256_ps128(a.value), _mm256_extractf128_ps(a.value, 1));
+  const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_max_ss(two, _mm_shuffle_ps(two, two, 1)));
+}
+
+inline void transpose(Vec (&rows)[kWidth]) {
+  __m256 t[8];
+  for (int i = 0; i < 8; i += 4) {
+    const __m256 low01 = _mm256_unpacklo_ps(rows[i].value, rows[i + 1].value);
+    const __m256 high01 = _mm256_unpackhi_ps(rows[i].value, rows[i + 1].value);
+    const __m256 low23 = _mm256_unpacklo_ps(rows[i + 2].value, rows[i + 3].value);
+    const __m256 high23 = _mm256_unpackhi_ps(rows[i + 2].value, rows[i + 3].value);
+    t[i] = _mm256_shuffle_ps(low01, low23, 0x44);
+    t[i + 1] = _mm256_shuffle_ps(low01, low23, 0xee);
+    t[i + 2] = _mm256_shuffle_ps(high01, high23, 0x44);
+    t[i + 3] = _mm256_shuffle_ps(high01, high23, 0xee);
+  }
+  for (int i = 0; i < 4; ++i) {
+    rows[i] = {_mm256_permute2f128_ps(t[i], t[i + 4], 0x20)};
+    rows[i + 4] = {_mm256_permute2f128_ps(t[i], t[i + 4], 0x31)};
+  }
+}

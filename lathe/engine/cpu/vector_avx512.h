@@ -1,0 +1,147 @@
+// Sixteen floats in an AVX-512 register. Included inside a namespace by kernels_avx512.cpp, after
+// <immintrin.h>; vector_avx2.h and vector_plain.h offer the same names.
+
+struct Vec {
+  __m512 value;
+};
+using Mask = __mmask16;
+
+constexpr std::int64_t kWidth = 16;
+// 28 accumulators, two vectors of B and a broadcast of x: 31 of the 32 registers.
+constexpr int kTileRows = 14;
+constexpr int kTileVectors = 2;
+
+inline Vec load(const float* from) {
+  return {_mm512_loadu_ps(from)};
+}
+inline void store(float* to, Vec a) {
+  _mm512_storeu_ps(to, a.value);
+}
+inline Vec broadcast(float a) {
+  return {_mm512_set1_ps(a)};
+}
+
+// Lanes 0 .. count-1, for count from 0 to kWidth and beyond.
+inline Mask first_lanes(std::int64_t count) {
+  return count >= kWidth ? Mask{0xffff} : static_cast<Mask>((1u << count) - 1);
+}
+// The lanes of the mask; the others read nothing and are 0.
+inline Vec load(const float* from, Mask lanes) {
+  return {_mm512_maskz_loadu_ps(lanes, from)};
+}
+inline void store(float* to, Vec a, Mask lanes) {
+  _mm512_mask_storeu_ps(to, lanes, a.value);
+}
+
+inline Vec operator+(Vec a, Vec b) {
+  return {_mm512_add_ps(a.value, b.value)};
+}
+inline Vec operator-(Vec a, Vec b) {
+  return {_mm512_sub_ps(a.value, b.value)};
+}
+inline Vec operator*(Vec a, Vec b) {
+  return {_mm512_mul_ps(a.value, b.value)};
+}
+inline Vec operator/(Vec a, Vec b) {
+  return {_mm512_div_ps(a.value, b.value)};
+}
+// a b + c.
+inline Vec fma(Vec a, Vec b, Vec c) {
+  return {_mm512_fmadd_ps(a.value, b.value, c.value)};
+}
+// c - a b.
+inline Vec fnma(Vec a, Vec b, Vec c) {
+  return {_mm512_fnmadd_ps(a.value, b.value, c.value)};
+}
+// The second argument when either is NaN.
+inline Vec min(Vec a, Vec b) {
+  return {_mm512_min_ps(a.value, b.value)};
+}
+inline Vec max(Vec a, Vec b) {
+  return {_mm512_max_ps(a.value, b.value)};
+}
+inline Vec sqrt(Vec a) {
+  return {_mm512_sqrt_ps(a.value)};
+}
+inline float sqrt(float a) {
+  return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(a)));
+}
+inline Vec abs(Vec a) {
+  return {_mm512_abs_ps(a.value)};
+}
+inline Vec negate(Vec a) {
+  return {_mm512_xor_ps(a.value, _mm512_set1_ps(-0.0f))};
+}
+// The magnitude, which is not negative, with the sign of another number.
+inline Vec with_sign_of(Vec magnitude, Vec sign) {
+  return {_mm512_or_ps(magnitude.value, _mm512_and_ps(sign.value, _mm512_set1_ps(-0.0f)))};
+}
+
+inline Mask less(Vec a, Vec b) {
+  return _mm512_cmp_ps_mask(a.value, b.value, _CMP_LT_OQ);
+}
+inline Mask is_nan(Vec a) {
+  return _mm512_cmp_ps_mask(a.value, a.value, _CMP_UNORD_Q);
+}
+inline Vec select(Mask mask, Vec yes, Vec no) {
+  return {_mm512_mask_blend_ps(mask, no.value, yes.value)};
+}
+
+// a times 2^n, where the low bits of `n_bits` hold n and both a and the product are normal.
+inline Vec add_exponent(Vec a, Vec n_bits) {
+  const __m512i shifted = _mm512_slli_epi32(_mm512_castps_si512(n_bits.value), 23);
+  return {_mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(a.value), shifted))};
+}
+// a = mantissa 2^exponent with the mantissa in [sqrt(1/2), sqrt(2)), for normal positive a.
+inline Vec split_exponent(Vec a, Vec& exponent) {
+  const __m512i bits = _mm512_castps_si512(a.value);
+  const __m512i n = _mm512_srai_epi32(_mm512_sub_epi32(bits, _mm512_set1_epi32(0x3f3504f3)), 23);
+  exponent = {_mm512_cvtepi32_ps(n)};
+  return {_mm512_castsi512_ps(_mm512_sub_epi32(bits, _mm512_slli_epi32(n, 23)))};
+}
+
+// Lane 0.
+inline float first(Vec a) {
+  return _mm512_cvtss_f32(a.value);
+}
+// Halves are folded onto each other, so the order of the additions is fixed.
+inline __m256 upper_half(__m512 a) {
+  return _mm512_extractf32x8_ps(a, 1);
+}
+inline float sum(Vec a) {
+  const __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(a.value), upper_half(a.value));
+  const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
+}
+inline float largest(Vec a) {
+  const __m256 eight = _mm256_max_ps(_mm512_castps512_ps256(a.value), upper_half(a.value));
+  const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_max_ss(two, _mm_shuffle_ps(two, two, 1)));
+}
+
+// Lane j of row i becomes lane i of row j: pairs, then fours inside 128-bit lanes, then the lanes.
+inline void transpose(Vec (&rows)[kWidth]) {
+  __m512 t[16];
+  for (int i = 0; i < 16; i += 4) {
+    const __m512 low01 = _mm512_unpacklo_ps(rows[i].value, rows[i + 1].value);
+    const __m512 high01 = _mm512_unpackhi_ps(rows[i].value, rows[i + 1].value);
+    const __m512 low23 = _mm512_unpacklo_ps(rows[i + 2].value, rows[i + 3].value);
+    const __m512 high23 = _mm512_unpackhi_ps(rows[i + 2].value, rows[i + 3].value);
+    t[i] = _mm512_shuffle_ps(low01, low23, 0x44);
+    t[i + 1] = _mm512_shuffle_ps(low01, low23, 0xee);
+    t[i + 2] = _mm512_shuffle_ps(high01, high23, 0x44);
+    t[i + 3] = _mm512_shuffle_ps(high01, high23, 0xee);
+  }
+  for (int i = 0; i < 4; ++i) {
+    const __m512 even_low = _mm512_shuffle_f32x4(t[i], t[i + 4], 0x88);
+    const __m512 odd_low = _mm512_shuffle_f32x4(t[i], t[i + 4], 0xdd);
+    const __m512 even_high = _mm512_shuffle_f32x4(t[i + 8], t[i + 12], 0x88);
+    const __m512 odd_high = _mm512_shuffle_f32x4(t[i + 8], t[i + 12], 0xdd);
+    rows[i] = {_mm512_shuffle_f32x4(even_low, even_high, 0x88)};
+    rows[i + 4] = {_mm512_shuffle_f32x4(odd_low, odd_high, 0x88)};
+    rows[i + 8] = {_mm512_shuffle_f32x4(even_low, even_high, 0xdd)};
+    rows[i + 12] = {_mm512_shuffle_f32x4(odd_low, odd_high, 0xdd)};
+  }
+}

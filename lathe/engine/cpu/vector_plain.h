@@ -1,0 +1,137 @@
+// Four floats by the compiler's own vector type, which any processor has. Included inside a
+// namespace by kernels_plain.cpp; vector_avx512.h says what each function promises, except that
+// fma and fnma round twice here: there is no fused instruction to use.
+
+using Floats __attribute__((vector_size(16))) = float;
+using Ints __attribute__((vector_size(16))) = std::int32_t;
+
+struct Vec {
+  Floats value;
+};
+// All bits of a lane are set or none.
+struct Mask {
+  Ints lanes;
+};
+
+constexpr std::int64_t kWidth = 4;
+// 8 accumulators, two vectors of B, a broadcast of x and the products before they are added.
+constexpr int kTileRows = 4;
+constexpr int kTileVectors = 2;
+
+inline Vec load(const float* from) {
+  Vec a;
+  __builtin_memcpy(&a.value, from, sizeof a.value);
+  return a;
+}
+inline void store(float* to, Vec a) {
+  __builtin_memcpy(to, &a.value, sizeof a.value);
+}
+inline Vec broadcast(float a) {
+  return {Floats{a, a, a, a}};
+}
+
+inline Mask first_lanes(std::int64_t count) {
+  const std::int32_t bounded =
+      count >= kWidth ? std::int32_t{kWidth} : static_cast<std::int32_t>(count);
+  return {Ints{0, 1, 2, 3} < Ints{bounded, bounded, bounded, bounded}};
+}
+inline Vec load(const float* from, Mask mask) {
+  Vec a{Floats{0, 0, 0, 0}};
+  for (int i = 0; i < kWidth; ++i)
+    if (mask.lanes[i]) a.value[i] = from[i];
+  return a;
+}
+inline void store(float* to, Vec a, Mask mask) {
+  for (int i = 0; i < kWidth; ++i)
+    if (mask.lanes[i]) to[i] = a.value[i];
+}
+
+inline Vec operator+(Vec a, Vec b) {
+  return {a.value + b.value};
+}
+inline Vec operator-(Vec a, Vec b) {
+  return {a.value - b.value};
+}
+inline Vec operator*(Vec a, Vec b) {
+  return {a.value * b.value};
+}
+inline Vec operator/(Vec a, Vec b) {
+  return {a.value / b.value};
+}
+inline Vec fma(Vec a, Vec b, Vec c) {
+  return {a.value * b.value + c.value};
+}
+inline Vec fnma(Vec a, Vec b, Vec c) {
+  return {c.value - a.value * b.value};
+}
+
+inline Ints bits_of(Vec a) {
+  return reinterpret_cast<Ints>(a.value);
+}
+inline Vec from_bits(Ints bits) {
+  return {reinterpret_cast<Floats>(bits)};
+}
+inline Mask less(Vec a, Vec b) {
+  return {a.value < b.value};
+}
+inline Mask is_nan(Vec a) {
+  return {a.value != a.value};
+}
+inline Vec select(Mask mask, Vec yes, Vec no) {
+  return from_bits((bits_of(yes) & mask.lanes) | (bits_of(no) & ~mask.lanes));
+}
+inline Vec min(Vec a, Vec b) {
+  return select(less(a, b), a, b);
+}
+inline Vec max(Vec a, Vec b) {
+  return select(less(b, a), a, b);
+}
+inline float sqrt(float a) {
+  return __builtin_sqrtf(a);
+}
+inline Vec sqrt(Vec a) {
+  Vec root;
+  for (int i = 0; i < kWidth; ++i) root.value[i] = sqrt(a.value[i]);
+  return root;
+}
+inline Vec abs(Vec a) {
+  return from_bits(bits_of(a) & 0x7fffffff);
+}
+inline Vec negate(Vec a) {
+  return {-a.value};
+}
+inline Vec with_sign_of(Vec magnitude, Vec sign) {
+  const std::int32_t sign_bit = -0x7fffffff - 1;
+  return from_bits(bits_of(magnitude) | (bits_of(sign) & sign_bit));
+}
+
+inline Vec add_exponent(Vec a, Vec n_bits) {
+  // Unsigned, because the bits above the exponent are shifted out on purpose.
+  using Words __attribute__((vector_size(16))) = std::uint32_t;
+  const Words sum =
+      reinterpret_cast<Words>(a.value) + (reinterpret_cast<Words>(n_bits.value) << 23);
+  return {reinterpret_cast<Floats>(sum)};
+}
+inline Vec split_exponent(Vec a, Vec& exponent) {
+  const Ints n = (bits_of(a) - 0x3f3504f3) >> 23;
+  exponent = {__builtin_convertvector(n, Floats)};
+  return from_bits(bits_of(a) - n * (1 << 23));
+}
+
+inline float first(Vec a) {
+  return a.value[0];
+}
+inline float sum(Vec a) {
+  return (a.value[0] + a.value[2]) + (a.value[1] + a.value[3]);
+}
+inline float largest(Vec a) {
+  const float even = a.value[0] > a.value[2] ? a.value[0] : a.value[2];
+  const float odd = a.value[1] > a.value[3] ? a.value[1] : a.value[3];
+  return even > odd ? even : odd;
+}
+
+inline void transpose(Vec (&rows)[kWidth]) {
+  float t[kWidth][kWidth];
+  for (int i = 0; i < kWidth; ++i) store(t[i], rows[i]);
+  for (int i = 0; i < kWidth; ++i) rows[i] = {Floats{t[0][i], t[1][i], t[2][i], t[3][i]}};
+}
