@@ -1,0 +1,206 @@
+// What share of one core's multiply-add peak the float32 kernels reach on BERT-tiny's shapes,
+// beside oneDNN's sgemm, and what share of a copy's bandwidth the memory-bound ones reach.
+//
+//   bench_kernels [plain|avx2|avx512]
+//
+// Contenders alternate in one run and each reports its best short window, because the clock of a
+// shared machine drifts by more than the difference between them.
+
+#include "lathe/engine/cpu/kernels.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "lathe/core/error.h"
+
+#ifdef LATHE_HAVE_DNNL
+#include <oneapi/dnnl/dnnl.hpp>
+#endif
+
+namespace {
+
+using namespace lathe::engine;
+using Clock = std::chrono::steady_clock;
+
+std::vector<float> random_floats(std::int64_t count) {
+  std::mt19937 generator(7);
+  std::normal_distribution<float> normal;
+  std::vector<float> values(static_cast<std::size_t>(count));
+  for (float& value : values) value = normal(generator);
+  return values;
+}
+
+/// The least seconds one call of each contender takes, over windows of about 5 ms in turn.
+std::vector<double> race(const std::vector<std::function<void()>>& contenders) {
+  constexpr double kWindow = 0.005;
+  constexpr int kRounds = 40;
+  const auto seconds = [](const std::function<void()>& body, int calls) {
+    const auto start = Clock::now();
+    for (int i = 0; i < calls; ++i) body();
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  };
+  std::vector<int> calls;
+  for (const auto& body : contenders) {
+    int count = 1;
+    while (seconds(body, count) < kWindow) count *= 2;
+    calls.push_back(count);
+  }
+  std::vector<double> best(contenders.size(), std::numeric_limits<double>::infinity());
+  for (int round = 0; round < kRounds; ++round)
+    for (std::size_t i = 0; i < contenders.size(); ++i)
+      best[i] = std::min(best[i], seconds(contenders[i], calls[i]) / calls[i]);
+  return best;
+}
+
+void bench_gemm(const Kernels& table, double peak, std::int64_t rows, std::int64_t n,
+                std::int64_t k, Unary activation) {
+  const std::vector<float> x = random_floats(rows * k);
+  const std::vector<float> weight = random_floats(n * k);
+  const std::vector<float> bias = random_floats(n);
+  std::vector<float> y(static_cast<std::size_t>(rows * n));
+  std::vector<float> packed(static_cast<std::size_t>(table.packed_size(n, k)));
+  table.pack_b(weight.data(), n, k, k, 1, packed.data());
+  std::vector<std::function<void()>> contenders = {[&] {
+    table.gemm({.rows = rows,
+                .n = n,
+                .k = k,
+                .x = x.data(),
+                .x_stride = k,
+                .packed = packed.data(),
+                .bias = bias.data(),
+                .activation = activation,
+                .residual = nullptr,
+                .residual_stride = 0,
+                .y = y.data(),
+                .y_stride = n,
+                .accumulate = false});
+  }};
+#ifdef LATHE_HAVE_DNNL
+  std::vector<float> theirs(y.size());
+  contenders.emplace_back([&] {
+    dnnl_sgemm('N', 'T', rows, n, k, 1.0f, x.data(), k, weight.data(), k, 0.0f, theirs.data(), n);
+  });
+#endif
+  const std::vector<double> best = race(contenders);
+  const double flops = 2e-9 * static_cast<double>(rows * n * k);
+  fmt::print("gemm {:5} x {:4} x {:4} {:10} {:7.1f} GFLOP/s {:4.0f} % of peak", rows, n, k,
+             activation == Unary::GeluErf ? "bias gelu" : "bias", flops / best[0],
+             100 * flops / best[0] / peak);
+  if (best.size() > 1)
+    fmt::print("   oneDNN, product only {:7.1f}, ratio {:.2f}", flops / best[1], best[1] / best[0]);
+  fmt::print("\n");
+}
+
+void bench_attention(const Kernels& table, double peak, std::int64_t length, bool causal) {
+  // One head of a fused buffer of query, key and value, two heads of 64 each.
+  constexpr std::int64_t kWidth = 64;
+  constexpr std::int64_t kStride = 384;
+  const std::vector<float> qkv = random_floats(length * kStride);
+  std::vector<float> out(static_cast<std::size_t>(length * 128));
+  std::vector<float> scratch(
+      static_cast<std::size_t>(table.attention_scratch_size(length, length, kWidth)));
+  const std::vector<double> best = race({[&] {
+    table.attention({.lq = length,
+                     .lk = length,
+                     .d = kWidth,
+                     .q_begin = 0,
+                     .q_end = length,
+                     .q = qkv.data(),
+                     .k = qkv.data() + 128,
+                     .v = qkv.data() + 256,
+                     .out = out.data(),
+                     .q_stride = kStride,
+                     .k_stride = kStride,
+                     .v_stride = kStride,
+                     .out_stride = 128,
+                     .scale = 0.125f,
+                     .causal = causal,
+                     .keep = nullptr,
+                     .row_log_sum_exp = nullptr,
+                     .scratch = scratch.data()});
+  }});
+  // A causal head does half the work; it is counted as half.
+  const double flops = (causal ? 2e-9 : 4e-9) * static_cast<double>(length * length * kWidth);
+  fmt::print("attention length {:4} d {} {:6} {:7.1f} GFLOP/s {:4.0f} % of peak\n", length, kWidth,
+             causal ? "causal" : "", flops / best[0], 100 * flops / best[0] / peak);
+}
+
+/// Bytes read and written by each, over buffers of `rows` times 128 floats.
+void bench_memory(const Kernels& table, std::int64_t rows) {
+  constexpr std::int64_t kWidth = 128;
+  const std::int64_t count = rows * kWidth;
+  const std::vector<float> x = random_floats(count);
+  const std::vector<float> gamma = random_floats(kWidth);
+  std::vector<float> y(x.size());
+  const std::vector<double> best = race({
+      [&] { std::memcpy(y.data(), x.data(), x.size() * sizeof(float)); },
+      [&] {
+        table.layer_norm({.rows = rows,
+                          .n = kWidth,
+                          .x = x.data(),
+                          .x_stride = kWidth,
+                          .residual = nullptr,
+                          .residual_stride = 0,
+                          .gamma = gamma.data(),
+                          .beta = gamma.data(),
+                          .eps = 1e-12f,
+                          .y = y.data(),
+                          .y_stride = kWidth,
+                          .mean = nullptr,
+                          .rstd = nullptr});
+      },
+      [&] { table.unary(Unary::GeluErf, x.data(), count, y.data()); },
+      [&] {
+        table.softmax_rows({.rows = rows,
+                            .n = kWidth,
+                            .x = x.data(),
+                            .x_stride = kWidth,
+                            .y = y.data(),
+                            .y_stride = kWidth});
+      },
+  });
+  const double gigabytes = 8e-9 * static_cast<double>(count);
+  fmt::print("{:6.1f} MB in: memcpy {:.1f} GB/s, layer norm {:.1f}, gelu {:.1f}, softmax {:.1f}\n",
+             4e-6 * static_cast<double>(count), gigabytes / best[0], gigabytes / best[1],
+             gigabytes / best[2], gigabytes / best[3]);
+}
+
+void run(Isa isa) {
+  const Kernels& table = kernels(isa);
+  const double peak = fma_peak(isa, 0.5);
+  fmt::print("{}, one thread: {:.1f} GFLOP/s in multiply-adds\n", table.isa, peak);
+  for (const std::int64_t rows : {128, 512, 4096})
+    for (const auto& [n, k] : {std::pair{128, 128}, {384, 128}, {512, 128}, {128, 512}})
+      bench_gemm(table, peak, rows, n, k, Unary::None);
+  bench_gemm(table, peak, 4096, 512, 128, Unary::GeluErf);
+  for (const std::int64_t length : {64, 128, 256, 512}) bench_attention(table, peak, length, false);
+  bench_attention(table, peak, 512, true);
+  bench_memory(table, 128);
+  bench_memory(table, 65536);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+#ifdef LATHE_HAVE_DNNL
+  // oneDNN runs on OpenMP and would use both cores.
+  setenv("OMP_NUM_THREADS", "1", 1);
+#endif
+  const Isa best = best_isa();
+  const std::optional<Isa> isa = argc > 1 ? parse_isa(argv[1]) : std::optional(best);
+  if (!isa || !is_supported(*isa)) {
+    fmt::print(stderr, "bench_kernels: {}: expected plain, avx2 or avx512, up to {} here\n",
+               argv[1], name(best));
+    return 1;
+  }
+  run(*isa);
+}
