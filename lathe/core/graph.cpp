@@ -244,6 +244,12 @@ void Graph::bind_state(NodeId state, Value value) {
   add_use(value, {Use::Kind::StateUpdate, state, 0, {}});
 }
 
+void Graph::clear_state_updates() {
+  for (const auto& [state, value] : state_updates_)
+    remove_use(value, {Use::Kind::StateUpdate, state, 0, {}});
+  state_updates_.clear();
+}
+
 void Graph::set_input(NodeId id, std::size_t index, Value value) {
   Node& node = at(id);
   check(index < node.inputs.size(), "an operand that the node has");

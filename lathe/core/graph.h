@@ -106,6 +106,7 @@ class Graph {
   /// After a step, the slot of node `state` takes `value`.
   void bind_state(NodeId state, Value value);
   const std::map<NodeId, Value>& state_updates() const { return state_updates_; }
+  void clear_state_updates();
 
   // Changing. All of these keep the lists of uses true.
   void set_input(NodeId id, std::size_t index, Value value);

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "lathe/core/graph.h"
+#include "lathe/models/family.h"
+
+namespace lathe::io {
+
+/// A model ready to be run, transformed or written: what it is, its graph and its states' values.
+struct Model {
+  const models::ModelFamily* family = nullptr;
+  Attributes config = {};        ///< the keys the family reads
+  std::string config_text = {};  ///< config.json as it was found, so that unknown keys survive
+  std::string task = {};
+  std::vector<std::string> label_names = {};
+  Graph graph = {};
+  State state = {};
+  std::filesystem::path directory = {};    ///< where it was read; empty for a builder's model
+  std::vector<std::string> fresh = {};     ///< states no file had a value for
+  std::vector<std::string> left_out = {};  ///< tensors of the file that the graph has no use for
+};
+
+/// What to make of a model directory or a builder's name.
+struct LoadOptions {
+  std::string task = {};                 ///< empty: what the model was saved for
+  std::vector<std::string> inputs = {};  ///< empty: the task's usual ones
+  std::int64_t num_labels = 0;           ///< 0: what the configuration says
+  std::uint64_t seed = 0;                ///< of states that start fresh
+};
+
+/// Loads a Hugging Face or Lathe directory, or builds by name (`bert-tiny`, `mlp:4,8`).
+///
+/// Heads that the directory's files lack start fresh and are listed in `fresh`; any other missing
+/// or misshapen tensor is an error.
+Model load_model(const std::string& directory_or_name, const LoadOptions& options = {});
+
+/// Writes a Hugging Face directory (config.json, safetensors, the tokenizer's files): opens anywhere.
+/// `target` must not exist; it appears whole or not at all.
+void write_huggingface(const std::filesystem::path& target, const Model& model,
+                       std::int64_t max_shard_bytes = 50'000'000'000);
+
+/// Writes a Lathe checkpoint: the same files, the graph's text, and a manifest with hashes.
+void write_checkpoint(const std::filesystem::path& target, const Model& model);
+
+/// Whether the directory holds a Lathe checkpoint.
+bool is_checkpoint(const std::filesystem::path& directory);
+
+/// The files that make up a tokenizer, copied along with a model where they exist.
+const std::vector<std::string>& tokenizer_files();
+
+}  // namespace lathe::io

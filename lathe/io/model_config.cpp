@@ -1,0 +1,143 @@
+#include "lathe/io/model_config.h"
+
+#include "lathe/io/json_reader.h"
+
+namespace lathe::io {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::int64_t kMostLabels = 1'000'000;
+
+Attribute read_attribute(const AttributeSpec& spec, const json& value) {
+  const AttributeKind kind = kind_of(spec.default_value);
+  switch (kind) {
+    case AttributeKind::Flag:
+      if (value.is_boolean()) return value.get<bool>();
+      break;
+    case AttributeKind::Integer:
+      if (value.is_number_integer() &&
+          (!value.is_number_unsigned() || value.get<std::uint64_t>() <= std::uint64_t{INT64_MAX}))
+        return value.get<std::int64_t>();
+      break;
+    case AttributeKind::Real:
+      if (value.is_number()) return value.get<double>();
+      break;
+    case AttributeKind::Text:
+      if (value.is_string()) return value.get<std::string>();
+      break;
+    case AttributeKind::Integers: {
+      if (!value.is_array()) break;
+      std::vector<std::int64_t> list;
+      for (const json& item : value) {
+        if (!item.is_number_integer()) fail("{}: expected {}", spec.name, name(kind));
+        list.push_back(item.get<std::int64_t>());
+      }
+      return list;
+    }
+    case AttributeKind::Reals: {
+      if (!value.is_array()) break;
+      std::vector<double> list;
+      for (const json& item : value) {
+        if (!item.is_number()) fail("{}: expected {}", spec.name, name(kind));
+        list.push_back(item.get<double>());
+      }
+      return list;
+    }
+  }
+  std::string shown = value.dump();
+  if (shown.size() > 60) shown = shown.substr(0, 60) + "...";
+  fail("{} is {}: expected {}", spec.name, shown, name(kind));
+}
+
+json to_json(const Attribute& attribute) {
+  return std::visit([](const auto& value) { return json(value); }, attribute);
+}
+
+}  // namespace
+
+Attributes read_family_config(const models::ModelFamily& family, const json& config) {
+  if (!config.is_object()) fail("expected an object of configuration keys");
+  Attributes result;
+  for (const AttributeSpec& spec : family.config) {
+    const auto found = config.find(spec.name);
+    if (found == config.end() || found->is_null()) continue;
+    result[spec.name] = read_attribute(spec, *found);
+  }
+  check_attributes(result, family.config);
+  return result;
+}
+
+std::vector<std::string> read_label_names(const json& config) {
+  std::vector<std::string> names;
+  if (const auto labels = config.find("id2label"); labels != config.end() && labels->is_object()) {
+    names.resize(labels->size());
+    std::vector<bool> seen(names.size());
+    for (const auto& [key, value] : labels->items()) {
+      std::size_t index = names.size();
+      try {
+        index = std::stoul(key);
+      } catch (const std::exception&) {  // reported below with the key
+      }
+      if (index >= names.size() || seen[index] || !value.is_string())
+        fail("id2label: \"{}\" is no label: expected numbers 0 to {} with a name each", key,
+             names.size() - 1);
+      names[index] = value.get<std::string>();
+      seen[index] = true;
+    }
+    if (!names.empty()) return names;
+  }
+  std::int64_t count = 2;
+  if (const auto labels = config.find("num_labels"); labels != config.end() && !labels->is_null()) {
+    if (!labels->is_number_integer() || labels->get<std::int64_t>() < 1 ||
+        labels->get<std::int64_t>() > kMostLabels)
+      fail("num_labels is {}: expected 1 to {}", labels->dump(), kMostLabels);
+    count = labels->get<std::int64_t>();
+  }
+  for (std::int64_t i = 0; i < count; ++i) names.push_back(fmt::format("LABEL_{}", i));
+  return names;
+}
+
+std::optional<std::string> read_task(const models::ModelFamily& family, const json& config) {
+  const auto architectures = config.find("architectures");
+  if (architectures == config.end() || !architectures->is_array()) return std::nullopt;
+  for (const json& architecture : *architectures) {
+    if (!architecture.is_string()) continue;
+    const auto name = architecture.get<std::string>();
+    for (const models::TaskRecord& task : family.tasks)
+      if (task.architecture == name) return task.name;
+    if (name.ends_with("ForPreTraining") || name.ends_with("LMHeadModel"))
+      for (const models::TaskRecord& task : family.tasks)
+        if (task.name == "mlm") return task.name;
+  }
+  return std::nullopt;
+}
+
+json write_config(const Model& model) {
+  json config = model.config_text.empty() ? json::object() : parse_json(model.config_text, "config.json");
+  config["model_type"] = model.family->name;
+  config["architectures"] = {models::find_task(*model.family, model.task).architecture};
+  for (const AttributeSpec& spec : model.family->config) {
+    const auto given = model.config.find(spec.name);
+    if (given != model.config.end())
+      config[spec.name] = to_json(given->second);
+    else if (!config.contains(spec.name) && spec.name != "classifier_dropout")
+      config[spec.name] = to_json(spec.default_value);
+  }
+  // The weights are written as float32, whatever the file they came from held.
+  config.erase("torch_dtype");
+  config["dtype"] = "float32";
+  if (model.task == "classify" && !model.label_names.empty()) {
+    json id2label = json::object(), label2id = json::object();
+    for (std::size_t i = 0; i < model.label_names.size(); ++i) {
+      id2label[std::to_string(i)] = model.label_names[i];
+      label2id[model.label_names[i]] = i;
+    }
+    config.erase("num_labels");
+    config["id2label"] = id2label;
+    config["label2id"] = label2id;
+  }
+  return config;
+}
+
+}  // namespace lathe::io

@@ -1,0 +1,105 @@
+#include <unistd.h>
+
+#include "lathe/core/graph_text.h"
+#include "lathe/io/atomic_file.h"
+#include "lathe/io/checkpoint_manifest.h"
+#include "lathe/io/mapped_file.h"
+#include "lathe/io/model.h"
+#include "lathe/io/model_config.h"
+#include "lathe/io/weight_directory.h"
+
+namespace lathe::io {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A directory that appears under its name whole or not at all: filled aside, then renamed.
+class NewDirectory {
+ public:
+  explicit NewDirectory(const fs::path& target) : target_(target) {
+    std::error_code error;
+    if (fs::exists(target_, error)) fail("{}: exists already", target_.string());
+    const fs::path parent = target_.has_parent_path() ? target_.parent_path() : fs::path(".");
+    fs::create_directories(parent, error);
+    if (error) fail("{}: cannot be created: {}", parent.string(), error.message());
+    aside_ = target_;
+    aside_ += fmt::format(".tmp-{}", ::getpid());
+    fs::create_directory(aside_, error);
+    if (error) fail("{}: cannot be created: {}", aside_.string(), error.message());
+  }
+  ~NewDirectory() {
+    std::error_code ignored;
+    if (!aside_.empty()) fs::remove_all(aside_, ignored);
+  }
+  NewDirectory(const NewDirectory&) = delete;
+  NewDirectory& operator=(const NewDirectory&) = delete;
+
+  const fs::path& path() const { return aside_; }
+  void commit() {
+    sync_directory(aside_);
+    std::error_code error;
+    fs::rename(aside_, target_, error);
+    if (error) fail("{}: cannot be renamed from {}: {}", target_.string(), aside_.string(),
+                    error.message());
+    aside_.clear();
+    sync_directory(target_.has_parent_path() ? target_.parent_path() : fs::path("."));
+  }
+
+ private:
+  fs::path target_, aside_;
+};
+
+void write_model_files(const fs::path& directory, const Model& model,
+                       std::int64_t max_shard_bytes) {
+  write_atomically(directory / "config.json", write_config(model).dump(2) + "\n");
+  write_weights(directory, model.state, max_shard_bytes);
+  if (model.directory.empty()) return;
+  for (const std::string& name : tokenizer_files()) {
+    std::error_code error;
+    const fs::path source = model.directory / name;
+    if (!fs::is_regular_file(source, error)) continue;
+    write_atomically(directory / name, MappedFile::open(source)->text());
+  }
+}
+
+std::vector<std::string> file_names(const fs::path& directory) {
+  std::vector<std::string> names;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory))
+    names.push_back(entry.path().filename().string());
+  return names;
+}
+
+}  // namespace
+
+const std::vector<std::string>& tokenizer_files() {
+  static const std::vector<std::string> kNames{"vocab.txt", "tokenizer.json",
+                                               "tokenizer_config.json", "special_tokens_map.json"};
+  return kNames;
+}
+
+bool is_checkpoint(const fs::path& directory) {
+  std::error_code error;
+  return fs::is_regular_file(directory / kManifestName, error) &&
+         fs::is_regular_file(directory / "graph.txt", error);
+}
+
+void write_huggingface(const fs::path& target, const Model& model, std::int64_t max_shard_bytes) {
+  NewDirectory directory(target);
+  write_model_files(directory.path(), model, max_shard_bytes);
+  directory.commit();
+}
+
+void write_checkpoint(const fs::path& target, const Model& model) {
+  NewDirectory directory(target);
+  write_model_files(directory.path(), model, kDefaultShardBytes);
+  write_atomically(directory.path() / "graph.txt", print(model.graph));
+  Manifest manifest;
+  manifest.family = model.family->name;
+  manifest.task = model.task;
+  manifest.label_names = model.label_names;
+  add_files(manifest, directory.path(), file_names(directory.path()));
+  write_manifest(directory.path(), manifest);
+  directory.commit();
+}
+
+}  // namespace lathe::io

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lathe/data/batching.h"
+#include "lathe/data/wordpiece_tokenizer.h"
+#include "lathe/engine/executor.h"
+#include "lathe/io/model.h"
+
+namespace lathe::train {
+
+/// The tokenizer of a model: its directory's, or that of the built-in reviews for a builder's model
+/// whose vocabulary has that size. Fails when the vocabulary's size is not the configuration's.
+data::WordpieceTokenizer load_tokenizer(const io::Model& model);
+
+/// The longest sequence the model takes.
+std::int64_t max_length(const io::Model& model);
+
+/// How a classifier runs.
+struct ClassifierOptions {
+  std::string executor = "cpu";
+  bool is_padded = false;  ///< pad and mask, as other frameworks do, instead of packing
+  engine::ExecutionOptions execution = {};
+};
+
+/// A model that gives logits for token sequences, ready to run batch after batch.
+class TextClassifier {
+ public:
+  /// Fails when the classifier's own weights are fresh: its answers would mean nothing.
+  TextClassifier(const io::Model& model, const ClassifierOptions& options);
+
+  /// One row of logits for each sequence of the batch.
+  Tensor logits(const data::Batch& batch);
+  engine::Executor& executor() { return *executor_; }
+
+ private:
+  ClassifierOptions options_;
+  std::int32_t padding_id_ = 0;
+  std::unique_ptr<engine::Executor> executor_;
+};
+
+}  // namespace lathe::train
