@@ -33,29 +33,29 @@ std::uint64_t checksum(const std::vector<std::int32_t>& ids) {
 }
 
 void measure(const char* model, const char* file, int repeats) {
-  using namespace lathe;
   auto start = Clock::now();
-  const auto tokenizer = data::WordpieceTokenizer::load(model);
+  const auto tokenizer = lathe::data::WordpieceTokenizer::load(model);
   fmt::print("load tokenizer: {:.1f} ms\n", 1000 * seconds_since(start));
   start = Clock::now();
-  data::Dataset dataset;
+  lathe::data::Dataset dataset;
   std::size_t num_bytes = 0;
-  for (data::Row& row : data::read_tsv(data::read_text_file(file), true)) {
+  for (lathe::data::Row& row : lathe::data::read_tsv(lathe::data::read_text_file(file), true)) {
     num_bytes += row.text.size();
-    dataset.examples.push_back({std::move(row.text), data::kNoLabel});
+    dataset.examples.push_back({std::move(row.text), lathe::data::kNoLabel});
   }
   const double megabytes = static_cast<double>(num_bytes) / 1e6;
   fmt::print("read {} texts, {:.2f} MB: {:.3f} s\n", dataset.examples.size(), megabytes,
              seconds_since(start));
 
   for (const int num_threads : {1, 2}) {
-    ThreadPool pool(num_threads);
+    lathe::ThreadPool pool(num_threads);
     double best = std::numeric_limits<double>::max();
-    data::TokenizedDataset tokenized;
+    lathe::data::TokenizedDataset tokenized;
     for (int i = 0; i < repeats; ++i) {
       start = Clock::now();
-      tokenized = data::tokenize(dataset, tokenizer, std::numeric_limits<std::int64_t>::max(),
-                                 data::Truncation::Head, pool);
+      tokenized =
+          lathe::data::tokenize(dataset, tokenizer, std::numeric_limits<std::int64_t>::max(),
+                                lathe::data::Truncation::Head, pool);
       best = std::min(best, seconds_since(start));
     }
     fmt::print(

@@ -159,9 +159,9 @@ std::vector<std::int32_t> Dataset::labels() const {
 }
 
 Dataset load_dataset(std::string_view spec, std::string_view split) {
-  static const std::vector<std::string> kSplits = {"train", "test", "validation", "unsup"};
-  if (std::find(kSplits.begin(), kSplits.end(), split) == kSplits.end())
-    throw unknown_name("split", split, kSplits);
+  const std::vector<std::string> splits = {"train", "test", "validation", "unsup"};
+  if (std::find(splits.begin(), splits.end(), split) == splits.end())
+    throw unknown_name("split", split, splits);
   if (spec == "reviews" || spec.starts_with("reviews:"))
     return make_reviews(parse_review_options(spec), split);
   const std::filesystem::path directory(spec);

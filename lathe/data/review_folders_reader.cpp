@@ -24,6 +24,7 @@ std::vector<std::filesystem::path> text_files(const std::filesystem::path& direc
   if (error) fail("{}: cannot be listed: {}", directory.string(), error.message());
   std::sort(numbered.begin(), numbered.end());
   std::vector<std::filesystem::path> files;
+  files.reserve(numbered.size());
   for (auto& [number, path] : numbered) files.push_back(std::move(path));
   return files;
 }

@@ -54,33 +54,35 @@ void require_type(const Json& json, const char* part, std::vector<std::string> k
   fail("{} is of type {}, but only {} is supported", part, name, fmt::join(known, " or "));
 }
 
+// Every White_Space code point as UTF-8.
+constexpr std::string_view kSpaces[] = {" ",
+                                        "\t",
+                                        "\n",
+                                        "\v",
+                                        "\f",
+                                        "\r",
+                                        "\xC2\x85",
+                                        "\xC2\xA0",
+                                        "\xE1\x9A\x80",
+                                        "\xE2\x80\x80",
+                                        "\xE2\x80\x81",
+                                        "\xE2\x80\x82",
+                                        "\xE2\x80\x83",
+                                        "\xE2\x80\x84",
+                                        "\xE2\x80\x85",
+                                        "\xE2\x80\x86",
+                                        "\xE2\x80\x87",
+                                        "\xE2\x80\x88",
+                                        "\xE2\x80\x89",
+                                        "\xE2\x80\x8A",
+                                        "\xE2\x80\xA8",
+                                        "\xE2\x80\xA9",
+                                        "\xE2\x80\xAF",
+                                        "\xE2\x81\x9F",
+                                        "\xE3\x80\x80"};
+
 // The rust loader drops all white space at a line's end, so that a CRLF file reads the same.
 std::string_view without_trailing_space(std::string_view line) {
-  static constexpr std::string_view kSpaces[] = {" ",
-                                                 "\t",
-                                                 "\n",
-                                                 "\v",
-                                                 "\f",
-                                                 "\r",
-                                                 "\xC2\x85",
-                                                 "\xC2\xA0",
-                                                 "\xE1\x9A\x80",
-                                                 "\xE2\x80\x80",
-                                                 "\xE2\x80\x81",
-                                                 "\xE2\x80\x82",
-                                                 "\xE2\x80\x83",
-                                                 "\xE2\x80\x84",
-                                                 "\xE2\x80\x85",
-                                                 "\xE2\x80\x86",
-                                                 "\xE2\x80\x87",
-                                                 "\xE2\x80\x88",
-                                                 "\xE2\x80\x89",
-                                                 "\xE2\x80\x8A",
-                                                 "\xE2\x80\xA8",
-                                                 "\xE2\x80\xA9",
-                                                 "\xE2\x80\xAF",
-                                                 "\xE2\x81\x9F",
-                                                 "\xE3\x80\x80"};
   for (bool again = true; again;) {
     again = false;
     for (const std::string_view space : kSpaces) {
@@ -129,8 +131,9 @@ std::vector<std::string> tokens_by_id(const Json& vocabulary) {
     if (slot) fail("tokens \"{}\" and \"{}\" have the same id {}", *slot, token, id.dump());
     slot = token;
   }
-  std::vector<std::string> tokens;
-  for (std::optional<std::string>& slot : slots) tokens.push_back(std::move(*slot));
+  // As many tokens as slots and no slot used twice: every slot is filled.
+  std::vector<std::string> tokens(slots.size());
+  for (std::size_t id = 0; id < slots.size(); ++id) tokens[id] = slots[id].value_or("");
   return tokens;
 }
 

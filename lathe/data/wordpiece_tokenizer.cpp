@@ -12,20 +12,20 @@ namespace lathe::data {
 namespace {
 
 // What a byte means where a code point may start. A byte with which an added token begins is
-// kMaybeAdded whatever else it is; it is looked at again when no added token follows.
-enum ByteClass : std::uint8_t { kWord, kIsolated, kSpace, kRemoved, kWide, kMaybeAdded };
+// MaybeAdded whatever else it is; it is looked at again when no added token follows.
+enum ByteClass : std::uint8_t { Word, Isolated, Space, Removed, Wide, MaybeAdded };
 
 ByteClass class_of(unsigned char byte, const CharacterTable& characters) {
-  if (byte >= 0x80) return kWide;
+  if (byte >= 0x80) return ByteClass::Wide;
   switch (characters.entry(byte).kind) {
     case CharacterKind::Word:
-      return kWord;
+      return ByteClass::Word;
     case CharacterKind::Isolated:
-      return kIsolated;
+      return ByteClass::Isolated;
     case CharacterKind::Space:
-      return kSpace;
+      return ByteClass::Space;
     default:
-      return kRemoved;  // no ASCII character is a mark or decomposes
+      return ByteClass::Removed;  // no ASCII character is a mark or decomposes
   }
 }
 
@@ -48,7 +48,7 @@ class WordpieceTokenizer::Encoder {
     while (next != end) {
       const auto byte = static_cast<unsigned char>(*next);
       std::uint8_t kind = tokenizer_.byte_class_[byte];
-      if (kind == kMaybeAdded) {
+      if (kind == ByteClass::MaybeAdded) {
         if (const AddedToken* const added = added_token_at(next, end)) {
           end_word();
           ids_.push_back(added->id);
@@ -58,22 +58,22 @@ class WordpieceTokenizer::Encoder {
         kind = class_of(byte, *tokenizer_.characters_);
       }
       switch (kind) {
-        case kWord:
+        case ByteClass::Word:
           append_byte(tokenizer_.byte_result_[byte]);
           next = append_word_bytes(next + 1, end);
           break;
-        case kSpace:
+        case ByteClass::Space:
           end_word();
           ++next;
           if (ids_.size() >= enough) return;
           break;
-        case kIsolated:
+        case ByteClass::Isolated:
           end_word();
           append_byte(tokenizer_.byte_result_[byte]);
           end_word();
           ++next;
           break;
-        case kRemoved:
+        case ByteClass::Removed:
           ++next;
           break;
         default: {
@@ -111,7 +111,7 @@ class WordpieceTokenizer::Encoder {
         std::min<std::ptrdiff_t>(end - next, static_cast<std::ptrdiff_t>(kCapacity - length_));
     while (next != stop) {
       const auto byte = static_cast<unsigned char>(*next);
-      if (tokenizer_.byte_class_[byte] != kWord) break;
+      if (tokenizer_.byte_class_[byte] != ByteClass::Word) break;
       *target++ = tokenizer_.byte_result_[byte];
       ++next;
     }
@@ -214,7 +214,7 @@ class WordpieceTokenizer::Encoder {
 
   // Four bytes for each allowed character and one character more, so that a word that was cut off
   // still counts as too long.
-  static constexpr std::size_t kCapacity = 4 * (kMostCharactersPerWord + 1);
+  static constexpr std::size_t kCapacity = std::size_t{4} * (kMostCharactersPerWord + 1);
 
   const WordpieceTokenizer& tokenizer_;
   std::vector<std::int32_t>& ids_;
@@ -295,7 +295,7 @@ std::int32_t WordpieceTokenizer::find_special(const std::string& token) const {
 void WordpieceTokenizer::add_raw_token(const std::string& text) {
   if (text.empty()) fail("{}: an added token is empty", options_.source);
   added_tokens_.push_back({text, find_special(text)});
-  byte_class_[static_cast<unsigned char>(text[0])] = kMaybeAdded;
+  byte_class_[static_cast<unsigned char>(text[0])] = ByteClass::MaybeAdded;
 }
 
 void WordpieceTokenizer::encode(std::string_view text, std::vector<std::int32_t>& ids) const {
