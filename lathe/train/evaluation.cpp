@@ -32,6 +32,18 @@ std::vector<double> softmax(std::span<const float> logits) {
   return result;
 }
 
+namespace {
+
+// log(sum exp) - logit, with the largest logit taken out so that nothing overflows.
+double cross_entropy(std::span<const float> logits, std::size_t label) {
+  const double most = *std::max_element(logits.begin(), logits.end());
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - most);
+  return std::log(sum) + most - static_cast<double>(logits[label]);
+}
+
+}  // namespace
+
 Evaluation evaluate(TextClassifier& classifier, const data::TokenizedDataset& dataset,
                     std::int64_t num_labels, const EvaluationOptions& options) {
   // Sorting everything by length groups equal lengths: padded batches waste nothing, and packed
@@ -62,8 +74,7 @@ Evaluation evaluate(TextClassifier& classifier, const data::TokenizedDataset& da
       const auto best = static_cast<std::size_t>(
           std::max_element(scores.begin(), scores.end()) - scores.begin());
       const auto label = static_cast<std::size_t>(batch.labels[row]);
-      const double probability = softmax(scores)[label];
-      losses[static_cast<std::size_t>(batch.example_indices[row])] = -std::log(probability);
+      losses[static_cast<std::size_t>(batch.example_indices[row])] = cross_entropy(scores, label);
       ++result.confusion[label][best];
       correct += best == label ? 1 : 0;
     }
