@@ -7,6 +7,8 @@
 # for that instruction set.
 
 set_property(GLOBAL PROPERTY LATHE_MODULES "")
+# An installed program finds its library wherever the two were installed together.
+set(CMAKE_INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
 
 function(lathe_module name)
   cmake_parse_arguments(ARG "STRICT" "" "DEPENDS;LIBRARIES" ${ARGN})
@@ -80,19 +82,24 @@ endfunction()
 function(lathe_library)
   get_property(modules GLOBAL PROPERTY LATHE_MODULES)
   add_library(lathe SHARED)
-  set_target_properties(lathe PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0)
+  set_target_properties(lathe PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0 INSTALL_RPATH "")
   foreach(module ${modules})
     target_sources(lathe PRIVATE $<TARGET_OBJECTS:${module}_objects>)
     target_link_libraries(lathe PRIVATE ${module}_usage)
   endforeach()
-  target_link_libraries(lathe PUBLIC fmt::fmt)
+  # What the headers themselves need; latheConfig.cmake finds the same.
+  target_link_libraries(lathe PUBLIC fmt::fmt Threads::Threads)
+  target_compile_features(lathe PUBLIC cxx_std_20)
   target_include_directories(lathe PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   add_library(lathe::lathe ALIAS lathe)
 
   install(TARGETS lathe EXPORT latheTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/lathe DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-    FILES_MATCHING PATTERN "*.h" PATTERN "cli" EXCLUDE)
+    FILES_MATCHING PATTERN "*.h" PATTERN "cli" EXCLUDE
+    # What only tests or the kernels' own files include.
+    PATTERN "testing" EXCLUDE PATTERN "*_test.h" EXCLUDE PATTERN "test_*.h" EXCLUDE
+    PATTERN "every_isa.h" EXCLUDE PATTERN "*.inl.h" EXCLUDE PATTERN "vector_*.h" EXCLUDE)
   install(EXPORT latheTargets NAMESPACE lathe:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/lathe)
   include(CMakePackageConfigHelpers)
   write_basic_package_version_file(${PROJECT_BINARY_DIR}/latheConfigVersion.cmake
@@ -100,6 +107,7 @@ function(lathe_library)
   file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/latheConfig.cmake @ONLY CONTENT
 "include(CMakeFindDependencyMacro)
 find_dependency(fmt)
+find_dependency(Threads)
 include(\${CMAKE_CURRENT_LIST_DIR}/latheTargets.cmake)
 ")
   install(FILES ${PROJECT_BINARY_DIR}/latheConfig.cmake ${PROJECT_BINARY_DIR}/latheConfigVersion.cmake

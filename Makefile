@@ -1,0 +1,84 @@
+# The build itself is CMake's (CMakePresets.json); this file gives its commands short names and
+# installs the Debian packages they need. `make` builds, `make help` lists the rest.
+
+JOBS ?= $(shell nproc)
+PREFIX ?= /usr/local
+RELEASE := build/release
+PROGRAM := $(RELEASE)/lathe/cli/lathe
+# The modules that check-asan looks at: make check-asan MODULES="io data". Empty means all.
+MODULES ?=
+# Options of `lathe demo`: make demo DEMO="--out /tmp/demo"
+DEMO ?=
+
+CPP_FILES = $(shell find lathe bench tests examples -name '*.h' -o -name '*.cpp')
+THREADED := core data engine
+ctest = ctest --test-dir $(1) --output-on-failure --parallel $(JOBS)
+space := $() $()
+only = --tests-regex '^($(subst $(space),|,$(strip $(1))))_test$$'
+
+.PHONY: build demo test bench format check install clean help \
+	configure check-format check-tidy check-asan check-clang check-tsan
+
+build: configure  ## build the library, the program and the tests (this is plain `make`)
+	cmake --build $(RELEASE) --parallel $(JOBS)
+
+configure:
+	@scripts/install-packages build
+	@[ -f $(RELEASE)/build.ninja ] || cmake --preset release
+
+demo: build  ## the whole story on built-in data, ending in an HTML report
+	$(PROGRAM) demo $(DEMO)
+
+test:  ## build and run every test of the release build, examples included
+	@scripts/install-packages build test
+	$(MAKE) build
+	$(call ctest,$(RELEASE))
+
+bench:  ## build and run the programs behind docs/performance.md
+	@scripts/install-packages build bench
+	cmake --preset release
+	cmake --build $(RELEASE) --parallel $(JOBS) --target benches
+	scripts/run-benches $(RELEASE)
+
+format:  ## lay out every C++ file by .clang-format
+	@scripts/install-packages check
+	clang-format-16 -i $(CPP_FILES)
+
+check: check-format check-clang check-tidy check-asan check-tsan  ## everything a change must pass before it is merged, besides `make test`
+
+check-format:  ## fail on a C++ file that `make format` would change
+	@scripts/install-packages check
+	clang-format-16 --dry-run -Werror $(CPP_FILES)
+
+check-clang:  ## build and test with clang 16
+	@scripts/install-packages build test check
+	cmake --preset clang
+	cmake --build build/clang --parallel $(JOBS)
+	$(call ctest,build/clang)
+
+check-tidy:  ## run clang-tidy on every file that changed since it last passed
+	@scripts/install-packages build check
+	cmake --preset clang
+	scripts/run-clang-tidy build/clang $(JOBS)
+
+check-asan:  ## build and test with the address and undefined-behaviour sanitizers
+	@scripts/install-packages build
+	cmake --preset asan
+	cmake --build build/asan --parallel $(JOBS) $(if $(MODULES),--target $(MODULES:%=%_test))
+	$(call ctest,build/asan) $(if $(MODULES),$(call only,$(MODULES)))
+
+check-tsan:  ## test what runs on several threads with the thread sanitizer
+	@scripts/install-packages build
+	cmake --preset tsan
+	cmake --build build/tsan --parallel $(JOBS) --target $(THREADED:%=%_test)
+	$(call ctest,build/tsan) $(call only,$(THREADED))
+
+install: build  ## install to PREFIX (/usr/local)
+	cmake --install $(RELEASE) --prefix $(PREFIX)
+
+clean:  ## remove everything that was built
+	rm -rf build
+
+help:  ## list these targets
+	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' $(MAKEFILE_LIST) | \
+		while IFS="$$(printf '\t')" read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done

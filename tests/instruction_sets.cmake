@@ -1,0 +1,40 @@
+# Fails when code that every processor runs could hold instructions that only some have:
+#   cmake -D BUILD=folder -D NM=nm -D SANITIZE=... -P instruction_sets.cmake
+#
+# 1. Only files named *_avx2.cpp and *_avx512.cpp are compiled with -mavx or -march.
+# 2. Those files define no weak symbol. The linker keeps one copy of an inline function, from
+#    whichever object it likes: std::vector::push_back from an AVX-512 file would then run
+#    everywhere. (Functions in the instruction set's own namespace exist only there.)
+
+file(READ ${BUILD}/compile_commands.json commands)
+string(JSON last LENGTH "${commands}")
+math(EXPR last "${last} - 1")
+set(kernels "")
+foreach(index RANGE ${last})
+  string(JSON file GET "${commands}" ${index} file)
+  string(JSON command GET "${commands}" ${index} command)
+  if(file MATCHES "_avx(2|512)\\.cpp$")
+    string(REGEX MATCH " -o ([^ ]+) " ignored "${command}")
+    list(APPEND kernels ${BUILD}/${CMAKE_MATCH_1})
+  elseif(command MATCHES " (-mavx|-mfma|-march|-mtune=native)")
+    message(SEND_ERROR "${file}: compiled with ${CMAKE_MATCH_1}; only *_avx2.cpp and *_avx512.cpp may be")
+  endif()
+endforeach()
+
+# Sanitizers and builds that are not optimised leave inline functions of the standard library behind.
+if(SANITIZE)
+  return()
+endif()
+foreach(object ${kernels})
+  if(NOT EXISTS ${object})
+    continue()
+  endif()
+  execute_process(COMMAND ${NM} --defined-only ${object}
+    OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)
+  string(REGEX MATCHALL "[0-9a-f]+ [WVu] [^\n]*" weak "${symbols}")
+  foreach(symbol ${weak})
+    if(NOT symbol MATCHES "4avx2|6avx512")  # the namespace in a mangled name
+      message(SEND_ERROR "${object}: defines an inline function that other files share: ${symbol}")
+    endif()
+  endforeach()
+endforeach()
