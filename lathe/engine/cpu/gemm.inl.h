@@ -80,20 +80,31 @@ void multiply_rows(const Tile& tile) {
       sums[r][v] = tile.accumulate ? load(tile.y + r * tile.y_stride + v * kWidth, lanes[v])
                                    : broadcast(0.0f);
 
-  const float* x = tile.x;
-  const float* b = tile.panel;
+  // Rows are reached from a pointer for every five of them, at 1, 2, 3 and 4 strides, which one
+  // address can express with two registers. The compiler would otherwise keep an offset for each
+  // row and reload them all the time; the empty asm hides from it that the pointers are related.
+  constexpr int kGroup = 5;
+  constexpr int kGroups = (Rows + kGroup - 1) / kGroup;
   const std::int64_t x_stride = tile.x_stride;
+  const float* x[kGroups];
+#pragma GCC unroll 16
+  for (int g = 0; g < kGroups; ++g) {
+    x[g] = tile.x + g * kGroup * x_stride;
+    asm("" : "+r"(x[g]));
+  }
+  const float* b = tile.panel;
   for (std::int64_t p = 0; p < tile.k; ++p) {
     Vec columns[Vectors];
 #pragma GCC unroll 16
     for (int v = 0; v < Vectors; ++v) columns[v] = load(b + v * kWidth);
 #pragma GCC unroll 16
     for (int r = 0; r < Rows; ++r) {
-      const Vec element = broadcast(x[r * x_stride]);
+      const Vec element = broadcast(x[r / kGroup][r % kGroup * x_stride]);
 #pragma GCC unroll 16
       for (int v = 0; v < Vectors; ++v) sums[r][v] = fma(element, columns[v], sums[r][v]);
     }
-    ++x;
+#pragma GCC unroll 16
+    for (int g = 0; g < kGroups; ++g) ++x[g];
     b += kPanel;
   }
 
@@ -159,33 +170,44 @@ inline void finish_tile(const GemmArgs& args, const float* tile, std::int64_t ro
   });
 }
 
-inline void gemm(const GemmArgs& args) {
+// One tile of y against the panel that starts at `column`.
+inline void compute_tile(const GemmArgs& args, std::int64_t row, std::int64_t rows,
+                         std::int64_t column) {
   // What comes after the sums is computed from a buffer in the nearest cache: y may be the
   // residual.
   const bool is_finished_later = args.activation != Unary::None || args.residual != nullptr;
   float buffer[kTileRows * kPanel];
+  const std::int64_t columns = smaller(args.n - column, kPanel);
+  float* y = args.y + row * args.y_stride + column;
+  if (is_finished_later && args.accumulate)
+    for (std::int64_t r = 0; r < rows; ++r)
+      map(y + r * args.y_stride, columns, buffer + r * kPanel, [](Vec a) { return a; });
+  multiply_tile({.k = args.k,
+                 .x = args.x + row * args.x_stride,
+                 .x_stride = args.x_stride,
+                 .panel = args.packed + column * args.k,
+                 .y = is_finished_later ? buffer : y,
+                 .y_stride = is_finished_later ? kPanel : args.y_stride,
+                 .columns = columns,
+                 .bias = args.bias ? args.bias + column : nullptr,
+                 .scale = 1.0f,
+                 .accumulate = args.accumulate},
+                rows);
+  if (is_finished_later) finish_tile(args, buffer, row, rows, column, columns);
+}
+
+inline void gemm(const GemmArgs& args) {
+  // While B fits the second cache, each tile of x meets all of it and y is written in one sweep. A
+  // larger B is read once for a block of tiles that fits there instead.
+  constexpr std::int64_t kCachedFloats = 96 * 1024;
   const RowTiles tiles(args.rows);
-  for (std::int64_t t = 0; t < tiles.count; ++t) {
-    const std::int64_t row = tiles.begin(t);
-    const std::int64_t rows = tiles.begin(t + 1) - row;
-    for (std::int64_t column = 0; column < args.n; column += kPanel) {
-      const std::int64_t columns = smaller(args.n - column, kPanel);
-      float* y = args.y + row * args.y_stride + column;
-      if (is_finished_later && args.accumulate)
-        for (std::int64_t r = 0; r < rows; ++r)
-          map(y + r * args.y_stride, columns, buffer + r * kPanel, [](Vec a) { return a; });
-      multiply_tile({.k = args.k,
-                     .x = args.x + row * args.x_stride,
-                     .x_stride = args.x_stride,
-                     .panel = args.packed + column * args.k,
-                     .y = is_finished_later ? buffer : y,
-                     .y_stride = is_finished_later ? kPanel : args.y_stride,
-                     .columns = columns,
-                     .bias = args.bias ? args.bias + column : nullptr,
-                     .scale = 1.0f,
-                     .accumulate = args.accumulate},
-                    rows);
-      if (is_finished_later) finish_tile(args, buffer, row, rows, column, columns);
-    }
+  const std::int64_t tile_floats = kTileRows * args.k;
+  const bool fits = packed_size(args.n, args.k) <= kCachedFloats || tile_floats >= kCachedFloats;
+  const std::int64_t block = fits ? 1 : kCachedFloats / tile_floats;
+  for (std::int64_t first = 0; first < tiles.count; first += block) {
+    const std::int64_t last = smaller(first + block, tiles.count);
+    for (std::int64_t column = 0; column < args.n; column += kPanel)
+      for (std::int64_t t = first; t < last; ++t)
+        compute_tile(args, tiles.begin(t), tiles.begin(t + 1) - tiles.begin(t), column);
   }
 }

@@ -99,6 +99,20 @@ TEST_P(GemmKernel, CoversEverySmallNumberOfRowsAndColumns) {
     }
 }
 
+TEST_P(GemmKernel, AgreesWithADoubleLoopWhenTheWeightsExceedTheCache) {
+  const Matrix x = Matrix::random(150, 700, 1, 1);
+  const Matrix weight = Matrix::random(300, 700, 0, 2);
+  Matrix y(150, 300, 1);
+  const auto packed_weight = packed(weight);
+  table().gemm(product(x, packed_weight, y));
+  for (std::int64_t r = 0; r < 150; ++r)
+    for (std::int64_t j = 0; j < 300; j += 7) {
+      const Exact exact = exact_dot(x, r, weight, j);
+      ASSERT_NEAR(y(r, j), exact.value, dot_bound(700, exact.magnitude)) << r << "," << j;
+    }
+  EXPECT_TRUE(y.guards_are_intact());
+}
+
 TEST_P(GemmKernel, PacksAMatrixTheSameFromEveryLayout) {
   const std::int64_t n = 37;
   const std::int64_t k = 21;

@@ -14,8 +14,8 @@ struct Mask {
 };
 
 constexpr std::int64_t kWidth = 4;
-// 8 accumulators, two vectors of B, a broadcast of x and the products before they are added.
-constexpr int kTileRows = 4;
+// 10 accumulators, two vectors of B, a broadcast of x and the products before they are added.
+constexpr int kTileRows = 5;
 constexpr int kTileVectors = 2;
 
 inline Vec load(const float* from) {
