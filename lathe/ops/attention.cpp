@@ -186,11 +186,12 @@ void reference(const KernelCall& call) {
 
 // Packed, there are no padding keys left to mask: offsets say what belongs together.
 Value pack(Graph& graph, NodeId node, const PackedSequences& sequences) {
+  int num_packed = 0;
   for (const std::size_t operand : {kQuery, kKey, kValue})
-    if (!is_packed(graph.type(graph.input(node, operand)), sequences))
-      refuse_to_pack(graph, node,
-                     fmt::format("{} holds no tokens of the packed batch",
-                                 graph.name(graph.input(node, operand))));
+    num_packed += is_packed(graph.type(graph.input(node, operand)), sequences) ? 1 : 0;
+  // Rows of a fixed length, such as the patches of images, stay as they are.
+  if (num_packed == 0) return repeat_packed(graph, node, graph.attributes(node));
+  if (num_packed != 3) refuse_to_pack(graph, node, "only some of its operands hold tokens");
   return add_packed(graph, node,
                     {.name = {},
                      .op = "attention",

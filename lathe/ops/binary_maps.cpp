@@ -83,6 +83,7 @@ Value pack(Graph& graph, NodeId node, const PackedSequences& sequences) {
   const bool b_packed = is_packed(graph.type(b), sequences);
   if (a_packed && !b_packed) b = without_row_axis(graph, node, b, graph.type(a).rank() + 1);
   if (b_packed && !a_packed) a = without_row_axis(graph, node, a, graph.type(b).rank() + 1);
+  if (a == graph.input(node, 0) && b == graph.input(node, 1)) return repeat_packed(graph, node, {});
   return add_packed(graph, node, {.name = {}, .op = graph.op(node).name, .inputs = {a, b}});
 }
 

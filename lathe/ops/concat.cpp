@@ -46,9 +46,7 @@ Value pack(Graph& graph, NodeId node, const PackedSequences& sequences) {
   for (const Value& operand : graph.inputs(node))
     if (is_packed(graph.type(operand), sequences) != first_packed)
       refuse_to_pack(graph, node, "only some of its operands hold tokens");
-  const std::int64_t axis = packed_axis(graph, node, graph.type(graph.input(node, 0)),
-                                        graph.attribute(node).integer("axis"), sequences);
-  return repeat_packed(graph, node, {{"axis", axis}});
+  return repeat_packed_along_axis(graph, node, sequences);
 }
 
 const Register registration{Op{

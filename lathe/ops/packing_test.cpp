@@ -33,6 +33,11 @@ TEST(Packing, RemovesTheMaskOfAttention) {
             "y/packed = attention(x, x, x, none, offsets) {heads=2} : f32[T,8]");
 }
 
+TEST(Packing, LeavesAttentionOverRowsOfFixedLengthPadded) {
+  EXPECT_EQ(packed("x = input() : f32[S,9,8]\n y = attention(x, x, x) {heads=2} : f32[B,9,8]"),
+            "y/packed = attention(x, x, x) {heads=2} : f32[S,9,8]");
+}
+
 TEST(Packing, TurnsPositionsIntoThoseOfSequences) {
   EXPECT_EQ(packed(R"(
     ids = input() : i64[T]
@@ -60,7 +65,7 @@ TEST(Packing, KeepsReshapesInsideTokens) {
 
 TEST(Packing, RefusesReshapesThatMixTokens) {
   EXPECT_EQ(packed("x = input() : f32[T,8]\n y = reshape(x) : f32[B,8*L]"),
-            "node \"y\": reshape cannot be packed: f32[B,8*L] mixes tokens of different positions");
+            "reshape cannot be packed: f32[B,8*L] mixes tokens of different positions");
 }
 
 TEST(Packing, ShiftsAxesInsideTokens) {
@@ -82,15 +87,27 @@ TEST(Packing, LeavesAxesOfWholeSequencesAlone) {
             "y/packed = softmax(x) {axis=1} : f32[S,8]");
 }
 
+TEST(Packing, ReturnsTheNodeItselfWhenNothingChanges) {
+  EXPECT_EQ(packed("w = input() : f32[8]\n y = mul(w, w)"), "y = mul(w, w) : f32[8]");
+  EXPECT_EQ(packed("w = input() : f32[4,8]\n y = softmax(w)"), "y = softmax(w) : f32[4,8]");
+  EXPECT_EQ(packed("w = input() : f32[4,8]\n y = reshape(w) : f32[32]"),
+            "y = reshape(w) : f32[32]");
+}
+
+TEST(Packing, KeepsTheNumberFormatOfTheResult) {
+  EXPECT_EQ(packed("x = input() : f32[T,8]\n y = softmax(x) : f32<fixed:8,4>[B,L,8]"),
+            "y/packed = softmax(x) {axis=1} : f32<fixed:8,4>[T,8]");
+}
+
 TEST(Packing, RefusesAxesOfRowsAndPositionsByName) {
   EXPECT_EQ(packed("x = input() : f32[T,8]\n y = softmax(x) {axis=1} : f32[B,L,8]"),
-            "node \"y\": softmax cannot be packed: axis 1 is over positions");
+            "softmax cannot be packed: axis 1 is over positions");
   EXPECT_EQ(packed("x = input() : f32[T,8]\n y = concat(x, x) {axis=0} : f32[2*B,L,8]"),
-            "node \"y\": concat cannot be packed: axis 0 is over sequences");
+            "concat cannot be packed: axis 0 is over sequences");
   EXPECT_EQ(packed("x = input() : f32[T,8]\n y = mean(x) {axes=[1]} : f32[B,8]"),
-            "node \"y\": mean cannot be packed: axis 1 is over positions");
+            "mean cannot be packed: axis 1 is over positions");
   EXPECT_EQ(packed("x = input() : f32[T,2,4]\n y = transpose(x) {axes=[0,2,1,3]} : f32[B,2,L,4]"),
-            "node \"y\": transpose cannot be packed: it moves the axes of rows or positions");
+            "transpose cannot be packed: it moves the axes of rows or positions");
 }
 
 TEST(Packing, BroadcastsOnlyWhatIsTheSameForAllTokens) {
@@ -101,9 +118,9 @@ TEST(Packing, BroadcastsOnlyWhatIsTheSameForAllTokens) {
       "y/packed = add(x, y/flat) : f32[T,8]");
   EXPECT_EQ(
       packed("x = input() : f32[T,8]\n b = input() : f32[1,L,8]\n y = add(x, b) : f32[B,L,8]"),
-      "node \"y\": add cannot be packed: f32[1,L,8] is broadcast over rows or positions");
+      "add cannot be packed: f32[1,L,8] is broadcast over rows or positions");
   EXPECT_EQ(packed("x = input() : f32[T,8]\n b = input() : f32[L,8]\n y = add(x, b) : f32[B,L,8]"),
-            "node \"y/packed\": cannot add f32[T,8] and f32[L,8]: sizes T and L differ");
+            "cannot add f32[T,8] and f32[L,8]: sizes T and L differ");
 }
 
 TEST(Packing, MultipliesTokensByOneMatrixOnly) {
@@ -111,7 +128,7 @@ TEST(Packing, MultipliesTokensByOneMatrixOnly) {
                    "f32[B,L,4]"),
             "y/packed = matmul(x, w) : f32[T,4]");
   EXPECT_EQ(packed("x = input() : f32[T,8]\n y = matmul(x, x) {transpose_b=true} : f32[B,L,L]"),
-            "node \"y\": matmul cannot be packed: f32[T,8] by f32[T,8] mixes tokens of different "
+            "matmul cannot be packed: f32[T,8] by f32[T,8] mixes tokens of different "
             "positions");
 }
 

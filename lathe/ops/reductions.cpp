@@ -82,10 +82,10 @@ void reference(const Reduction& reduction, const KernelCall& call) {
 // after.
 Value pack(Graph& graph, NodeId node, const PackedSequences& sequences) {
   const Type& x = graph.type(graph.input(node, 0));
+  if (!is_packed(x, sequences)) return repeat_packed(graph, node, graph.attributes(node));
   Attributes attributes = graph.attributes(node);
   std::vector<std::int64_t> axes = graph.attribute(node).integers("axes");
-  if (axes.empty() && is_packed(x, sequences))
-    refuse_to_pack(graph, node, "it reduces all axes, positions among them");
+  if (axes.empty()) refuse_to_pack(graph, node, "it reduces all axes, positions among them");
   for (std::int64_t& axis : axes) axis = packed_axis(graph, node, x, axis, sequences);
   attributes["axes"] = axes;
   return repeat_packed(graph, node, std::move(attributes));

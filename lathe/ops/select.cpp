@@ -46,8 +46,7 @@ Value pack(Graph& graph, NodeId node, const PackedSequences& sequences) {
                        .op = "select_in_sequence",
                        .inputs = {graph.input(node, 0), sequences.offsets},
                        .attributes = {{"index", index}}});
-  return repeat_packed(graph, node,
-                       {{"axis", packed_axis(graph, node, x, axis, sequences)}, {"index", index}});
+  return repeat_packed_along_axis(graph, node, sequences);
 }
 
 const Register registration{Op{

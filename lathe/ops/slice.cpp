@@ -46,13 +46,6 @@ void reference(const KernelCall& call) {
   copy_elements(x, strided_indices(y.dims(), strides, begin * strides[axis]), y);
 }
 
-Value pack(Graph& graph, NodeId node, const PackedSequences& sequences) {
-  Attributes attributes = graph.attributes(node);
-  attributes["axis"] = packed_axis(graph, node, graph.type(graph.input(node, 0)),
-                                   graph.attribute(node).integer("axis"), sequences);
-  return repeat_packed(graph, node, std::move(attributes));
-}
-
 const Register registration{Op{
     .name = "slice",
     .summary = "a run of indices of one axis",
@@ -67,7 +60,7 @@ const Register registration{Op{
     .infer = infer,
     .flops = [](const OpCall&) { return Size(0); },
     .reference = reference,
-    .pack = pack,
+    .pack = repeat_packed_along_axis,
     .examples = {"slice(f32[T,8]) {axis=1, begin=2, end=6}", "slice(f32[B,L,4]) {axis=1, begin=1}",
                  "slice(f32[B,L,4]) {axis=1, begin=-2, end=-1}"},
 }};

@@ -46,12 +46,6 @@ void reference(const KernelCall& call, bool logarithm) {
   write_elements(call.outputs[0], values);
 }
 
-Value pack(Graph& graph, NodeId node, const PackedSequences& sequences) {
-  const std::int64_t axis = packed_axis(graph, node, graph.type(graph.input(node, 0)),
-                                        graph.attribute(node).integer("axis"), sequences);
-  return repeat_packed(graph, node, {{"axis", axis}});
-}
-
 Op softmax_op(const std::string& name, const std::string& summary, bool logarithm) {
   return {
       .name = name,
@@ -61,7 +55,7 @@ Op softmax_op(const std::string& name, const std::string& summary, bool logarith
       .infer = [name](const OpCall& call) { return infer(name, call); },
       .flops = flops,
       .reference = [logarithm](const KernelCall& call) { reference(call, logarithm); },
-      .pack = pack,
+      .pack = repeat_packed_along_axis,
       .examples = {name + "(f32[T,4])", name + "(f32[2,3,4]) {axis=1}"},
   };
 }

@@ -38,14 +38,6 @@ void reference(const KernelCall& call) {
   }
 }
 
-// Result 0 of the returned node stands for result 0 of the split, and so on.
-Value pack(Graph& graph, NodeId node, const PackedSequences& sequences) {
-  Attributes attributes = graph.attributes(node);
-  attributes["axis"] = packed_axis(graph, node, graph.type(graph.input(node, 0)),
-                                   graph.attribute(node).integer("axis"), sequences);
-  return repeat_packed(graph, node, std::move(attributes));
-}
-
 const Register registration{Op{
     .name = "split",
     .summary = "consecutive parts of one axis, a result for each",
@@ -59,7 +51,7 @@ const Register registration{Op{
     .infer = infer,
     .flops = [](const OpCall&) { return Size(0); },
     .reference = reference,
-    .pack = pack,
+    .pack = repeat_packed_along_axis,
     .examples = {"split(f32[T,6]) {axis=-1, sizes=[2,2,2]}",
                  "split(f32[B,L,5]) {axis=2, sizes=[1,4]}"},
 }};
