@@ -4,7 +4,7 @@
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 RELEASE := build/release
-PROGRAM := $(RELEASE)/lathe/cli/lathe
+PROGRAM := $(RELEASE)/lathe
 # The modules that check-asan looks at: make check-asan MODULES="io data". Empty means all.
 MODULES ?=
 # Options of `lathe demo`: make demo DEMO="--out /tmp/demo"
