@@ -1,8 +1,7 @@
 // Functions of one and two arguments over arrays, and the sum of embedding rows.
 
-// Always inlined, so that the constants of f are loaded once for many short rows.
 template <typename F>
-[[gnu::always_inline]] inline void map(const float* x, std::int64_t count, float* y, F f) {
+void map(const float* x, std::int64_t count, float* y, F f) {
   over_lanes(count,
              [&](std::int64_t c, auto lanes) { store(y + c, f(load(x + c, lanes)), lanes); });
 }
