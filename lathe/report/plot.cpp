@@ -1,0 +1,213 @@
+#include "lathe/report/plot.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "lathe/core/error.h"
+#include "lathe/report/markup.h"
+#include "lathe/report/plot_frame.h"
+
+namespace lathe::report {
+namespace {
+
+constexpr int kTicks = 6;
+constexpr double kLargest = 1e300;        // so that a difference of two values is finite
+constexpr std::size_t kMostMarkers = 60;  // of a line: beyond that they run into each other
+
+void check_chart(const Chart& chart) {
+  check(!chart.title.empty() && !chart.x.label.empty() && !chart.y.label.empty(),
+        "a chart to have a title and labels on its axes");
+  check(chart.width >= 200 && chart.height >= 150, "a chart large enough to read");
+}
+
+bool is_drawable(double value, const Axis& axis) {
+  return std::abs(value) <= kLargest && (!axis.is_logarithmic || value > 0);  // false for NaN
+}
+
+// The least and the greatest of the values that can be drawn.
+class Range {
+ public:
+  void include(double value, const Axis& axis) {
+    if (!is_drawable(value, axis)) return;
+    low_ = std::min(low_, value);
+    high_ = std::max(high_, value);
+  }
+  bool is_empty() const { return low_ > high_; }
+  AxisScale scale(const Axis& axis, bool round_outwards = true) const {
+    if (is_empty())
+      return axis.is_logarithmic ? logarithmic_scale(1, 10, kTicks) : linear_scale(0, 1, kTicks);
+    return axis.is_logarithmic ? logarithmic_scale(low_, high_, kTicks)
+                               : linear_scale(low_, high_, kTicks, round_outwards);
+  }
+  double low() const { return low_; }
+  double high() const { return high_; }
+
+ private:
+  double low_ = std::numeric_limits<double>::infinity();
+  double high_ = -std::numeric_limits<double>::infinity();
+};
+
+std::optional<double> error_at(const std::vector<double>& error, std::size_t index) {
+  if (index >= error.size() || !(error[index] > 0) || error[index] > kLargest) return std::nullopt;
+  return error[index];
+}
+
+template <typename SeriesType>
+std::vector<std::string> names(const std::vector<SeriesType>& series) {
+  std::vector<std::string> result;
+  for (const auto& one : series) result.push_back(one.name);
+  return result;
+}
+
+std::string tooltip(std::string_view name, std::string_view x, double y) {
+  return fmt::format("{}{}{}: {}", name, name.empty() ? "" : ", ", x, short_number(y));
+}
+
+// Where the end of an error bar is, kept on a logarithmic axis that has no zero.
+double bar_end(const PlotFrame& frame, const Axis& axis, double value) {
+  return is_drawable(value, axis) ? frame.y(value) : frame.bottom();
+}
+
+std::string draw_points(const Chart& chart, const std::vector<Series>& series, bool has_lines) {
+  check_chart(chart);
+  Range x_range, y_range;
+  for (const Series& one : series) {
+    check(one.x.size() == one.y.size(), "as many x as y values in a series");
+    check(one.error.empty() || one.error.size() == one.y.size(), "an error for each point or none");
+    for (std::size_t i = 0; i < one.x.size(); ++i) {
+      if (!is_drawable(one.x[i], chart.x) || !is_drawable(one.y[i], chart.y)) continue;
+      x_range.include(one.x[i], chart.x);
+      y_range.include(one.y[i], chart.y);
+      if (const auto error = error_at(one.error, i)) {
+        y_range.include(one.y[i] - *error, chart.y);
+        y_range.include(one.y[i] + *error, chart.y);
+      }
+    }
+  }
+  PlotFrame frame(chart, x_range.scale(chart.x), y_range.scale(chart.y), names(series));
+  if (x_range.is_empty()) frame.add_notice("no data");
+  for (std::size_t s = 0; s < series.size(); ++s) {
+    const Series& one = series[s];
+    std::string line;
+    bool is_joined = false;
+    for (std::size_t i = 0; i < one.x.size(); ++i) {
+      const bool can_draw = is_drawable(one.x[i], chart.x) && is_drawable(one.y[i], chart.y);
+      if (can_draw)
+        line += fmt::format("{}{} {}", is_joined ? "L" : "M", pixel(frame.x(one.x[i])),
+                            pixel(frame.y(one.y[i])));
+      is_joined = can_draw;
+    }
+    if (has_lines && !line.empty())
+      frame.add(
+          fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\" "
+                      "stroke-linejoin=\"round\"/>\n",
+                      line, series_color(s)));
+    for (std::size_t i = 0; i < one.x.size(); ++i) {
+      if (!is_drawable(one.x[i], chart.x) || !is_drawable(one.y[i], chart.y)) continue;
+      const double x = frame.x(one.x[i]);
+      if (const auto error = error_at(one.error, i))
+        frame.add_error_bar(x, bar_end(frame, chart.y, one.y[i] - *error),
+                            bar_end(frame, chart.y, one.y[i] + *error), series_color(s));
+      if (!has_lines || one.x.size() <= kMostMarkers)
+        frame.add_marker(x, frame.y(one.y[i]), s, 4,
+                         tooltip(one.name, short_number(one.x[i]), one.y[i]));
+    }
+  }
+  return frame.str();
+}
+
+void add_bar(PlotFrame& frame, double left, double width, double y, double base, std::size_t series,
+             std::string_view title) {
+  frame.add(
+      fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{}\">"
+                  "<title>",
+                  pixel(left), pixel(std::min(y, base)), pixel(width), pixel(std::abs(base - y)),
+                  series_color(series)));
+  frame.add(title);
+  frame.add("</title></rect>\n");
+}
+
+}  // namespace
+
+std::string line_chart(const Chart& chart, const std::vector<Series>& series) {
+  return draw_points(chart, series, true);
+}
+
+std::string scatter_chart(const Chart& chart, const std::vector<Series>& series) {
+  return draw_points(chart, series, false);
+}
+
+std::string bar_chart(const Chart& chart, const std::vector<std::string>& categories,
+                      const std::vector<BarSeries>& series) {
+  check_chart(chart);
+  check(!categories.empty() && !series.empty(), "a bar chart to have categories and series");
+  Range range;
+  if (!chart.y.is_logarithmic) range.include(0, chart.y);
+  for (const BarSeries& one : series) {
+    check(one.values.size() == categories.size(), "a value for each category");
+    check(one.error.empty() || one.error.size() == one.values.size(),
+          "an error for each bar or none");
+    for (std::size_t i = 0; i < one.values.size(); ++i) {
+      const double error = error_at(one.error, i).value_or(0);
+      range.include(one.values[i], chart.y);
+      range.include(one.values[i] + error, chart.y);
+      if (one.values[i] < 0) range.include(one.values[i] - error, chart.y);
+    }
+  }
+  PlotFrame frame(chart, linear_scale(0, 1, kTicks), range.scale(chart.y), names(series),
+                  categories);
+  const double room = (frame.right() - frame.left()) / static_cast<double>(categories.size());
+  const double width = room * 0.8 / static_cast<double>(series.size());
+  const double base = chart.y.is_logarithmic ? frame.bottom() : frame.y(0);
+  for (std::size_t s = 0; s < series.size(); ++s)
+    for (std::size_t i = 0; i < categories.size(); ++i) {
+      const double value = series[s].values[i];
+      if (!is_drawable(value, chart.y)) continue;
+      const double left =
+          frame.left() + room * (static_cast<double>(i) + 0.1) + width * static_cast<double>(s);
+      add_bar(
+          frame, left, width * 0.94, frame.y(value), base, s,
+          escape_markup(tooltip(series.size() > 1 ? series[s].name : "", categories[i], value)));
+      if (const auto error = error_at(series[s].error, i))
+        frame.add_error_bar(left + width * 0.47, bar_end(frame, chart.y, value - *error),
+                            bar_end(frame, chart.y, value + *error), "#333333");
+    }
+  return frame.str();
+}
+
+std::string histogram(const Chart& chart, const std::vector<double>& values, int num_bins) {
+  check_chart(chart);
+  check(num_bins >= 1 && num_bins <= 1000, "1 to 1000 bins");
+  Range range;
+  for (const double value : values) range.include(value, chart.x);
+  if (range.is_empty()) {
+    PlotFrame frame(chart, range.scale(chart.x), linear_scale(0, 1, kTicks), {});
+    frame.add_notice("no data");
+    return frame.str();
+  }
+  // The scale's own ends rather than the values', so that equal values have room on both sides.
+  const AxisScale x = range.scale(chart.x, false);
+  std::vector<double> counts(static_cast<std::size_t>(num_bins), 0);
+  for (const double value : values) {
+    if (!is_drawable(value, chart.x)) continue;
+    const auto bin = static_cast<std::int64_t>(std::floor(x.position(value) * num_bins));
+    ++counts[static_cast<std::size_t>(std::clamp<std::int64_t>(bin, 0, num_bins - 1))];
+  }
+  Range count_range;
+  for (const double count : counts) count_range.include(count, chart.y);
+  if (!chart.y.is_logarithmic) count_range.include(0, chart.y);
+  PlotFrame frame(chart, x, count_range.scale(chart.y), {});
+  const double width = (frame.right() - frame.left()) / num_bins;
+  const double base = chart.y.is_logarithmic ? frame.bottom() : frame.y(0);
+  for (std::size_t i = 0; i < counts.size(); ++i)
+    if (is_drawable(counts[i], chart.y) && counts[i] > 0)
+      add_bar(frame, frame.left() + width * static_cast<double>(i), std::max(width - 0.5, 0.5),
+              frame.y(counts[i]), base, 0, fmt::format("{:.0f}", counts[i]));
+  return frame.str();
+}
+
+}  // namespace lathe::report
