@@ -146,6 +146,12 @@ Model build_named(const models::NamedModel& named, const LoadOptions& options) {
   Model model;
   model.family = named.family;
   model.config = named.config;
+  check_attributes(options.config, [&] {
+    std::vector<AttributeSpec> specs = named.family->config;
+    for (AttributeSpec& spec : specs) spec.required = false;
+    return specs;
+  }());
+  for (const auto& [key, value] : options.config) model.config[key] = value;
   model.task = options.task.empty() ? named.family->tasks.front().name : options.task;
   model.label_names = read_label_names(json::object());
   build_graph(model, options);

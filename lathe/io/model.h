@@ -16,6 +16,8 @@ struct Model {
   std::string config_text = {};  ///< config.json as it was found, so that unknown keys survive
   std::string task = {};
   std::vector<std::string> label_names = {};
+  /// Tokens to write as vocab.txt, for a model that no directory holds a tokenizer for.
+  std::vector<std::string> vocabulary = {};
   Graph graph = {};
   State state = {};
   std::filesystem::path directory = {};    ///< where it was read; empty for a builder's model
@@ -28,6 +30,7 @@ struct LoadOptions {
   std::string task = {};                 ///< empty: what the model was saved for
   std::vector<std::string> inputs = {};  ///< empty: the task's usual ones
   std::int64_t num_labels = 0;           ///< 0: what the configuration says
+  Attributes config = {};                ///< changes to a builder's configuration
   std::uint64_t seed = 0;                ///< of states that start fresh
 };
 

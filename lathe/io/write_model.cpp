@@ -53,6 +53,8 @@ void write_model_files(const fs::path& directory, const Model& model,
                        std::int64_t max_shard_bytes) {
   write_atomically(directory / "config.json", write_config(model).dump(2) + "\n");
   write_weights(directory, model.state, max_shard_bytes);
+  if (!model.vocabulary.empty())
+    write_atomically(directory / "vocab.txt", fmt::format("{}\n", fmt::join(model.vocabulary, "\n")));
   if (model.directory.empty()) return;
   for (const std::string& name : tokenizer_files()) {
     std::error_code error;

@@ -2,7 +2,6 @@
 
 #include "lathe/core/pass.h"
 #include "lathe/core/select_outputs.h"
-#include "lathe/data/reviews.h"
 
 namespace lathe::train {
 namespace {
@@ -26,13 +25,11 @@ data::WordpieceTokenizer load_tokenizer(const io::Model& model) {
   if (model.family->name != "bert")
     fail("a {} model does not read text", model.family->name);
   const std::int64_t expected = config_integer(model, "vocab_size");
-  if (model.directory.empty()) {
-    std::vector<std::string> tokens = data::reviews_vocabulary();
-    if (static_cast<std::int64_t>(tokens.size()) != expected)
-      fail("a model made by name has no vocabulary of {} tokens: give a model directory", expected);
-    return data::WordpieceTokenizer::from_vocabulary(std::move(tokens));
-  }
-  data::WordpieceTokenizer tokenizer = data::WordpieceTokenizer::load(model.directory);
+  if (model.vocabulary.empty() && model.directory.empty())
+    fail("a model made by name has no vocabulary: give a model directory");
+  data::WordpieceTokenizer tokenizer =
+      model.vocabulary.empty() ? data::WordpieceTokenizer::load(model.directory)
+                               : data::WordpieceTokenizer::from_vocabulary(model.vocabulary);
   tokenizer.check_size(expected);
   return tokenizer;
 }
@@ -48,7 +45,7 @@ TextClassifier::TextClassifier(const io::Model& model, const ClassifierOptions& 
         fmt::format("{}: is a model for {}, not a classifier",
                     model.directory.empty() ? "the model" : model.directory.string(), model.task),
         "train it first: lathe train --model M --data D --out DIR");
-  check_is_trained(model);
+  if (!options.allow_fresh) check_is_trained(model);
   Graph graph = select_outputs(model.graph, {"logits"});
   if (!options.is_padded) run_pass("pack-sequences", graph);
   padding_id_ = static_cast<std::int32_t>(config_integer(model, "pad_token_id"));

@@ -12,8 +12,8 @@
 
 namespace lathe::train {
 
-/// The tokenizer of a model: its directory's, or that of the built-in reviews for a builder's model
-/// whose vocabulary has that size. Fails when the vocabulary's size is not the configuration's.
+/// The tokenizer of a model: its own vocabulary, or its directory's. Fails when the vocabulary's
+/// size is not the configuration's.
 data::WordpieceTokenizer load_tokenizer(const io::Model& model);
 
 /// The longest sequence the model takes.
@@ -22,7 +22,8 @@ std::int64_t max_length(const io::Model& model);
 /// How a classifier runs.
 struct ClassifierOptions {
   std::string executor = "cpu";
-  bool is_padded = false;  ///< pad and mask, as other frameworks do, instead of packing
+  bool allow_fresh = false;  ///< run a classifier nobody trained, to look at it
+  bool is_padded = false;    ///< pad and mask, as other frameworks do, instead of packing
   engine::ExecutionOptions execution = {};
 };
 

@@ -1,0 +1,124 @@
+#include <nlohmann/json.hpp>
+
+#include "lathe/cli/command.h"
+#include "lathe/cli/memory.h"
+#include "lathe/data/dataset.h"
+#include "lathe/report/progress.h"
+#include "lathe/train/evaluation.h"
+
+namespace lathe::cli {
+namespace {
+
+struct Arguments {
+  ModelArguments model;
+  std::string data;
+  std::string split = "test";
+  std::string executor = "cpu";
+  bool is_padded = false;
+  std::int64_t length = 0;
+  std::int64_t limit = 0;
+  train::EvaluationOptions evaluation;
+};
+
+void print_result(const train::Evaluation& result, const io::Model& model,
+                  const Settings& settings) {
+  const double rate = static_cast<double>(result.tokens) / result.forward_seconds;
+  if (settings.json) {
+    nlohmann::ordered_json line;
+    line["accuracy"] = result.accuracy;
+    line["accuracy_low"] = result.accuracy_low;
+    line["accuracy_high"] = result.accuracy_high;
+    line["loss"] = result.loss;
+    line["examples"] = result.examples;
+    line["tokens"] = result.tokens;
+    line["seconds"] = settings.seconds();
+    line["forward_seconds"] = result.forward_seconds;
+    line["tokens_per_second"] = rate;
+    line["peak_memory_bytes"] = peak_memory_bytes();
+    line["labels"] = model.label_names;
+    line["confusion"] = result.confusion;
+    fmt::print("{}\n", line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    return;
+  }
+  fmt::print("accuracy   {:.4f}  (95 % interval {:.4f} to {:.4f})\n", result.accuracy,
+             result.accuracy_low, result.accuracy_high);
+  fmt::print("loss       {:.4f}\n", result.loss);
+  fmt::print("examples   {}\ntokens     {}\n", result.examples, result.tokens);
+  fmt::print("forward    {:.2f} s, {:.0f} tokens/s\n", result.forward_seconds, rate);
+  fmt::print("in all     {:.2f} s, {:.0f} MB at most\n", settings.seconds(),
+             static_cast<double>(peak_memory_bytes()) / 1e6);
+  fmt::print("\ntrue label by row, predicted by column\n");
+  for (std::size_t row = 0; row < result.confusion.size(); ++row)
+    fmt::print("  {:<12} {:>8}\n", model.label_names[row], fmt::join(result.confusion[row], " "));
+}
+
+int run(const Arguments& arguments, const Settings& settings) {
+  const io::Model model =
+      io::load_model(arguments.model.model, {.task = "classify", .seed = settings.seed});
+  ThreadPool pool(settings.threads);
+  train::ClassifierOptions options;
+  options.executor = arguments.executor;
+  options.is_padded = arguments.is_padded;
+  options.execution = {.pool = &pool, .isa = settings.isa};
+  train::TextClassifier classifier(model, options);
+  const data::WordpieceTokenizer tokenizer = train::load_tokenizer(model);
+
+  data::Dataset dataset = data::load_dataset(arguments.data, arguments.split);
+  if (arguments.limit > 0 && arguments.limit < static_cast<std::int64_t>(dataset.examples.size()))
+    dataset.examples.resize(static_cast<std::size_t>(arguments.limit));
+  const auto num_labels = static_cast<std::int64_t>(model.label_names.size());
+  if (dataset.num_labels() > num_labels)
+    fail("{}: has {} labels, but the model knows {}", arguments.data, dataset.num_labels(),
+         num_labels);
+  const std::int64_t longest = train::max_length(model);
+  const std::int64_t length = arguments.length == 0 ? longest : arguments.length;
+  if (length < 3 || length > longest)
+    fail("--length {}: expected 3 to {}, the model's longest sequence", length, longest);
+  const data::TokenizedDataset tokenized =
+      data::tokenize(dataset, tokenizer, length, data::Truncation::Head, pool);
+
+  report::Progress progress(stderr, {.is_enabled = !settings.quiet,
+                                     .label = "evaluating",
+                                     .unit = "reviews"});
+  train::EvaluationOptions evaluation = arguments.evaluation;
+  evaluation.progress = [&](std::int64_t examples, std::int64_t) {
+    progress.update(examples, tokenized.size());
+    return !is_interrupted();
+  };
+  const train::Evaluation result = train::evaluate(classifier, tokenized, num_labels, evaluation);
+  progress.finish();
+  print_result(result, model, settings);
+  return 0;
+}
+
+std::function<int(const Settings&)> setup(CLI::App& app) {
+  auto arguments = std::make_shared<Arguments>();
+  add_model_option(app, arguments->model);
+  app.add_option("--data", arguments->data,
+                 "directory with train and test as .tsv, .csv or .jsonl (also .zst), an aclImdb "
+                 "tree, or reviews")
+      ->required();
+  app.add_option("--split", arguments->split, "which part of the data [test]");
+  app.add_option("--executor", arguments->executor, "cpu or reference [cpu]");
+  app.add_flag("--padded", arguments->is_padded, "pad and mask instead of packing sequences");
+  app.add_option("--length", arguments->length, "cut texts to so many tokens [the model's most]");
+  app.add_option("--limit", arguments->limit, "use the first so many examples only");
+  app.add_option("--batch-tokens", arguments->evaluation.batch_tokens, "tokens in a batch [4096]")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 24));
+  app.add_option("--batch-size", arguments->evaluation.batch_examples,
+                 "examples in a batch, instead of tokens")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
+  return [arguments](const Settings& settings) { return run(*arguments, settings); };
+}
+
+const Register registration{Command{
+    .name = "eval",
+    .summary = "accuracy and loss of a classifier",
+    .examples = "  lathe eval --model DIR --data ../shared/data/imdb --split test\n"
+                "  lathe eval --model DIR --data reviews --json\n"
+                "  lathe eval --model DIR --data D --padded --batch-size 32",
+    .setup = setup,
+}};
+
+}  // namespace
+}  // namespace lathe::cli

@@ -1,0 +1,95 @@
+#include "lathe/cli/command.h"
+#include "lathe/cli/output_directory.h"
+#include "lathe/core/graph_text.h"
+#include "lathe/io/atomic_file.h"
+#include "lathe/io/graph_json.h"
+#include "lathe/io/model.h"
+
+namespace lathe::cli {
+namespace {
+
+struct Arguments {
+  ModelArguments model;
+  std::string out;
+  bool force = false;
+  bool is_float = false;
+  double shard_megabytes = 50'000;
+};
+
+io::Model load(const Arguments& arguments, const Settings& settings) {
+  return io::load_model(arguments.model.model, {.task = arguments.model.task,
+                                                .inputs = arguments.model.inputs,
+                                                .num_labels = arguments.model.num_labels,
+                                                .seed = settings.seed});
+}
+
+void report(const io::Model& model, const Arguments& arguments, const char* kind,
+            const Settings& settings) {
+  std::int64_t bytes = 0;
+  for (const auto& [name, tensor] : model.state) bytes += tensor.num_bytes();
+  if (settings.json)
+    fmt::print("{{\"out\": {}, \"kind\": \"{}\", \"tensors\": {}, \"bytes\": {}, \"fresh\": {}}}\n",
+               to_text(Attribute(arguments.out)), kind, model.state.size(), bytes,
+               model.fresh.size());
+  else
+    fmt::print("wrote {}: {}, {} tensors, {:.1f} MB\n", arguments.out, kind, model.state.size(),
+               static_cast<double>(bytes) / 1e6);
+  if (!model.fresh.empty())
+    fmt::print(stderr, "note: freshly initialised: {}\n", fmt::join(model.fresh, ", "));
+}
+
+void add_options(CLI::App& app, Arguments& arguments) {
+  add_model_option(app, arguments.model);
+  add_task_options(app, arguments.model);
+  app.add_option("--out", arguments.out, "directory to write")->required();
+  app.add_flag("--force", arguments.force, "replace an existing directory");
+}
+
+std::function<int(const Settings&)> setup_import(CLI::App& app) {
+  auto arguments = std::make_shared<Arguments>();
+  add_options(app, *arguments);
+  return [arguments](const Settings& settings) {
+    const io::Model model = load(*arguments, settings);
+    write_output_directory(arguments->out, arguments->force,
+                           [&](const auto& path) { io::write_checkpoint(path, model); });
+    report(model, *arguments, "Lathe checkpoint", settings);
+    return 0;
+  };
+}
+
+std::function<int(const Settings&)> setup_export(CLI::App& app) {
+  auto arguments = std::make_shared<Arguments>();
+  add_options(app, *arguments);
+  app.add_option("--shard-mb", arguments->shard_megabytes,
+                 "split the weights into files of at most so many MB")
+      ->check(CLI::PositiveNumber);
+  app.add_flag("--float", arguments->is_float,
+               "plain float weights, whatever the model stores; all models are float so far");
+  return [arguments](const Settings& settings) {
+    const io::Model model = load(*arguments, settings);
+    const auto shard_bytes = static_cast<std::int64_t>(arguments->shard_megabytes * 1e6);
+    write_output_directory(arguments->out, arguments->force, [&](const auto& path) {
+      io::write_huggingface(path, model, shard_bytes);
+    });
+    report(model, *arguments, "Hugging Face directory", settings);
+    return 0;
+  };
+}
+
+const Register import_command{Command{
+    .name = "import",
+    .summary = "turn a Hugging Face directory or a builder's model into a Lathe checkpoint",
+    .examples = "  lathe import --model DIR --task classify --out checkpoint\n"
+                "  lathe import --model bert-mini --seed 1 --out fresh",
+    .setup = setup_import,
+}};
+const Register export_command{Command{
+    .name = "export",
+    .summary = "write a model as a Hugging Face directory",
+    .examples = "  lathe export --model checkpoint --out for-hugging-face\n"
+                "  lathe export --model DIR --shard-mb 500 --out sharded",
+    .setup = setup_export,
+}};
+
+}  // namespace
+}  // namespace lathe::cli

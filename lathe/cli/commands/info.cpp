@@ -1,0 +1,92 @@
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "lathe/cli/command.h"
+#include "lathe/core/passes/dropout.h"
+#include "lathe/core/passes/profile.h"
+#include "lathe/io/model.h"
+
+namespace lathe::cli {
+namespace {
+
+int run(const ModelArguments& arguments, const Settings& settings) {
+  io::Model model = io::load_model(arguments.model, {.task = arguments.task,
+                                                     .inputs = arguments.inputs,
+                                                     .num_labels = arguments.num_labels,
+                                                     .seed = settings.seed});
+  const Profile cost = profile(model.graph);
+  const DropoutCount dropout = count_dropout(model.graph);
+  std::int64_t bytes = 0, parameters = 0;
+  for (const auto& [name, tensor] : model.state) {
+    bytes += tensor.num_bytes();
+    parameters += tensor.num_elements();
+  }
+  std::map<std::string, int> ops;
+  for (const NodeId id : model.graph.topological_order()) ++ops[model.graph.op(id).name];
+
+  if (settings.json) {
+    nlohmann::ordered_json line;
+    line["family"] = model.family->name;
+    line["task"] = model.task;
+    line["labels"] = model.label_names;
+    line["parameters"] = parameters;
+    line["bytes"] = bytes;
+    line["tensors"] = model.state.size();
+    line["nodes"] = model.graph.num_nodes();
+    line["ops"] = ops;
+    line["flops"] = cost.flops.text();
+    line["dropout_nodes"] = dropout.nodes;
+    line["dropout_attributes"] = dropout.attributes;
+    line["fresh"] = model.fresh;
+    line["left_out"] = model.left_out;
+    for (const AttributeSpec& spec : model.family->config) {
+      const auto given = model.config.find(spec.name);
+      const Attribute& value = given == model.config.end() ? spec.default_value : given->second;
+      line["config"][spec.name] =
+          std::visit([](const auto& v) { return nlohmann::ordered_json(v); }, value);
+    }
+    fmt::print("{}\n", line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    return 0;
+  }
+  fmt::print("family      {}: {}\ntask        {}\n", model.family->name, model.family->summary,
+             model.task);
+  if (model.task == "classify") fmt::print("labels      {}\n", fmt::join(model.label_names, ", "));
+  fmt::print("parameters  {} in {} tensors, {:.1f} MB\n", parameters, model.state.size(),
+             static_cast<double>(bytes) / 1e6);
+  fmt::print("graph       {} nodes, flops {}\n", model.graph.num_nodes(), cost.flops.text());
+  fmt::print("dropout     {} nodes, {} attention attributes\n", dropout.nodes, dropout.attributes);
+  std::vector<std::string> counts;
+  for (const auto& [op, count] : ops) counts.push_back(fmt::format("{} {}", count, op));
+  fmt::print("ops         {}\n", fmt::join(counts, ", "));
+  if (!model.fresh.empty() && !model.directory.empty())
+    fmt::print("fresh       {} (not in the files: freshly initialised)\n",
+               fmt::join(model.fresh, ", "));
+  if (!model.left_out.empty())
+    fmt::print("left out    {} (in the files, not in this graph)\n",
+               fmt::join(model.left_out, ", "));
+  fmt::print("\nconfiguration\n");
+  for (const AttributeSpec& spec : model.family->config) {
+    const auto given = model.config.find(spec.name);
+    fmt::print("  {:<30} {:<12} {}\n", spec.name,
+               to_text(given == model.config.end() ? spec.default_value : given->second),
+               spec.summary);
+  }
+  return 0;
+}
+
+const Register registration{Command{
+    .name = "info",
+    .summary = "what a model is: parameters, sizes, costs, configuration",
+    .examples = "  lathe info --model DIR\n  lathe info --model bert-base --json",
+    .setup =
+        [](CLI::App& app) {
+          auto arguments = std::make_shared<ModelArguments>();
+          add_model_option(app, *arguments);
+          add_task_options(app, *arguments);
+          return [arguments](const Settings& settings) { return run(*arguments, settings); };
+        },
+}};
+
+}  // namespace
+}  // namespace lathe::cli

@@ -1,0 +1,58 @@
+#include "lathe/cli/config_file.h"
+
+#include <toml++/toml.h>
+
+#include <algorithm>
+
+#include "lathe/core/error.h"
+
+namespace lathe::cli {
+namespace {
+
+std::string scalar_text(const std::string& key, const toml::node& node) {
+  if (const auto text = node.value_exact<std::string>()) return *text;
+  if (const auto integer = node.value_exact<std::int64_t>()) return fmt::format("{}", *integer);
+  if (const auto real = node.value_exact<double>()) return fmt::format("{}", *real);
+  fail("{}: expected a text, a number, true or false, or a list of them", key);
+}
+
+void add_option(std::vector<std::string>& words, const std::string& key, const toml::node& node) {
+  std::string flag = "--" + key;
+  std::replace(flag.begin(), flag.end(), '_', '-');
+  if (const auto on = node.value_exact<bool>()) {
+    if (*on) words.push_back(flag);
+    return;
+  }
+  words.push_back(flag);
+  if (const toml::array* list = node.as_array()) {
+    std::string joined;
+    for (const toml::node& item : *list)
+      joined += (joined.empty() ? "" : ",") + scalar_text(key, item);
+    words.push_back(joined);
+    return;
+  }
+  words.push_back(scalar_text(key, node));
+}
+
+}  // namespace
+
+std::vector<std::string> read_config_file(const std::string& path, const std::string& command) {
+  toml::table file;
+  try {
+    file = toml::parse_file(path);
+  } catch (const toml::parse_error& error) {
+    const toml::source_position place = error.source().begin;
+    if (place.line == 0) fail("{}: {}", path, error.description());
+    fail("{}:{}:{}: {}", path, place.line, place.column, error.description());
+  }
+  const toml::table* section = file[command].as_table();
+  std::vector<std::string> words;
+  for (const auto& [key, node] : section != nullptr ? *section : file) {
+    if (node.is_table()) continue;  // another command's
+    with_place(fmt::format("{}:{}", path, node.source().begin.line),
+               [&, &name = key, &value = node] { add_option(words, std::string(name), value); });
+  }
+  return words;
+}
+
+}  // namespace lathe::cli

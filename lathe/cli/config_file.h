@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace lathe::cli {
+
+/// The options a TOML file holds for a command, as command-line words (`--batch-size 8`). A table of
+/// the command's name is used when there is one, else the keys outside any table.
+std::vector<std::string> read_config_file(const std::string& path, const std::string& command);
+
+}  // namespace lathe::cli

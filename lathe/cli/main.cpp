@@ -1,0 +1,215 @@
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <new>
+
+#include "lathe/cli/command.h"
+#include "lathe/cli/config_file.h"
+#include "lathe/core/error.h"
+#include "lathe/core/interrupt.h"
+
+namespace lathe::cli {
+namespace {
+
+constexpr int kUserError = 1;
+constexpr int kInternalError = 70;
+
+struct GlobalArguments {
+  Settings settings;
+  std::string isa;
+  std::string device = "cpu";
+  std::string config;
+};
+
+void add_global_options(CLI::App& app, GlobalArguments& global) {
+  app.add_flag("--json", global.settings.json, "one JSON object on standard output")
+      ->group("Everywhere");
+  app.add_option("--seed", global.settings.seed, "seed of everything random [0]")
+      ->group("Everywhere");
+  app.add_option("--threads", global.settings.threads, "threads to use [all]")
+      ->group("Everywhere")
+      ->check(CLI::Range(0, 4096));
+  app.add_option("--isa", global.isa, "instruction set: avx512, avx2, plain [the best here]")
+      ->group("Everywhere");
+  app.add_option("--device", global.device, "cpu or cuda [cpu]")->group("Everywhere");
+  app.add_option("--config", global.config, "TOML file with options; flags win")
+      ->group("Everywhere");
+  app.add_flag("--quiet,-q", global.settings.quiet, "no progress")->group("Everywhere");
+}
+
+// Every option of the command that was reached, for suggestions.
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  for (const CLI::App* subcommand : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(subcommand->get_name());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+CLI::App* find_subcommand(CLI::App& app, std::string_view name) {
+  for (CLI::App* candidate : app.get_subcommands([](const CLI::App*) { return true; }))
+    if (candidate->get_name() == name) return candidate;
+  return nullptr;
+}
+
+const CLI::App& deepest(const CLI::App& app) {
+  const std::vector<CLI::App*> chosen = app.get_subcommands();
+  return chosen.empty() ? app : deepest(*chosen.back());
+}
+
+std::string full_name(const CLI::App& app) {
+  if (app.get_parent() == nullptr) return "lathe";
+  return full_name(*app.get_parent()) + " " + app.get_name();
+}
+
+// What CLI11 found wrong, in our words: the place, the value and what was expected.
+UserError usage_error(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App& command = deepest(app);
+  const std::string place = full_name(command);
+  if (error.get_name() == "ExtrasError") {
+    const std::vector<std::string> extras = app.remaining(true);
+    const std::string word = extras.empty() ? std::string() : extras.front();
+    const bool is_flag = word.starts_with("-");
+    const std::string bare = word.substr(0, word.find('='));
+    const std::string nearest = nearest_name(bare, option_names(command));
+    const std::string kind =
+        is_flag ? "unknown flag"
+                : (command.get_subcommands([](const CLI::App*) { return true; }).empty()
+                       ? "unexpected argument"
+                       : "unknown command");
+    return UserError(fmt::format("{}: {} \"{}\"", place, kind, bare),
+                     nearest.empty() ? fmt::format("see {} --help", place)
+                                     : fmt::format("did you mean \"{}\"?", nearest));
+  }
+  std::string message = error.what();
+  for (std::size_t at = message.find('\n'); at != std::string::npos; at = message.find('\n'))
+    message[at] = ' ';
+  if (message.ends_with(".")) message.pop_back();
+  return UserError(fmt::format("{}: {}", place, message), fmt::format("see {} --help", place));
+}
+
+// The words of the config file go right after the command's name, so that later flags win.
+std::vector<std::string> with_config(std::vector<std::string> words, CLI::App& app) {
+  std::string path;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == "--config" && i + 1 < words.size()) path = words[i + 1];
+    if (words[i].starts_with("--config=")) path = words[i].substr(9);
+  }
+  if (path.empty()) return words;
+  std::size_t end = 0;
+  CLI::App* command = &app;
+  std::string name;
+  while (end < words.size()) {
+    CLI::App* next = find_subcommand(*command, words[end]);
+    if (next == nullptr) break;
+    name = words[end];
+    command = next;
+    ++end;
+  }
+  const std::vector<std::string> extra = read_config_file(path, name);
+  words.insert(words.begin() + static_cast<std::ptrdiff_t>(end), extra.begin(), extra.end());
+  return words;
+}
+
+void finish_settings(GlobalArguments& global) {
+  global.settings.isa = engine::best_isa();
+  if (!global.isa.empty()) {
+    const std::optional<engine::Isa> isa = engine::parse_isa(global.isa);
+    if (!isa) throw unknown_name("instruction set", global.isa, {"avx2", "avx512", "plain"});
+    if (!engine::is_supported(*isa))
+      fail("--isa {}: this processor does not have it", global.isa);
+    global.settings.isa = *isa;
+  }
+  if (global.device == "cuda") fail("--device cuda: this build has no CUDA backend");
+  if (global.device != "cpu") throw unknown_name("device", global.device, {"cpu", "cuda"});
+}
+
+int report_error(const UserError& error) {
+  fmt::print(stderr, "error: {}\n", error.message());
+  if (!error.hint().empty()) fmt::print(stderr, "  hint: {}\n", error.hint());
+  return kUserError;
+}
+
+int run_program(int argc, char** argv) {
+  GlobalArguments global;
+  global.settings.start = std::chrono::steady_clock::now();
+  CLI::App app{"Lathe takes a trained network and makes it smaller and faster.", "lathe"};
+  app.set_version_flag("--version", std::string("lathe ") + LATHE_VERSION);
+  app.require_subcommand(0, 1);
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  app.get_formatter()->column_width(34);
+
+  std::map<const CLI::App*, std::function<int(const Settings&)>> actions;
+  const auto add = [&](const Command& command) {
+    CLI::App* parent = &app;
+    std::string name = command.name;
+    // "graph print" hangs below "graph".
+    if (const std::size_t blank = name.find(' '); blank != std::string::npos) {
+      const std::string group = name.substr(0, blank);
+      name = name.substr(blank + 1);
+      parent = find_subcommand(app, group);
+      if (parent == nullptr) {
+        parent = app.add_subcommand(group, "look at a graph, run passes on it");
+        parent->require_subcommand(1);
+      }
+    }
+    CLI::App* sub = parent->add_subcommand(name, command.summary);
+    sub->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    actions[sub] = command.setup(*sub);
+    add_global_options(*sub, global);
+    if (!command.examples.empty()) sub->footer("Examples:\n" + command.examples);
+  };
+  for (const auto& [name, command] : Registry<Command>::instance().all()) add(command);
+
+  std::vector<std::string> words(argv + 1, argv + argc);
+  global.settings.command_line = words;
+  try {
+    words = with_config(std::move(words), app);
+    std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
+    app.parse(words);
+  } catch (const CLI::CallForHelp&) {
+    fmt::print("{}", deepest(app).help());
+    return 0;
+  } catch (const CLI::CallForAllHelp&) {
+    fmt::print("{}", app.help("", CLI::AppFormatMode::All));
+    return 0;
+  } catch (const CLI::CallForVersion& version) {
+    fmt::print("{}\n", version.what());
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    throw usage_error(app, error);
+  }
+  const auto action = actions.find(&deepest(app));
+  if (action == actions.end()) {
+    fmt::print("{}", app.help());
+    return 0;
+  }
+  finish_settings(global);
+  install_signal_handlers();
+  return action->second(global.settings);
+}
+
+}  // namespace
+}  // namespace lathe::cli
+
+int main(int argc, char** argv) {
+  try {
+    return lathe::cli::run_program(argc, argv);
+  } catch (const lathe::UserError& error) {
+    return lathe::cli::report_error(error);
+  } catch (const lathe::Interrupted&) {
+    fmt::print(stderr, "interrupted\n");
+    return 128 + lathe::cli::interrupting_signal();
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "error: out of memory\n");
+    return lathe::cli::kUserError;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "internal error: {}\n  please report this with the command you ran\n",
+               error.what());
+    return lathe::cli::kInternalError;
+  }
+}

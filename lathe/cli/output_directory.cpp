@@ -1,0 +1,32 @@
+#include "lathe/cli/output_directory.h"
+
+#include <unistd.h>
+
+#include "lathe/core/error.h"
+
+namespace lathe::cli {
+
+namespace fs = std::filesystem;
+
+void write_output_directory(const fs::path& target, bool force,
+                            const std::function<void(const fs::path&)>& write) {
+  std::error_code error;
+  if (!fs::exists(target, error)) {
+    write(target);
+    return;
+  }
+  if (!force)
+    throw UserError(fmt::format("--out {}: exists already", target.string()),
+                    "give --force to replace it");
+  if (!fs::is_directory(target, error)) fail("--out {}: is not a directory", target.string());
+  fs::path fresh = target, old = target;
+  fresh += fmt::format(".new-{}", ::getpid());
+  old += fmt::format(".old-{}", ::getpid());
+  write(fresh);
+  fs::rename(target, old, error);
+  if (!error) fs::rename(fresh, target, error);
+  if (error) fail("--out {}: cannot be replaced: {}", target.string(), error.message());
+  fs::remove_all(old, error);
+}
+
+}  // namespace lathe::cli

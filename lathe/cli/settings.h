@@ -1,0 +1,32 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lathe/engine/cpu/kernels.h"
+
+namespace lathe::cli {
+
+/// What every command understands.
+struct Settings {
+  bool json = false;
+  std::uint64_t seed = 0;
+  int threads = 0;  ///< 0: all available
+  engine::Isa isa = engine::Isa::Plain;
+  bool quiet = false;
+  std::chrono::steady_clock::time_point start;  ///< of the process
+  std::vector<std::string> command_line;
+
+  double seconds() const;
+};
+
+/// Asks the program to stop: set by the first SIGINT or SIGTERM, polled by long work. A second one
+/// ends it at once.
+bool is_interrupted();
+/// The signal that interrupted, or 0.
+int interrupting_signal();
+void install_signal_handlers();
+
+}  // namespace lathe::cli
