@@ -228,10 +228,8 @@ class Drawing {
     // Folding makes one edge of many; two results read by one node stay two.
     if (!edges_.insert({from, to, fmt::format("{}#{}{}", value.index, shape, style)}).second)
       return;
-    // The hard blanks keep the text off the line beside it.
-    out_ +=
-        fmt::format("  \"{}\" -> \"{}\" [{}{}]\n", from, to,
-                    shape.empty() ? "weight=1" : "label=<&#160;&#160;" + shape + "&#160;>", style);
+    out_ += fmt::format("  \"{}\" -> \"{}\" [{}{}]\n", from, to,
+                        shape.empty() ? "weight=1" : "label=<" + edge_label(shape) + ">", style);
   }
 
   const Graph& graph_;

@@ -75,6 +75,14 @@ std::string two_line_label(std::string_view heading, std::string_view line) {
   return table(heading, row(line, 10, kAttributeColor));
 }
 
+// Padding by an empty cell: librsvg drops blanks at the start of a text, even hard ones.
+std::string edge_label(std::string_view text) {
+  return fmt::format(
+      "<table border=\"0\" cellborder=\"0\" cellspacing=\"0\" cellpadding=\"0\">"
+      "<tr><td width=\"5\"></td><td>{}</td></tr></table>",
+      text);
+}
+
 bool is_listed_in_readers(const Graph& graph, NodeId id) {
   if (!graph.is(id, "state")) return false;
   for (const Use& use : graph.uses(id))

@@ -19,6 +19,9 @@ std::string shape_text(const Type& type);
 /// A box's content: a bold first line and a smaller one below. Both are label text already.
 std::string two_line_label(std::string_view heading, std::string_view line);
 
+/// An edge's label, kept off the line to its left.
+std::string edge_label(std::string_view text);
+
 /// Whether a node is a state that its readers can list among their parameters.
 bool is_listed_in_readers(const Graph& graph, NodeId id);
 

@@ -15,6 +15,9 @@ constexpr std::string_view kInk = "#333333";
 constexpr std::string_view kGrid = "#e6e6e6";
 constexpr double kCharacterWidth = 6.6;  // of 12 px sans-serif, on the generous side
 constexpr std::size_t kLongestText = 40;
+constexpr std::size_t kLongestCategory = 32;
+constexpr double kSlantAcross = 0.82, kSlantDown = 0.58;  // cosine and sine of 35 degrees
+constexpr double kLeastCategoryRoom = 14;                 // below it, slanted names overlap
 
 // Okabe and Ito's colours without black and with a yellow dark enough for thin lines.
 constexpr std::array<std::string_view, 7> kPalette = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
@@ -68,10 +71,15 @@ PlotFrame::PlotFrame(const Chart& chart, AxisScale x, AxisScale y,
   // Long category names are written at a slant and need the room below.
   double widest_category = 0;
   for (const std::string& category : categories)
-    widest_category = std::max(widest_category, text_width(display(category, 24)));
+    widest_category = std::max(widest_category, text_width(display(category, kLongestCategory)));
   const double room =
       (right_ - left_) / static_cast<double>(std::max<std::size_t>(1, categories.size()));
-  if (widest_category > room) bottom_ -= widest_category * 0.6;
+  if (widest_category > room) {
+    bottom_ -= widest_category * kSlantDown;
+    // The first name reaches out to the left of its bar.
+    const double reach = kSlantAcross * text_width(display(categories[0], kLongestCategory));
+    left_ = std::max(left_, std::min(reach - room / 2 + 8, width_ * 0.3));
+  }
 
   title_ = escape_markup(printable_line(chart.title));
   write_axes(chart, categories);
@@ -95,12 +103,13 @@ void PlotFrame::write_axes(const Chart& chart, const std::vector<std::string>& c
   const double room =
       (right_ - left_) / static_cast<double>(std::max<std::size_t>(1, categories.size()));
   const bool is_slanted = std::any_of(categories.begin(), categories.end(), [&](const auto& name) {
-    return text_width(display(name, 24)) > room;
+    return text_width(display(name, kLongestCategory)) > room;
   });
-  for (std::size_t i = 0; i < categories.size(); ++i) {
+  const auto every = static_cast<std::size_t>(std::ceil(kLeastCategoryRoom / room));
+  for (std::size_t i = 0; i < categories.size(); i += is_slanted ? every : 1) {
     const double middle = left_ + room * (static_cast<double>(i) + 0.5), base = bottom_ + 18;
     body_ += text_at(
-        middle, base, is_slanted ? "end" : "middle", display(categories[i], 24), 12,
+        middle, base, is_slanted ? "end" : "middle", display(categories[i], kLongestCategory), 12,
         is_slanted ? fmt::format(" transform=\"rotate(-35 {} {})\"", pixel(middle), pixel(base))
                    : "");
   }
