@@ -70,8 +70,11 @@ std::string full_name(const CLI::App& app) {
 UserError usage_error(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App& command = deepest(app);
   const std::string place = full_name(command);
-  if (error.get_name() == "ExtrasError") {
-    const std::vector<std::string> extras = app.remaining(true);
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
+    std::vector<std::string> extras = app.remaining(true);
+    // A mistyped flag leaves its value behind as well: the flag is what to complain about.
+    std::stable_partition(extras.begin(), extras.end(),
+                          [](const std::string& extra) { return extra.starts_with("-"); });
     const std::string word = extras.empty() ? std::string() : extras.front();
     const bool is_flag = word.starts_with("-");
     const std::string bare = word.substr(0, word.find('='));

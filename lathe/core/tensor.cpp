@@ -1,5 +1,6 @@
 #include "lathe/core/tensor.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -61,6 +62,18 @@ double load(const std::byte* bytes, std::int64_t index) {
   T value;
   std::memcpy(&value, bytes + index * static_cast<std::int64_t>(sizeof(T)), sizeof(T));
   return static_cast<double>(value);
+}
+
+// Towards zero; NaN is 0 and what does not fit becomes the nearest that does, where a plain cast
+// would be undefined.
+template <typename T>
+T to_integer(double value) {
+  if (std::isnan(value)) return 0;
+  constexpr auto kLow = static_cast<double>(std::numeric_limits<T>::min());
+  constexpr auto kHigh = static_cast<double>(std::numeric_limits<T>::max());
+  if (value <= kLow) return std::numeric_limits<T>::min();
+  if (value >= kHigh) return std::numeric_limits<T>::max();
+  return static_cast<T>(value);
 }
 
 template <typename T>
@@ -156,7 +169,10 @@ Tensor Tensor::converted(DType dtype) const {
   for (std::int64_t i = 0; i < num_elements_; ++i) {
     // Integers go through their own type, because a double cannot carry 64 bits.
     if (dtype_ == DType::I64 && dtype == DType::I32) {
-      store(out, i, static_cast<std::int32_t>(data<std::int64_t>()[static_cast<std::size_t>(i)]));
+      const std::int64_t whole = data<std::int64_t>()[static_cast<std::size_t>(i)];
+      store(out, i, static_cast<std::int32_t>(std::clamp<std::int64_t>(
+                        whole, std::numeric_limits<std::int32_t>::min(),
+                        std::numeric_limits<std::int32_t>::max())));
       continue;
     }
     const double value = at(i);
@@ -165,11 +181,11 @@ Tensor Tensor::converted(DType dtype) const {
       case DType::F32: store(out, i, static_cast<float>(value)); break;
       case DType::F16: store(out, i, float_to_half(static_cast<float>(value))); break;
       case DType::BF16: store(out, i, float_to_bfloat(static_cast<float>(value))); break;
-      case DType::I64: store(out, i, static_cast<std::int64_t>(value)); break;
-      case DType::I32: store(out, i, static_cast<std::int32_t>(value)); break;
-      case DType::I16: store(out, i, static_cast<std::int16_t>(value)); break;
-      case DType::I8: store(out, i, static_cast<std::int8_t>(value)); break;
-      case DType::U8: store(out, i, static_cast<std::uint8_t>(value)); break;
+      case DType::I64: store(out, i, to_integer<std::int64_t>(value)); break;
+      case DType::I32: store(out, i, to_integer<std::int32_t>(value)); break;
+      case DType::I16: store(out, i, to_integer<std::int16_t>(value)); break;
+      case DType::I8: store(out, i, to_integer<std::int8_t>(value)); break;
+      case DType::U8: store(out, i, to_integer<std::uint8_t>(value)); break;
       case DType::Bool: store(out, i, static_cast<std::uint8_t>(value != 0)); break;
     }
   }

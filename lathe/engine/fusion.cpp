@@ -147,8 +147,10 @@ Graph lower_for_inference(const Graph& graph) {
   fuse_activations(lowered);
   fuse_residuals(lowered);
   run_pass("remove-dead-nodes", lowered);
-  fuse_layer_norms(lowered);
+  // Before layer norms, which would take the last addition of a sum of embeddings away.
   fuse_embeddings(lowered);
+  run_pass("remove-dead-nodes", lowered);
+  fuse_layer_norms(lowered);
   run_pass("remove-dead-nodes", lowered);
   verify(lowered);
   return lowered;

@@ -41,7 +41,10 @@ void pack_node(Graph& graph, NodeId id, const PackedSequences& packed) {
   if (op.pack) {
     const Value replacement = op.pack(graph, id, packed);
     if (replacement.node == id) return;
-    graph.replace_all_uses({id, 0}, replacement);
+    for (std::size_t i = 0; i < graph.types(id).size(); ++i) {
+      const auto result = static_cast<std::int32_t>(i);
+      graph.replace_all_uses({id, result}, {replacement.node, replacement.index + result});
+    }
     const std::string name = graph.name(id);
     graph.erase(id);
     graph.rename(replacement.node, name);  // users know the node by this name
