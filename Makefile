@@ -4,7 +4,7 @@
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 RELEASE := build/release
-PROGRAM := $(RELEASE)/lathe
+PROGRAM := $(RELEASE)/bin/lathe
 # The modules that check-asan looks at: make check-asan MODULES="io data". Empty means all.
 MODULES ?=
 # Options of `lathe demo`: make demo DEMO="--out /tmp/demo"
@@ -27,7 +27,7 @@ configure:
 	@[ -f $(RELEASE)/build.ninja ] || cmake --preset release
 
 demo: build  ## the whole story on built-in data, ending in an HTML report
-	$(PROGRAM) demo $(DEMO)
+	$(PROGRAM) demo --force $(DEMO)
 
 test:  ## build and run every test of the release build, examples included
 	@scripts/install-packages build test

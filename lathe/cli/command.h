@@ -21,9 +21,9 @@ struct Command {
 
 /// Options that several commands share.
 struct ModelArguments {
-  std::string model;
-  std::string task;
-  std::vector<std::string> inputs;
+  std::string model = {};
+  std::string task = {};
+  std::vector<std::string> inputs = {};
   std::int64_t num_labels = 0;
 };
 void add_model_option(CLI::App& app, ModelArguments& arguments);

@@ -8,6 +8,15 @@ namespace lathe::cli {
 
 namespace fs = std::filesystem;
 
+void check_output_directory(const fs::path& target, bool force) {
+  std::error_code error;
+  if (!fs::exists(target, error)) return;
+  if (!force)
+    throw UserError(fmt::format("--out {}: exists already", target.string()),
+                    "give --force to replace it");
+  if (!fs::is_directory(target, error)) fail("--out {}: is not a directory", target.string());
+}
+
 void write_output_directory(const fs::path& target, bool force,
                             const std::function<void(const fs::path&)>& write) {
   std::error_code error;
@@ -15,10 +24,7 @@ void write_output_directory(const fs::path& target, bool force,
     write(target);
     return;
   }
-  if (!force)
-    throw UserError(fmt::format("--out {}: exists already", target.string()),
-                    "give --force to replace it");
-  if (!fs::is_directory(target, error)) fail("--out {}: is not a directory", target.string());
+  check_output_directory(target, force);
   fs::path fresh = target, old = target;
   fresh += fmt::format(".new-{}", ::getpid());
   old += fmt::format(".old-{}", ::getpid());

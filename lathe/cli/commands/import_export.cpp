@@ -49,6 +49,7 @@ std::function<int(const Settings&)> setup_import(CLI::App& app) {
   auto arguments = std::make_shared<Arguments>();
   add_options(app, *arguments);
   return [arguments](const Settings& settings) {
+    check_output_directory(arguments->out, arguments->force);
     const io::Model model = load(*arguments, settings);
     write_output_directory(arguments->out, arguments->force,
                            [&](const auto& path) { io::write_checkpoint(path, model); });
@@ -66,6 +67,7 @@ std::function<int(const Settings&)> setup_export(CLI::App& app) {
   app.add_flag("--float", arguments->is_float,
                "plain float weights, whatever the model stores; all models are float so far");
   return [arguments](const Settings& settings) {
+    check_output_directory(arguments->out, arguments->force);
     const io::Model model = load(*arguments, settings);
     const auto shard_bytes = static_cast<std::int64_t>(arguments->shard_megabytes * 1e6);
     write_output_directory(arguments->out, arguments->force, [&](const auto& path) {
