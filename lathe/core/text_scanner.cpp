@@ -151,6 +151,7 @@ Attribute TextScanner::attribute() {
     std::vector<double> reals;
     bool all_integers = true;
     while (!take("]")) {
+      if (next_is("[")) fail("a list holds numbers only, not lists");  // and ends the recursion
       const Attribute item = attribute();
       if (const auto* whole = std::get_if<std::int64_t>(&item)) {
         integers.push_back(*whole);
