@@ -1,5 +1,6 @@
 #include "lathe/io/graph_json.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "lathe/core/graph_text.h"
@@ -9,14 +10,18 @@
 namespace lathe::io {
 namespace {
 
-using nlohmann::ordered_json;
 using nlohmann::json;
+using nlohmann::ordered_json;
 
 constexpr int kVersion = 1;
 
-// JSON has no infinities, so a real that is not finite stands as its text in a one-key object.
+// JSON has no infinities, so reals that are not all finite stand as their text in a one-key object.
 ordered_json attribute_json(const Attribute& attribute) {
-  if (const auto* real = std::get_if<double>(&attribute); real != nullptr && !std::isfinite(*real))
+  const auto is_finite = [](double value) { return std::isfinite(value); };
+  if (const auto* real = std::get_if<double>(&attribute); real != nullptr && !is_finite(*real))
+    return {{"real", to_text(attribute)}};
+  if (const auto* reals = std::get_if<std::vector<double>>(&attribute);
+      reals != nullptr && !std::ranges::all_of(*reals, is_finite))
     return {{"real", to_text(attribute)}};
   return std::visit([](const auto& value) { return ordered_json(value); }, attribute);
 }
@@ -45,12 +50,15 @@ const json& list_at(const json& object, const char* key) {
 }
 
 Attribute parse_attribute(const std::string& name, const json& value) {
-  // The text form's own reader decides the kind, so both forms agree on every corner.
-  std::string text = value.is_object() ? text_at(value, "real") : value.dump();
-  TextScanner scanner(text);
-  Attribute attribute = scanner.attribute();
-  if (!scanner.at_end()) fail("attribute {}: unexpected \"{}\"", name, scanner.rest());
-  return attribute;
+  if (value.is_string()) return value.get<std::string>();
+  // The text form's own reader decides the kind of the rest, so both forms agree on every corner.
+  return with_place(fmt::format("attribute {}", name), [&] {
+    const std::string text = value.is_object() ? text_at(value, "real") : value.dump();
+    TextScanner scanner(text);
+    Attribute attribute = scanner.attribute();
+    if (!scanner.at_end()) fail("unexpected \"{}\"", scanner.rest());
+    return attribute;
+  });
 }
 
 Value parse_value(const Graph& graph, const json& value) {
@@ -61,6 +69,12 @@ Value parse_value(const Graph& graph, const json& value) {
       result.get<std::int64_t>() >= static_cast<std::int64_t>(graph.types(node).size()))
     fail("node \"{}\" has no result {}", graph.name(node), result.dump());
   return {node, result.get<std::int32_t>()};
+}
+
+// A value that must be there: an operand may be missing, an output may not.
+Value parse_result(const Graph& graph, const json& value) {
+  if (value.is_null()) fail("\"value\" is null: expected a node's result");
+  return parse_value(graph, value);
 }
 
 NodeSpec parse_node(const Graph& graph, const json& node) {
@@ -107,7 +121,11 @@ std::string to_json(const Graph& graph) {
   for (const auto& [state, value] : graph.state_updates())
     result["state_updates"].push_back(
         {{"state", graph.name(state)}, {"value", value_json(graph, value)}});
-  return result.dump();
+  try {
+    return result.dump();
+  } catch (const json::exception&) {
+    fail("a name or text in the graph is not UTF-8, which JSON cannot hold");
+  }
 }
 
 Graph parse_graph_json(std::string_view text, std::string_view name) {
@@ -123,10 +141,14 @@ Graph parse_graph_json(std::string_view text, std::string_view name) {
       graph.declare_symbol(symbol.get<std::string>());
     }
     for (const json& node : list_at(document, "nodes")) graph.add(parse_node(graph, node));
-    for (const json& output : list_at(document, "outputs"))
-      graph.set_output(text_at(output, "name"), parse_value(graph, at(output, "value")));
+    for (const json& output : list_at(document, "outputs")) {
+      const std::string output_name = text_at(output, "name");
+      with_place(fmt::format("output \"{}\"", output_name),
+                 [&] { graph.set_output(output_name, parse_result(graph, at(output, "value"))); });
+    }
     for (const json& update : list_at(document, "state_updates"))
-      graph.bind_state(graph.at(text_at(update, "state")), parse_value(graph, at(update, "value")));
+      graph.bind_state(graph.at(text_at(update, "state")),
+                       parse_result(graph, at(update, "value")));
     verify(graph);
     return graph;
   });
