@@ -11,7 +11,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kFormat = "lathe-checkpoint";
 constexpr int kVersion = 1;
 constexpr int kOpSet = 1;
 
@@ -30,15 +29,18 @@ Manifest read_manifest(const std::filesystem::path& directory) {
   const std::filesystem::path path = directory / kManifestName;
   const json text = read_json(path);
   return with_place(path.string(), [&] {
-    if (!text.is_object() || text.value("format", json()) != kFormat)
-      fail("\"format\" is not \"{}\"", kFormat);
+    if (!text.is_object() || text.value("format", json()) != kCheckpointFormat)
+      fail("\"format\" is not \"{}\"", kCheckpointFormat);
     Manifest manifest;
-    manifest.version =
-        member(text, "version", json::value_t::number_unsigned, "a number").get<int>();
-    manifest.op_set = member(text, "op_set", json::value_t::number_unsigned, "a number").get<int>();
-    if (manifest.version != kVersion || manifest.op_set > kOpSet)
-      fail("version {} with op set {} cannot be read: this program reads version {} up to op set {}",
-           manifest.version, manifest.op_set, kVersion, kOpSet);
+    // Compared before they are narrowed, which could turn any number into ours.
+    const json& version = member(text, "version", json::value_t::number_unsigned, "a number");
+    const json& op_set = member(text, "op_set", json::value_t::number_unsigned, "a number");
+    if (version != kVersion || op_set < 1 || op_set > kOpSet)
+      fail(
+          "version {} with op set {} cannot be read: this program reads version {} up to op set {}",
+          version.dump(), op_set.dump(), kVersion, kOpSet);
+    manifest.version = version.get<int>();
+    manifest.op_set = op_set.get<int>();
     manifest.family = member(text, "family", json::value_t::string, "a text").get<std::string>();
     manifest.task = member(text, "task", json::value_t::string, "a text").get<std::string>();
     for (const json& label : member(text, "labels", json::value_t::array, "a list of texts")) {
@@ -57,10 +59,10 @@ Manifest read_manifest(const std::filesystem::path& directory) {
 }
 
 void write_manifest(const std::filesystem::path& directory, const Manifest& manifest) {
-  json text = {{"format", kFormat},        {"version", kVersion},
-               {"op_set", kOpSet},         {"family", manifest.family},
-               {"task", manifest.task},    {"labels", manifest.label_names},
-               {"files", json::object()}};
+  json text = {
+      {"format", kCheckpointFormat}, {"version", kVersion},   {"op_set", kOpSet},
+      {"family", manifest.family},   {"task", manifest.task}, {"labels", manifest.label_names},
+      {"files", json::object()}};
   for (const auto& [name, file] : manifest.files)
     text["files"][name] = {{"bytes", file.bytes}, {"sha256", file.sha256}};
   write_atomically(directory / kManifestName, text.dump(2) + "\n");
@@ -78,6 +80,13 @@ void verify_files(const std::filesystem::path& directory, const Manifest& manife
   for (const char* needed : {"graph.txt", "config.json"})
     if (!manifest.files.contains(needed))
       fail("{}: the manifest does not list {}", directory.string(), needed);
+  // Weights are read by their usual names, so a file under one of these must have been hashed.
+  for (const char* weights : {"model.safetensors", "model.safetensors.index.json"}) {
+    std::error_code error;
+    const std::filesystem::path path = directory / weights;
+    if (!manifest.files.contains(weights) && std::filesystem::exists(path, error))
+      fail("{}: is not listed in the manifest", path.string());
+  }
   for (const auto& [name, expected] : manifest.files) {
     const std::shared_ptr<const MappedFile> file = map_beneath(directory, name);
     const std::string path = (directory / name).string();

@@ -67,8 +67,10 @@ void fill_state(Model& model, const State& weights, std::uint64_t seed) {
 const models::ModelFamily& find_family(const json& config, const State& weights) {
   const models::FamilyRegistry& families = models::FamilyRegistry::instance();
   const auto type = config.find("model_type");
-  if (type != config.end() && type->is_string())
+  if (type != config.end() && !type->is_null()) {
+    if (!type->is_string()) fail("model_type is {}: expected a text", type->dump());
     return families.at(type->get<std::string>(), "model_type");
+  }
   // Old directories do not name their family; the tensors' names do.
   for (const auto& [name, family] : families.all())
     for (const auto& [tensor, value] : weights)
@@ -125,17 +127,18 @@ Model load_checkpoint(const fs::path& directory, const LoadOptions& options) {
   model.config = read_family_config(*model.family, config);
   const State weights = read_weights(directory);
   const fs::path graph_path = directory / "graph.txt";
-  model.graph = with_place(graph_path.string(),
-                           [&] {
-                             Graph graph = parse_graph(MappedFile::open(graph_path)->text());
-                             verify(graph);
-                             return graph;
-                           });
+  model.graph = with_place(graph_path.string(), [&] {
+    Graph graph = parse_graph(MappedFile::open(graph_path)->text());
+    verify(graph);
+    return graph;
+  });
   if (!options.task.empty() && options.task != model.task) {
     // Another task is another graph: the stored one cannot be turned into it.
     model.task = options.task;
     build_graph(model, options);
-  } else if (!options.inputs.empty()) {
+  } else if (!options.inputs.empty() ||
+             (options.num_labels > 0 &&
+              options.num_labels != static_cast<std::int64_t>(model.label_names.size()))) {
     build_graph(model, options);
   }
   with_place(directory.string(), [&] { fill_state(model, weights, options.seed); });

@@ -1,5 +1,7 @@
 #include "lathe/io/model_config.h"
 
+#include <charconv>
+
 #include "lathe/io/json_reader.h"
 
 namespace lathe::io {
@@ -70,16 +72,16 @@ Attributes read_family_config(const models::ModelFamily& family, const json& con
 
 std::vector<std::string> read_label_names(const json& config) {
   std::vector<std::string> names;
-  if (const auto labels = config.find("id2label"); labels != config.end() && labels->is_object()) {
+  if (const auto labels = config.find("id2label"); labels != config.end() && !labels->is_null()) {
+    if (!labels->is_object()) fail("id2label: expected an object of numbers and names");
     names.resize(labels->size());
     std::vector<bool> seen(names.size());
     for (const auto& [key, value] : labels->items()) {
-      std::size_t index = names.size();
-      try {
-        index = std::stoul(key);
-      } catch (const std::exception&) {  // reported below with the key
-      }
-      if (index >= names.size() || seen[index] || !value.is_string())
+      std::size_t index = 0;
+      const char* const end = key.data() + key.size();
+      const auto [stop, error] = std::from_chars(key.data(), end, index);
+      if (error != std::errc{} || stop != end || index >= names.size() || seen[index] ||
+          !value.is_string())
         fail("id2label: \"{}\" is no label: expected numbers 0 to {} with a name each", key,
              names.size() - 1);
       names[index] = value.get<std::string>();
@@ -114,7 +116,8 @@ std::optional<std::string> read_task(const models::ModelFamily& family, const js
 }
 
 json write_config(const Model& model) {
-  json config = model.config_text.empty() ? json::object() : parse_json(model.config_text, "config.json");
+  json config =
+      model.config_text.empty() ? json::object() : parse_json(model.config_text, "config.json");
   config["model_type"] = model.family->name;
   config["architectures"] = {models::find_task(*model.family, model.task).architecture};
   for (const AttributeSpec& spec : model.family->config) {

@@ -1,5 +1,7 @@
 #include <unistd.h>
 
+#include <utility>
+
 #include "lathe/core/graph_text.h"
 #include "lathe/io/atomic_file.h"
 #include "lathe/io/checkpoint_manifest.h"
@@ -17,6 +19,8 @@ namespace fs = std::filesystem;
 class NewDirectory {
  public:
   explicit NewDirectory(const fs::path& target) : target_(target) {
+    // "new/" means "new": with an empty last part, the parent would be the target itself.
+    if (!target_.has_filename()) target_ = target_.parent_path();
     std::error_code error;
     if (fs::exists(target_, error)) fail("{}: exists already", target_.string());
     const fs::path parent = target_.has_parent_path() ? target_.parent_path() : fs::path(".");
@@ -24,8 +28,9 @@ class NewDirectory {
     if (error) fail("{}: cannot be created: {}", parent.string(), error.message());
     aside_ = target_;
     aside_ += fmt::format(".tmp-{}", ::getpid());
-    fs::create_directory(aside_, error);
+    const bool is_new = fs::create_directory(aside_, error);
     if (error) fail("{}: cannot be created: {}", aside_.string(), error.message());
+    if (!is_new) fail("{}: exists already: remove it", std::exchange(aside_, {}).string());
   }
   ~NewDirectory() {
     std::error_code ignored;
@@ -39,8 +44,8 @@ class NewDirectory {
     sync_directory(aside_);
     std::error_code error;
     fs::rename(aside_, target_, error);
-    if (error) fail("{}: cannot be renamed from {}: {}", target_.string(), aside_.string(),
-                    error.message());
+    if (error)
+      fail("{}: cannot be renamed from {}: {}", target_.string(), aside_.string(), error.message());
     aside_.clear();
     sync_directory(target_.has_parent_path() ? target_.parent_path() : fs::path("."));
   }
@@ -54,7 +59,8 @@ void write_model_files(const fs::path& directory, const Model& model,
   write_atomically(directory / "config.json", write_config(model).dump(2) + "\n");
   write_weights(directory, model.state, max_shard_bytes);
   if (!model.vocabulary.empty())
-    write_atomically(directory / "vocab.txt", fmt::format("{}\n", fmt::join(model.vocabulary, "\n")));
+    write_atomically(directory / "vocab.txt",
+                     fmt::format("{}\n", fmt::join(model.vocabulary, "\n")));
   if (model.directory.empty()) return;
   for (const std::string& name : tokenizer_files()) {
     std::error_code error;
@@ -81,8 +87,12 @@ const std::vector<std::string>& tokenizer_files() {
 
 bool is_checkpoint(const fs::path& directory) {
   std::error_code error;
-  return fs::is_regular_file(directory / kManifestName, error) &&
-         fs::is_regular_file(directory / "graph.txt", error);
+  if (fs::exists(directory / "graph.txt", error)) return true;
+  // Without its graph a checkpoint is damaged, which is worth saying; but other programs write
+  // manifests too.
+  if (!fs::is_regular_file(directory / kManifestName, error)) return false;
+  return MappedFile::open(directory / kManifestName)->text().find(kCheckpointFormat) !=
+         std::string_view::npos;
 }
 
 void write_huggingface(const fs::path& target, const Model& model, std::int64_t max_shard_bytes) {
