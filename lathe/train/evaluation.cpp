@@ -71,8 +71,8 @@ Evaluation evaluate(TextClassifier& classifier, const data::TokenizedDataset& da
     const std::span<const float> values = logits.data<float>();
     for (std::size_t row = 0; row < batch.labels.size(); ++row) {
       const std::span<const float> scores = values.subspan(row * labels, labels);
-      const auto best = static_cast<std::size_t>(
-          std::max_element(scores.begin(), scores.end()) - scores.begin());
+      const auto best =
+          static_cast<std::size_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
       const auto label = static_cast<std::size_t>(batch.labels[row]);
       losses[static_cast<std::size_t>(batch.example_indices[row])] = cross_entropy(scores, label);
       ++result.confusion[label][best];
@@ -84,8 +84,8 @@ Evaluation evaluate(TextClassifier& classifier, const data::TokenizedDataset& da
   }
   for (const double loss : losses) result.loss += loss;
   result.loss /= static_cast<double>(std::max<std::int64_t>(1, dataset.size()));
-  result.accuracy =
-      static_cast<double>(correct) / static_cast<double>(std::max<std::int64_t>(1, result.examples));
+  result.accuracy = static_cast<double>(correct) /
+                    static_cast<double>(std::max<std::int64_t>(1, result.examples));
   const Interval interval = wilson_interval(correct, result.examples);
   result.accuracy_low = interval.low;
   result.accuracy_high = interval.high;

@@ -14,16 +14,37 @@ void check_is_trained(const io::Model& model) {
   const std::string where = model.directory.empty() ? "the model" : model.directory.string();
   for (const std::string& name : model.fresh)
     if (model.graph.find(name))
-      throw UserError(fmt::format("{}: has no trained classifier: tensor \"{}\" is missing", where,
-                                  name),
-                      "train it first: lathe train --model M --data D --out DIR");
+      throw UserError(
+          fmt::format("{}: has no trained classifier: tensor \"{}\" is missing", where, name),
+          "train it first: lathe train --model M --data D --out DIR");
+}
+
+// A stored graph may be anything: it must read what a batch of texts has and give a logit for each
+// label.
+void check_is_classifier(const Graph& graph, const io::Model& model, bool is_padded) {
+  const std::string where = model.directory.empty() ? "the model" : model.directory.string();
+  const std::optional<NodeId> mask = graph.find("attention_mask");
+  if (is_padded && !(mask && graph.is(*mask, "input")))
+    fail("{}: its graph has no input attention_mask, so that padding would change its answers",
+         where);
+  for (const NodeId id : graph.nodes_of("input"))
+    if (graph.name(id) != "input_ids" && graph.name(id) != "attention_mask")
+      fail("{}: its graph has the input \"{}\", which is not made from texts", where,
+           graph.name(id));
+  const Type& logits = graph.type(graph.outputs().front().second);
+  const Type expected{
+      DType::F32,
+      {Size::symbol("B"), Size(static_cast<std::int64_t>(model.label_names.size()))},
+      {}};
+  if (logits != expected)
+    fail("{}: its graph gives logits {}: expected {}, one for each label", where, to_text(logits),
+         to_text(expected));
 }
 
 }  // namespace
 
 data::WordpieceTokenizer load_tokenizer(const io::Model& model) {
-  if (model.family->name != "bert")
-    fail("a {} model does not read text", model.family->name);
+  if (model.family->name != "bert") fail("a {} model does not read text", model.family->name);
   const std::int64_t expected = config_integer(model, "vocab_size");
   if (model.vocabulary.empty() && model.directory.empty())
     fail("a model made by name has no vocabulary: give a model directory");
@@ -47,6 +68,7 @@ TextClassifier::TextClassifier(const io::Model& model, const ClassifierOptions& 
         "train it first: lathe train --model M --data D --out DIR");
   if (!options.allow_fresh) check_is_trained(model);
   Graph graph = select_outputs(model.graph, {"logits"});
+  check_is_classifier(graph, model, options.is_padded);
   if (!options.is_padded) run_pass("pack-sequences", graph);
   padding_id_ = static_cast<std::int32_t>(config_integer(model, "pad_token_id"));
   executor_ = engine::make_executor(options.executor, graph, model.state, options.execution);
