@@ -37,6 +37,16 @@ std::uint32_t round_bits(std::uint32_t bits, int shift) {
   return (bits + half + ((bits >> shift) & 1u)) >> shift;
 }
 
+// The float towards zero, with its last bit set where something was cut off: rounding that to
+// fewer bits gives what rounding `value` itself would, which a nearest float does not on ties.
+float to_odd(double value) {
+  auto result = static_cast<float>(value);
+  if (std::isnan(value) || static_cast<double>(result) == value) return result;
+  if (std::fabs(static_cast<double>(result)) > std::fabs(value))
+    result = std::nextafter(result, 0.0f);
+  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(result) | 1u);
+}
+
 std::uint16_t float_to_bfloat(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   if (std::isnan(value)) return static_cast<std::uint16_t>((bits >> 16) | 0x40u);
@@ -102,7 +112,11 @@ Tensor::Tensor(DType dtype, std::vector<std::int64_t> dims)
   std::int64_t bytes = 0;
   if (__builtin_mul_overflow(num_elements_, size_of(dtype), &bytes))
     fail("a tensor of shape {} does not fit in memory", to_text(dims_));
-  owned_ = allocate(bytes);
+  try {
+    owned_ = allocate(bytes);
+  } catch (const std::bad_alloc&) {
+    fail("a tensor of shape {} does not fit in memory", to_text(dims_));
+  }
   std::memset(owned_.get(), 0, static_cast<std::size_t>(bytes));
   bytes_ = owned_.get();
 }
@@ -179,8 +193,8 @@ Tensor Tensor::converted(DType dtype) const {
     switch (dtype) {
       case DType::F64: store(out, i, value); break;
       case DType::F32: store(out, i, static_cast<float>(value)); break;
-      case DType::F16: store(out, i, float_to_half(static_cast<float>(value))); break;
-      case DType::BF16: store(out, i, float_to_bfloat(static_cast<float>(value))); break;
+      case DType::F16: store(out, i, float_to_half(to_odd(value))); break;
+      case DType::BF16: store(out, i, float_to_bfloat(to_odd(value))); break;
       case DType::I64: store(out, i, to_integer<std::int64_t>(value)); break;
       case DType::I32: store(out, i, to_integer<std::int32_t>(value)); break;
       case DType::I16: store(out, i, to_integer<std::int16_t>(value)); break;
