@@ -17,11 +17,8 @@ using Term = Pattern::Term;
 
 std::unique_ptr<Term> parse_term(TextScanner& scanner) {
   auto term = std::make_unique<Term>();
-  std::string word;
-  if (scanner.take("_")) {
-    return term;
-  }
-  word = scanner.name();
+  std::string word = scanner.name();
+  if (word == "_") return term;
   if (word == "none") {
     term->is_none = true;
     return term;
@@ -44,39 +41,45 @@ std::unique_ptr<Term> parse_term(TextScanner& scanner) {
   return term;
 }
 
-bool match_term(const Graph& graph, const Term& term, Value value, Match& match);
+// A term and the value it has to match; the matcher keeps a list of those it still has to do.
+struct Task {
+  const Term* term;
+  Value value;
+};
 
+bool match_tasks(const Graph& graph, std::vector<Task> tasks, Match& match);
+
+// The operands come before everything that was waiting, so that nodes are found root first.
 bool match_operands(const Graph& graph, const Term& term, const std::vector<Value>& values,
-                    Match& match) {
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (i >= term.operands.size()) {
-      if (!values[i].is_none()) return false;
-      continue;
-    }
-    if (!match_term(graph, *term.operands[i], values[i], match)) return false;
-  }
-  for (std::size_t i = values.size(); i < term.operands.size(); ++i)
-    if (!match_term(graph, *term.operands[i], kNone, match)) return false;
-  return true;
+                    std::vector<Task> tasks, Match& match) {
+  for (std::size_t i = term.operands.size(); i < values.size(); ++i)
+    if (!values[i].is_none()) return false;
+  for (std::size_t i = term.operands.size(); i-- > 0;)
+    tasks.push_back({term.operands[i].get(), i < values.size() ? values[i] : kNone});
+  return match_tasks(graph, std::move(tasks), match);
 }
 
-bool match_term(const Graph& graph, const Term& term, Value value, Match& match) {
-  if (term.is_none) return value.is_none();
-  if (!term.op.empty()) {
-    if (value.is_none() || value.index != 0 || !graph.is(value.node, term.op)) return false;
-  }
-  if (!term.variable.empty()) {
-    const auto [place, is_new] = match.values.emplace(term.variable, value);
+// Does the last task, then the rest. Where operands may swap, everything that is still to be
+// matched is tried under either order, because a variable bound inside may only fit outside.
+bool match_tasks(const Graph& graph, std::vector<Task> tasks, Match& match) {
+  if (tasks.empty()) return true;
+  const auto [term, value] = tasks.back();
+  tasks.pop_back();
+  if (term->is_none) return value.is_none() && match_tasks(graph, std::move(tasks), match);
+  if (!term->op.empty() && (value.is_none() || value.index != 0 || !graph.is(value.node, term->op)))
+    return false;
+  if (!term->variable.empty()) {
+    const auto [place, is_new] = match.values.emplace(term->variable, value);
     if (!is_new && place->second != value) return false;
   }
-  if (term.op.empty()) return true;
+  if (term->op.empty()) return match_tasks(graph, std::move(tasks), match);
   match.nodes.push_back(value.node);
   const std::vector<Value>& inputs = graph.inputs(value.node);
   const Match before = match;
-  if (match_operands(graph, term, inputs, match)) return true;
+  if (match_operands(graph, *term, inputs, tasks, match)) return true;
   match = before;
   if (!graph.op(value.node).is_commutative || inputs.size() != 2) return false;
-  return match_operands(graph, term, {inputs[1], inputs[0]}, match);
+  return match_operands(graph, *term, {inputs[1], inputs[0]}, std::move(tasks), match);
 }
 
 }  // namespace
@@ -98,7 +101,7 @@ Pattern& Pattern::operator=(Pattern&&) noexcept = default;
 
 std::optional<Match> Pattern::match(const Graph& graph, Value root) const {
   Match match;
-  if (!match_term(graph, *root_, root, match)) return std::nullopt;
+  if (!match_tasks(graph, {{root_.get(), root}}, match)) return std::nullopt;
   return match;
 }
 
