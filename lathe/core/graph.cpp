@@ -178,8 +178,14 @@ std::vector<NodeId> Graph::topological_order() const {
     }
   }
   if (result.size() != order_.size()) {
-    for (std::size_t i = 0; i < order_.size(); ++i)
-      if (waiting[i] != 0) fail("node \"{}\" depends on itself", name(order_[i]));
+    // A waiting node may only read the cycle; going back from operand to operand ends up inside.
+    const auto is_waiting = [&](NodeId id) { return waiting[place.at(id.index)] != 0; };
+    NodeId id = *std::find_if(order_.begin(), order_.end(), is_waiting);
+    for (std::size_t step = 0; step < order_.size(); ++step)
+      id = std::find_if(at(id).inputs.begin(), at(id).inputs.end(), [&](const Value& value) {
+             return !value.is_none() && is_waiting(value.node);
+           })->node;
+    fail("node \"{}\" depends on itself", name(id));
   }
   return result;
 }

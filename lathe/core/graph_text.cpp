@@ -61,9 +61,10 @@ class GraphParser {
     const std::string name = scanner.name();
     if (!is_quoted && name == "none") return kNone;
     Value value{graph_.at(name), 0};
-    if (scanner.take("#")) value.index = static_cast<std::int32_t>(scanner.integer());
-    if (value.index < 0 || static_cast<std::size_t>(value.index) >= graph_.types(value.node).size())
-      fail("node \"{}\" has no result {}", name, value.index);
+    const std::int64_t index = scanner.take("#") ? scanner.integer() : 0;
+    if (index < 0 || index >= static_cast<std::int64_t>(graph_.types(value.node).size()))
+      fail("node \"{}\" has no result {}", name, index);
+    value.index = static_cast<std::int32_t>(index);
     return value;
   }
 
@@ -97,13 +98,17 @@ class GraphParser {
     const std::string name = scanner.name();
     scanner.expect("<-");
     if (graph_.output(name)) fail("output \"{}\" is defined twice", name);
-    graph_.set_output(name, value(scanner));
+    const Value result = value(scanner);
+    if (result.is_none()) fail("output \"{}\" needs a value, not none", name);
+    graph_.set_output(name, result);
   }
 
   void state_update(TextScanner& scanner) {
     const NodeId state = graph_.at(scanner.name());
     scanner.expect("<-");
-    graph_.bind_state(state, value(scanner));
+    const Value result = value(scanner);
+    if (result.is_none()) fail("state \"{}\" needs a value, not none", graph_.name(state));
+    graph_.bind_state(state, result);
   }
 
   Graph graph_;
