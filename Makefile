@@ -27,10 +27,11 @@ configure:
 	@[ -f $(RELEASE)/build.ninja ] || cmake --preset release
 
 demo: build  ## the whole story on built-in data, ending in an HTML report
+	@scripts/install-packages demo
 	$(PROGRAM) demo --force $(DEMO)
 
 test:  ## build and run every test of the release build, examples included
-	@scripts/install-packages build test
+	@scripts/install-packages build demo test
 	$(MAKE) build
 	$(call ctest,$(RELEASE))
 
@@ -51,7 +52,7 @@ check-format:  ## fail on a C++ file that `make format` would change
 	clang-format-16 --dry-run -Werror $(CPP_FILES)
 
 check-clang:  ## build and test with clang 16
-	@scripts/install-packages build test check
+	@scripts/install-packages build demo test check
 	cmake --preset clang
 	cmake --build build/clang --parallel $(JOBS)
 	$(call ctest,build/clang)
