@@ -98,7 +98,7 @@ def main():
         batch = [(torch.from_numpy(ids), torch.ones(rows, length, dtype=torch.long))]
         first = lathe(f"padded:{rows}x{length}")
         eager = best_seconds(torch, model, batch, arguments.seconds)
-        fast = best_seconds(torch, compiled, batch, arguments.seconds) if compiled else None
+        fast = best_seconds(torch, compiled, batch, arguments.seconds) if compiled is not None else None
         second = lathe(f"padded:{rows}x{length}")
         ours = max(first, second, key=lambda line: line["tokens_per_second"])
         report(f"padded {rows}x{length}", ours, rows * length, eager, fast)
