@@ -4,6 +4,7 @@
 
 #include "lathe/core/pass.h"
 #include "lathe/core/pattern.h"
+#include "lathe/engine/cpu/step.h"
 
 namespace lathe::engine {
 
@@ -58,9 +59,11 @@ const Register embedding_sum{Op{
 
 bool is_read_once(const Graph& graph, Value value) { return graph.uses(value.node).size() == 1; }
 
-// Adds a lowered node in front of the matched root and notes what it came from.
-Value add_lowered(Graph& graph, const Match& match, std::string op, std::vector<Value> inputs,
-                  Attributes attributes) {
+// Adds a lowered node in front of the matched root and notes what it came from; nothing where the
+// kernel cannot do it (a weight that is no state, ids of 64 bits), because a lowered op has no
+// reference kernel to fall back on.
+std::optional<Value> add_lowered(Graph& graph, const Match& match, std::string op,
+                                 std::vector<Value> inputs, Attributes attributes) {
   const NodeId root = match.nodes.front();
   Origin origin;
   for (auto node = match.nodes.rbegin(); node != match.nodes.rend(); ++node) {
@@ -73,8 +76,12 @@ Value add_lowered(Graph& graph, const Match& match, std::string op, std::vector<
                                                   .op = std::move(op),
                                                   .inputs = std::move(inputs),
                                                   .attributes = std::move(attributes)});
+  if (!Registry<CpuKernel>::instance().at(graph.op(added).name, "kernel").make(graph, added)) {
+    graph.erase(added);
+    return std::nullopt;
+  }
   graph.annotation<Origin>(added) = std::move(origin);
-  return {added, 0};
+  return Value{added, 0};
 }
 
 void fuse_activations(Graph& graph) {
