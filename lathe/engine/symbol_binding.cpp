@@ -27,7 +27,8 @@ void solve(const Size& size, std::int64_t actual, SymbolValues& values) {
 
 SymbolValues bind_symbols(const Graph& graph, const Feed& feed) {
   SymbolValues values;
-  for (const NodeId id : graph.nodes_of("input")) {
+  const std::vector<NodeId> inputs = graph.nodes_of("input");
+  for (const NodeId id : inputs) {
     const std::string& name = graph.name(id);
     const Type& type = graph.types(id)[0];
     const auto given = feed.find(name);
@@ -36,15 +37,27 @@ SymbolValues bind_symbols(const Graph& graph, const Feed& feed) {
     if (tensor.dtype() != type.dtype || tensor.rank() != type.rank())
       fail("input \"{}\" is {}{}, but {} is expected", name, lathe::name(tensor.dtype()),
            to_text(tensor.dims()), to_text(type));
-    for (std::size_t axis = 0; axis < type.rank(); ++axis)
-      solve(type.shape[axis], tensor.dim(axis), values);
   }
-  for (const NodeId id : graph.nodes_of("input")) {
+  // B may only be known from an input after the one that has B*L, so until nothing new is found.
+  for (std::size_t known = 0, before = 1; known != before;) {
+    before = known;
+    for (const NodeId id : inputs) {
+      const Type& type = graph.types(id)[0];
+      const Tensor& tensor = feed.find(graph.name(id))->second;
+      for (std::size_t axis = 0; axis < type.rank(); ++axis)
+        solve(type.shape[axis], tensor.dim(axis), values);
+    }
+    known = values.size();
+  }
+  for (const NodeId id : inputs) {
     const Type& type = graph.types(id)[0];
     const Tensor& tensor = feed.find(graph.name(id))->second;
-    if (type.dims(values) != tensor.dims())
+    const std::vector<std::int64_t> dims = with_place(
+        fmt::format("input \"{}\" of shape {}", graph.name(id), to_text(tensor.dims())),
+        [&] { return type.dims(values); });
+    if (dims != tensor.dims())
       fail("input \"{}\" has shape {}, but {} is {} here", graph.name(id), to_text(tensor.dims()),
-           to_text(type.shape), to_text(type.dims(values)));
+           to_text(type.shape), to_text(dims));
   }
   return values;
 }
