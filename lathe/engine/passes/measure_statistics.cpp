@@ -65,9 +65,9 @@ struct Accumulator {
       seen += bins[bin];
       if (seen < std::max<std::int64_t>(1, target)) continue;
       const auto upper = static_cast<std::uint32_t>(((bin + 1) << kShift) - 1);
-      const double edge = std::bit_cast<float>(upper);
+      const double edge = std::bit_cast<float>(upper);  // NaN for the bin of infinity
       const double largest = std::max(std::fabs(minimum), std::fabs(maximum));
-      result.quantile = std::min(edge, largest);
+      result.quantile = edge < largest ? edge : largest;
       if (bin == 0) result.quantile = 0;
       break;
     }
