@@ -290,12 +290,13 @@ void CpuExecutor::Plan::run_rows(const Stage& stage, const SymbolValues& sizes) 
 void CpuExecutor::Plan::run_tile(const Stage& stage, std::int64_t begin, std::int64_t rows,
                                  int thread) {
   std::byte* const local = scratch[static_cast<std::size_t>(thread)].data();
-  const auto locate = [&](int index, bool by_row) -> std::byte* {
+  const auto locate = [&](int index, std::int64_t width) -> std::byte* {
     if (index < 0) return nullptr;
     const Slot& slot = slots[static_cast<std::size_t>(index)];
     if (slot.kind == Slot::Kind::Tile) return local + slot.tile_offset;
-    // Inputs and states are only ever read; the cast serves the shared lambda.
-    return const_cast<std::byte*>(slot.base) + (by_row ? begin * slot.row_bytes : 0);
+    // Inputs and states are only ever read; the cast serves the shared lambda. The width is this
+    // step's: another stage may walk the same bytes in other rows under the name of a reshape.
+    return const_cast<std::byte*>(slot.base) + begin * width * size_of(slot.type.dtype);
   };
   std::array<const std::byte*, kMaxOperands> inputs;
   std::array<std::byte*, kMaxOperands> outputs;
@@ -303,15 +304,19 @@ void CpuExecutor::Plan::run_tile(const Stage& stage, std::int64_t begin, std::in
     const PlanStep& planned = steps[index];
     const RowSpace& space = *planned.step->rows();
     for (std::size_t i = 0; i < planned.inputs.size(); ++i)
-      inputs[i] = locate(planned.inputs[i], space.input_widths[i] != 0);
+      inputs[i] = locate(planned.inputs[i], space.input_widths[i]);
     for (std::size_t i = 0; i < planned.outputs.size(); ++i)
-      outputs[i] = locate(planned.outputs[i], true);
+      outputs[i] = locate(planned.outputs[i], space.output_widths[i]);
     const auto start =
         timing ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point{};
-    planned.step->run_rows({*kernels,
-                            rows,
-                            {inputs.data(), planned.inputs.size()},
-                            {outputs.data(), planned.outputs.size()}});
+    try {
+      planned.step->run_rows({*kernels,
+                              rows,
+                              {inputs.data(), planned.inputs.size()},
+                              {outputs.data(), planned.outputs.size()}});
+    } catch (const UserError& error) {
+      throw error.at(fmt::format("node \"{}\"", graph.name(planned.node)));
+    }
     if (timing)
       seconds_of(thread, index) +=
           std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -1,0 +1,225 @@
+#include "lathe/engine/cpu/cpu_executor.h"
+
+#include <gtest/gtest.h>
+
+#include "lathe/core/testing/error_text.h"
+#include "lathe/engine/cpu/every_isa.h"
+#include "lathe/engine/testing/executor_cases.h"
+
+namespace lathe::engine {
+namespace {
+
+// A float sum of up to 48 products of numbers below one is off by at most 48 roundings of 2^-24 of
+// its size; a few such layers after each other stay within 2e-5.
+constexpr double kTolerance = 2e-5;
+
+struct Network {
+  const char* name;
+  const char* text;
+  bool is_in_rows = true;  ///< B rows; otherwise T tokens
+};
+
+const Network kNetworks[] = {
+    {"Perceptron", R"(
+      x = input() : f32[B,24]
+      w0 = state() : f32[48,24]
+      b0 = state() : f32[48]
+      w1 = state() : f32[5,48]
+      b1 = state() : f32[5]
+      h = linear(x, w0, b0)
+      a = relu(h)
+      y = linear(a, w1, b1)
+      output y <- y)"},
+    {"EveryActivation", R"(
+      x = input() : f32[B,16]
+      w = state() : f32[16,16]
+      b = state() : f32[16]
+      h0 = linear(x, w, b)
+      a0 = gelu(h0)
+      h1 = linear(a0, w, b)
+      a1 = gelu(h1) {approximate="tanh"}
+      h2 = linear(a1, w)
+      a2 = silu(h2)
+      h3 = linear(a2, w, b)
+      a3 = sigmoid(h3)
+      h4 = linear(a3, w, b)
+      a4 = tanh(h4)
+      h5 = linear(a4, w, b)
+      a5 = quick_gelu(h5)
+      output y <- a5)"},
+    {"Residuals", R"(
+      x = input() : f32[B,16]
+      w = state() : f32[16,16]
+      b = state() : f32[16]
+      h = linear(x, w, b)
+      r = add(h, x)
+      k = linear(r, w, b)
+      a = relu(k)
+      s = add(r, a)
+      n = layer_norm(s, b, b)
+      output y <- n)"},
+    {"OutputsThatAreAlsoRead", R"(
+      x = input() : f32[B,16]
+      w = state() : f32[16,16]
+      h = linear(x, w)
+      a = relu(h)
+      k = linear(a, w)
+      output hidden <- h
+      output active <- a
+      output y <- k
+      output same <- x
+      output weight <- w)"},
+    {"Broadcasts", R"(
+      x = input() : f32[B,16]
+      v = state() : f32[16]
+      c = state() : f32[1]
+      k = input() : f32[B,1]
+      a = mul(x, v)
+      d = sub(v, a)
+      e = add(d, c)
+      f = mul(e, k)
+      g = maximum(f, a)
+      output y <- g)"},
+    {"OneValueUnderTwoShapes", R"(
+      x = input() : f32[B,32]
+      w = state() : f32[32,32]
+      h = linear(x, w)
+      r = reshape(h) : f32[B,4,8]
+      s = softmax(r)
+      t = reshape(s) : f32[B,32]
+      y = add(t, h)
+      output y <- y
+      output r <- r)"},
+    {"OpsWithoutAKernel", R"(
+      x = input() : f32[B,16]
+      w = state() : f32[16,16]
+      s = split(x) {axis=-1, sizes=[4,12]}
+      c = concat(s#1, s#0) {axis=-1}
+      h = linear(c, w)
+      m = softmax(h) {axis=0}
+      a = relu(m)
+      output y <- a
+      output part <- s#1)"},
+    {"AWeightThatIsComputed", R"(
+      x = input() : f32[B,16]
+      w = state() : f32[16,16]
+      v = relu(w)
+      h = linear(x, v)
+      y = relu(h)
+      output y <- y)"},
+    {"AnOperandReadWholeInItsOwnRows", R"(
+      x = input() : f32[B,16]
+      w = state() : f32[16]
+      v = state() : f32[1,16]
+      a = relu(v)
+      f = reshape(a) : f32[16]
+      b = add(v, f)
+      c = reshape(b) : f32[16]
+      y = mul(x, c)
+      output y <- y)"},
+    {"Norms", R"(
+      x = input() : f32[B,3,16]
+      g = state() : f32[16]
+      a = rms_norm(x, g)
+      b = layer_norm(a, g, g) {eps=1e-3}
+      c = log_softmax(b)
+      d = exp(c)
+      output y <- d)"},
+};
+
+class EveryNetwork : public testing::TestWithParam<Network> {};
+
+TEST_P(EveryNetwork, AgreesWithTheReferenceOnEveryPathThreadCountAndBatch) {
+  const Graph graph = parse_graph(GetParam().text);
+  const State state = random_state(graph, 1);
+  for (const Isa isa : supported_isas()) {
+    SCOPED_TRACE(name(isa));
+    ThreadPool two(2), three(3);
+    CpuExecutor alone(graph, state, {.isa = isa});
+    CpuExecutor pair(graph, state, {.pool = &two, .isa = isa});
+    CpuExecutor triple(graph, state, {.pool = &three, .isa = isa});
+    // Growing and shrinking, within a tile and over several.
+    for (const std::int64_t rows : {3, 700, 1, 0, 50}) {
+      SCOPED_TRACE(rows);
+      const Feed feed = random_feed(graph, {{"B", rows}}, 7);
+      const Feed outputs = alone.run(feed);
+      expect_near(outputs, make_executor("reference", graph, state)->run(feed), kTolerance);
+      expect_identical(pair.run(feed), outputs);
+      expect_identical(triple.run(feed), outputs);
+      expect_identical(alone.run(feed), outputs);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Networks, EveryNetwork, testing::ValuesIn(kNetworks),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+TEST(CpuExecutor, NamesTheNodeOfAnIdOutsideItsTable) {
+  const Graph graph = parse_graph(R"(
+    ids = input() : i32[T]
+    t = state() : f32[9,8]
+    u = state() : f32[9,8]
+    words = embedding(ids, t)
+    more = embedding(ids, u)
+    y = add(words, more)
+    z = relu(words)
+    output y <- y
+    output z <- z
+  )");
+  const State state = random_state(graph, 1);
+  const auto refusal = [&](const char* kind, std::int32_t id) {
+    const auto executor = make_executor(kind, graph, state);
+    return error_text([&] { executor->run({{"ids", Tensor::from<std::int32_t>({2}, {0, id})}}); });
+  };
+  EXPECT_EQ(refusal("cpu", 9), "node \"words\": id 9 is outside the table of 9 rows");
+  EXPECT_EQ(refusal("cpu", -1), "node \"words\": id -1 is outside the table of 9 rows");
+  EXPECT_TRUE(refusal("reference", 9).starts_with("node \"words\": ")) << refusal("reference", 9);
+}
+
+TEST(CpuExecutor, WorksOnAfterABatchThatFailed) {
+  const Graph graph = parse_graph(R"(
+    ids = input() : i32[T]
+    t = state() : f32[9,8]
+    y = embedding(ids, t)
+    output y <- y
+  )");
+  ThreadPool pool(2);
+  CpuExecutor executor(graph, random_state(graph, 1), {.pool = &pool});
+  const Feed good{{"ids", Tensor::from<std::int32_t>({2}, {3, 8})}};
+  const Feed before = executor.run(good);
+  EXPECT_THROW(executor.run({{"ids", Tensor::from<std::int32_t>({2}, {3, 99})}}), UserError);
+  EXPECT_THROW(executor.run({}), UserError);
+  expect_identical(executor.run(good), before);
+}
+
+TEST(CpuExecutor, ReportsItsPlan) {
+  const Graph graph = parse_graph(R"(
+    x = input() : f32[B,16]
+    w = state() : f32[16,16]
+    h = linear(x, w)
+    a = relu(h)
+    m = softmax(a) {axis=0}
+    n = softmax(m) {axis=0}
+    o = softmax(n) {axis=0}
+    y = linear(o, w)
+    output y <- y
+  )");
+  CpuExecutor executor(graph, random_state(graph, 1), {});
+  executor.run(random_feed(graph, {{"B", 100}}, 1));
+  executor.run(random_feed(graph, {{"B", 40}}, 1));
+  const PlanReport report = executor.report();
+  ASSERT_EQ(report.steps.size(), 5u);
+  EXPECT_EQ(report.steps[0].op, "fused_linear");
+  EXPECT_EQ(report.steps[0].origins, (std::vector<std::string>{"h", "a"}));
+  EXPECT_EQ(report.steps[1].origins, std::vector<std::string>{"m"});
+  EXPECT_EQ(report.steps[0].flops.text(), "512*B");
+  EXPECT_EQ(report.capacity, (SymbolValues{{"B", 100}}));
+  EXPECT_EQ(report.last_sizes, (SymbolValues{{"B", 40}}));
+  // a, m, n, o and y: of 6400 bytes each, of which never more than two are alive at once.
+  EXPECT_EQ(report.arena_bytes_unshared, 5 * 6400);
+  EXPECT_EQ(report.arena_bytes, 2 * 6400);
+  EXPECT_EQ(print(parse_graph(report.lowered)), report.lowered);
+}
+
+}  // namespace
+}  // namespace lathe::engine
