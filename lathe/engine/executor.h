@@ -19,12 +19,15 @@ struct ExecutionOptions {
   Isa isa = best_isa();
 };
 
-/// Runs one graph again and again with the values of its states bound.
+/// Runs one graph again and again, from the values of its states on.
 class Executor {
  public:
   virtual ~Executor() = default;
   /// The graph's outputs by name for these inputs. Fails when an input is missing or does not fit.
+  /// When the graph binds states, they take their new values once everything else is computed.
   virtual Feed run(const Feed& inputs) = 0;
+  /// The states' values after the last run.
+  virtual State state() const = 0;
 };
 
 /// A way to execute graphs, known by name: `reference`, `cpu`.

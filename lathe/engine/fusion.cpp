@@ -145,9 +145,9 @@ void fuse_embeddings(Graph& graph) {
 
 }  // namespace
 
-Graph lower_for_inference(const Graph& graph) {
+Graph lower(const Graph& graph) {
   Graph lowered = graph;
-  run_pass("remove-dropout", lowered);
+  if (graph.state_updates().empty()) run_pass("remove-dropout", lowered);
   run_pass("eliminate-common-subexpressions", lowered);
   run_pass("remove-dead-nodes", lowered);
   // Dead nodes would count as readers, so each fusion starts from a clean graph.

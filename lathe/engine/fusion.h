@@ -14,10 +14,11 @@ struct Origin {
 };
 std::string to_text(const Origin& origin);
 
-/// The lowered copy of a graph for inference on the CPU: dropout gone, equal expressions joined,
-/// activations and residual additions inside the linears, sums of embeddings gathered at once.
+/// The lowered copy of a graph for the CPU: equal expressions joined, activations and residual
+/// additions inside the linears, sums of embeddings gathered at once. A graph that updates no state
+/// is run for its outputs alone, so its dropout goes too.
 ///
 /// Lowered ops exist only here: `fused_linear`, `fused_layer_norm`, `embedding_sum`.
-Graph lower_for_inference(const Graph& graph);
+Graph lower(const Graph& graph);
 
 }  // namespace lathe::engine

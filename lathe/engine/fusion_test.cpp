@@ -8,7 +8,7 @@ namespace lathe::engine {
 namespace {
 
 TEST(LowerForInference, FusesActivationAndResidualIntoALinear) {
-  const Graph lowered = lower_for_inference(parse_graph(R"(
+  const Graph lowered = lower(parse_graph(R"(
     x = input() : f32[T,8]
     w = state() : f32[8,8]
     b = state() : f32[8]
@@ -30,7 +30,7 @@ output y <- y/fused
 }
 
 TEST(LowerForInference, LeavesAValueThatSomebodyElseReads) {
-  const Graph lowered = lower_for_inference(parse_graph(R"(
+  const Graph lowered = lower(parse_graph(R"(
     x = input() : f32[T,8]
     w = state() : f32[8,8]
     h = linear(x, w)
@@ -42,7 +42,7 @@ TEST(LowerForInference, LeavesAValueThatSomebodyElseReads) {
 }
 
 TEST(LowerForInference, FusesASumIntoALayerNormAndSumsOfEmbeddings) {
-  const Graph lowered = lower_for_inference(parse_graph(R"(
+  const Graph lowered = lower(parse_graph(R"(
     i = input() : i32[T]
     t = state() : f32[9,8]
     u = state() : f32[5,8]
@@ -90,7 +90,7 @@ TEST(LowerForInference, LeavesWhatTheKernelsCannotDo) {
     y = layer_norm(s, g, g)
     output y <- y)"};
   for (const char* text : graphs) {
-    const Graph lowered = lower_for_inference(parse_graph(text));
+    const Graph lowered = lower(parse_graph(text));
     EXPECT_EQ(print(lowered).find("fused"), std::string::npos) << print(lowered);
     EXPECT_EQ(print(lowered).find("embedding_sum"), std::string::npos) << print(lowered);
   }

@@ -18,7 +18,7 @@ std::vector<Tensor> evaluate_node(const Graph& graph, NodeId id,
 }
 
 Feed run_reference(const Graph& graph, const State& state, const Feed& inputs,
-                   const std::function<void(Value, const Tensor&)>& observe) {
+                   const std::function<void(Value, const Tensor&)>& observe, State* updates) {
   const SymbolValues symbols = bind_symbols(graph, inputs);
   std::map<NodeId, std::vector<Tensor>> values;
   for (const NodeId id : graph.topological_order()) {
@@ -45,6 +45,10 @@ Feed run_reference(const Graph& graph, const State& state, const Feed& inputs,
   Feed outputs;
   for (const auto& [name, value] : graph.outputs())
     outputs[name] = values.at(value.node)[static_cast<std::size_t>(value.index)];
+  if (updates != nullptr)
+    for (const auto& [slot, value] : graph.state_updates())
+      (*updates)[graph.name(slot)] =
+          values.at(value.node)[static_cast<std::size_t>(value.index)];
   return outputs;
 }
 
@@ -53,7 +57,13 @@ namespace {
 class ReferenceExecutor final : public Executor {
  public:
   ReferenceExecutor(const Graph& graph, const State& state) : graph_(graph), state_(state) {}
-  Feed run(const Feed& inputs) override { return run_reference(graph_, state_, inputs); }
+  Feed run(const Feed& inputs) override {
+    State updates;
+    Feed outputs = run_reference(graph_, state_, inputs, {}, &updates);
+    for (auto& [name, tensor] : updates) state_[name] = std::move(tensor);
+    return outputs;
+  }
+  State state() const override { return state_; }
 
  private:
   Graph graph_;

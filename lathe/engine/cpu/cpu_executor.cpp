@@ -36,6 +36,7 @@ struct Slot {
   int first = 0, last = 0;       // stages; for Tile, steps inside the stage
   std::int64_t row_bytes = 0;    // set where a row step touches it
   std::int64_t tile_offset = 0;  // Tile
+  std::int64_t sum_offset = -1;  // in a group's sums, for what is summed over rows
   std::size_t arena_index = 0;   // Arena
   const std::byte* base = nullptr;
 };
@@ -55,9 +56,25 @@ struct Stage {
   std::vector<std::size_t> steps;
   std::int64_t tile_rows = 0;
   std::int64_t tile_bytes = 0;
+  std::vector<int> sums;  // slots of results summed over rows
+  std::int64_t sum_bytes = 0;
 };
 
 constexpr std::size_t kMaxOperands = 64;
+
+// Sums over rows are made by groups of tiles, each into its own copy, and the copies are added in
+// order. How many groups follows from the extents alone, so that the bits do not depend on threads:
+// enough for the cores we expect, few enough for the copies to stay small.
+constexpr std::int64_t kMostGroups = 16;
+constexpr std::int64_t kTilesOfGroup = 4;
+constexpr std::int64_t kMostSumBytes = std::int64_t{64} << 20;
+constexpr std::int64_t kSumGrain = 1 << 14;
+
+std::int64_t num_groups(std::int64_t tiles, std::int64_t sum_bytes) {
+  const std::int64_t by_memory =
+      std::max<std::int64_t>(1, kMostSumBytes / std::max<std::int64_t>(1, sum_bytes));
+  return std::clamp<std::int64_t>(tiles / kTilesOfGroup, 1, std::min(kMostGroups, by_memory));
+}
 
 }  // namespace
 
@@ -75,6 +92,9 @@ struct CpuExecutor::Plan {
   std::int64_t unshared_bytes = 0;
   AlignedBuffer arena;
   std::vector<AlignedBuffer> scratch;
+  std::vector<AlignedBuffer> group_sums;  // one for each group of tiles
+  std::vector<std::pair<int, int>> late_updates;  // (value, state) slots, copied after the last stage
+  bool states_changed = false;
   bool timing = false;
   std::vector<double> seconds;  // [thread][step]
 
@@ -85,7 +105,11 @@ struct CpuExecutor::Plan {
   void place_tiles(Stage& stage);
   void ensure_capacity(const SymbolValues& sizes);
   void run_rows(const Stage& stage, const SymbolValues& sizes);
-  void run_tile(const Stage& stage, std::int64_t begin, std::int64_t rows, int thread);
+  void run_tile(const Stage& stage, std::int64_t begin, std::int64_t rows, int thread,
+                std::byte* sums);
+  void run_groups(const Stage& stage, std::int64_t rows, std::int64_t tiles);
+  void bind_updates();
+  void prepare_steps();
   void run_whole(const Stage& stage, const SymbolValues& sizes);
   void parallel(std::int64_t tasks, const std::function<void(std::int64_t, int)>& task);
   int num_threads() const { return pool != nullptr ? pool->num_threads() : 1; }
@@ -95,18 +119,51 @@ struct CpuExecutor::Plan {
 };
 
 void CpuExecutor::Plan::build() {
+  // Bound states are written by every run: their bytes must be this plan's alone.
+  for (const auto& [slot, value] : graph.state_updates())
+    state.find(graph.name(slot))->second.mutable_bytes();
   make_steps();
+  bind_updates();
   make_stages();
   place_values();
   scratch.resize(static_cast<std::size_t>(num_threads()));
   seconds.assign(static_cast<std::size_t>(num_threads()) * steps.size(), 0.0);
-  for (PlanStep& planned : steps) {
+  prepare_steps();
+}
+
+void CpuExecutor::Plan::prepare_steps() {
+  parallel(static_cast<std::int64_t>(steps.size()), [&](std::int64_t index, int) {
+    PlanStep& planned = steps[static_cast<std::size_t>(index)];
     std::vector<const Tensor*> states;
     for (const Value& value : graph.inputs(planned.node)) {
       const bool is_state = !value.is_none() && graph.is(value.node, "state");
       states.push_back(is_state ? &state.find(graph.name(value.node))->second : nullptr);
     }
     planned.step->prepare(*kernels, states);
+  });
+  states_changed = false;
+}
+
+// A state's update lies in the state itself where its step can do that and nobody reads the old
+// value afterwards; any other update is copied at the end.
+void CpuExecutor::Plan::bind_updates() {
+  for (const auto& [slot, value] : graph.state_updates()) {
+    const int state_slot = slot_of.at({slot, 0});
+    bool is_in_place = false;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      if (steps[i].node != value.node) continue;
+      for (const InPlace& pair : steps[i].step->in_place()) {
+        if (static_cast<std::int32_t>(pair.output) != value.index ||
+            graph.input(value.node, pair.input) != Value{slot, 0})
+          continue;
+        is_in_place = graph.uses(value.node).size() == graph.types(value.node).size();
+        for (std::size_t later = i + 1; later < steps.size(); ++later)
+          for (const int input : steps[later].inputs)
+            is_in_place = is_in_place && input != state_slot;
+        if (is_in_place) steps[i].outputs[pair.output] = state_slot;
+      }
+    }
+    if (!is_in_place) late_updates.emplace_back(slot_of.at(value), state_slot);
   }
 }
 
@@ -150,12 +207,15 @@ void CpuExecutor::Plan::make_stages() {
     const RowSpace* space = steps[i].step->rows();
     bool joins = space != nullptr && !stages.empty() && stages.back().is_rows &&
                  stages.back().rows == space->rows;
-    // An operand read whole must be complete before the stage begins.
+    // An operand read whole must be complete before the stage begins, and so must a sum over rows.
     for (std::size_t operand = 0; joins && operand < steps[i].inputs.size(); ++operand) {
-      if (space->input_widths[operand] != 0 || steps[i].inputs[operand] < 0) continue;
-      for (const std::size_t earlier : stages.back().steps)
-        for (const int output : steps[earlier].outputs)
-          joins = joins && output != steps[i].inputs[operand];
+      if (steps[i].inputs[operand] < 0) continue;
+      for (const std::size_t earlier : stages.back().steps) {
+        const RowSpace& produced = *steps[earlier].step->rows();
+        for (std::size_t output = 0; output < steps[earlier].outputs.size(); ++output)
+          if (produced.output_widths[output] == 0 || space->input_widths[operand] == 0)
+            joins = joins && steps[earlier].outputs[output] != steps[i].inputs[operand];
+      }
     }
     if (!joins) {
       stages.emplace_back();
@@ -191,6 +251,8 @@ void CpuExecutor::Plan::place_values() {
   }
   for (const auto& [name, value] : graph.outputs())
     last[static_cast<std::size_t>(slot_of.at(value))] = after_all;
+  for (const auto& [value, state_slot] : late_updates)
+    last[static_cast<std::size_t>(value)] = after_all;
   for (std::size_t i = 0; i < slots.size(); ++i) {
     Slot& slot = slots[i];
     if (slot.kind != Slot::Kind::Arena) continue;
@@ -244,6 +306,19 @@ void CpuExecutor::Plan::place_tiles(Stage& stage) {
   const MemoryPlan layout = plan_memory(lifetimes);
   for (std::size_t i = 0; i < local.size(); ++i) slots[local[i]].tile_offset = layout.offsets[i];
   stage.tile_bytes = layout.total;
+
+  for (const std::size_t step : stage.steps) {
+    const RowSpace& space = *steps[step].step->rows();
+    for (std::size_t i = 0; i < steps[step].outputs.size(); ++i) {
+      if (space.output_widths[i] != 0) continue;
+      Slot& slot = slots[static_cast<std::size_t>(steps[step].outputs[i])];
+      check(slot.type.dtype == DType::F32 && slot.type.num_elements().is_constant(),
+            "sums over rows to be floats of constant shape");
+      slot.sum_offset = stage.sum_bytes;
+      stage.sum_bytes += (slot.type.num_bytes().constant() + 63) / 64 * 64;
+      stage.sums.push_back(steps[step].outputs[i]);
+    }
+  }
 }
 
 void CpuExecutor::Plan::ensure_capacity(const SymbolValues& sizes) {
@@ -281,14 +356,52 @@ void CpuExecutor::Plan::run_rows(const Stage& stage, const SymbolValues& sizes) 
   const std::int64_t rows = stage.rows.evaluate(sizes);
   const std::int64_t tiles = (rows + stage.tile_rows - 1) / stage.tile_rows;
   for (AlignedBuffer& buffer : scratch) buffer.reserve(stage.tile_bytes);
+  if (!stage.sums.empty()) {
+    run_groups(stage, rows, tiles);
+    return;
+  }
   parallel(tiles, [&](std::int64_t tile, int thread) {
     const std::int64_t begin = tile * stage.tile_rows;
-    run_tile(stage, begin, std::min(stage.tile_rows, rows - begin), thread);
+    run_tile(stage, begin, std::min(stage.tile_rows, rows - begin), thread, nullptr);
   });
 }
 
+void CpuExecutor::Plan::run_groups(const Stage& stage, std::int64_t rows, std::int64_t tiles) {
+  const std::int64_t groups = num_groups(tiles, stage.sum_bytes);
+  if (static_cast<std::int64_t>(group_sums.size()) < groups)
+    group_sums.resize(static_cast<std::size_t>(groups));
+  parallel(groups, [&](std::int64_t group, int thread) {
+    AlignedBuffer& sums = group_sums[static_cast<std::size_t>(group)];
+    sums.reserve(stage.sum_bytes);
+    std::memset(sums.data(), 0, static_cast<std::size_t>(stage.sum_bytes));
+    for (std::int64_t tile = tiles * group / groups; tile < tiles * (group + 1) / groups; ++tile) {
+      const std::int64_t begin = tile * stage.tile_rows;
+      run_tile(stage, begin, std::min(stage.tile_rows, rows - begin), thread, sums.data());
+    }
+  });
+  // Add the groups' copies, group by group for each element.
+  for (const int index : stage.sums) {
+    const Slot& slot = slots[static_cast<std::size_t>(index)];
+    const std::int64_t count = slot.type.num_elements().constant();
+    auto* const total = reinterpret_cast<float*>(const_cast<std::byte*>(slot.base));
+    parallel((count + kSumGrain - 1) / kSumGrain, [&](std::int64_t chunk, int) {
+      const std::int64_t first = chunk * kSumGrain, last = std::min(count, first + kSumGrain);
+      const auto copy = [&](std::int64_t group) {
+        return reinterpret_cast<const float*>(group_sums[static_cast<std::size_t>(group)].data() +
+                                              slot.sum_offset);
+      };
+      std::memcpy(total + first, copy(0) + first,
+                  static_cast<std::size_t>(last - first) * sizeof(float));
+      for (std::int64_t group = 1; group < groups; ++group) {
+        const float* const more = copy(group);
+        for (std::int64_t i = first; i < last; ++i) total[i] += more[i];
+      }
+    });
+  }
+}
+
 void CpuExecutor::Plan::run_tile(const Stage& stage, std::int64_t begin, std::int64_t rows,
-                                 int thread) {
+                                 int thread, std::byte* sums) {
   std::byte* const local = scratch[static_cast<std::size_t>(thread)].data();
   const auto locate = [&](int index, std::int64_t width) -> std::byte* {
     if (index < 0) return nullptr;
@@ -305,8 +418,11 @@ void CpuExecutor::Plan::run_tile(const Stage& stage, std::int64_t begin, std::in
     const RowSpace& space = *planned.step->rows();
     for (std::size_t i = 0; i < planned.inputs.size(); ++i)
       inputs[i] = locate(planned.inputs[i], space.input_widths[i]);
-    for (std::size_t i = 0; i < planned.outputs.size(); ++i)
-      outputs[i] = locate(planned.outputs[i], space.output_widths[i]);
+    for (std::size_t i = 0; i < planned.outputs.size(); ++i) {
+      const Slot& slot = slots[static_cast<std::size_t>(planned.outputs[i])];
+      outputs[i] = space.output_widths[i] == 0 ? sums + slot.sum_offset
+                                               : locate(planned.outputs[i], space.output_widths[i]);
+    }
     const auto start =
         timing ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point{};
     try {
@@ -359,7 +475,7 @@ void CpuExecutor::Plan::run_whole(const Stage& stage, const SymbolValues& sizes)
 
 CpuExecutor::CpuExecutor(const Graph& graph, const State& state, const ExecutionOptions& options)
     : plan_(std::make_unique<Plan>()) {
-  plan_->graph = lower_for_inference(graph);
+  plan_->graph = lower(graph);
   plan_->state = state;
   plan_->kernels = &kernels(options.isa);
   plan_->pool = options.pool;
@@ -373,6 +489,7 @@ Feed CpuExecutor::run(const Feed& inputs) {
   const SymbolValues sizes = bind_symbols(plan.graph, inputs);
   plan.last_sizes = sizes;
   plan.ensure_capacity(sizes);
+  if (plan.states_changed) plan.prepare_steps();
   for (const NodeId id : plan.graph.nodes_of("input"))
     plan.slots[static_cast<std::size_t>(plan.slot_of.at({id, 0}))].base =
         inputs.find(plan.graph.name(id))->second.bytes();
@@ -390,7 +507,29 @@ Feed CpuExecutor::run(const Feed& inputs) {
     std::memcpy(tensor.mutable_bytes(), slot.base, static_cast<std::size_t>(tensor.num_bytes()));
     outputs.emplace(name, std::move(tensor));
   }
+  for (const auto& [value, state_slot] : plan.late_updates) {
+    const Slot& slot = plan.slots[static_cast<std::size_t>(state_slot)];
+    std::memcpy(const_cast<std::byte*>(slot.base), plan.slots[static_cast<std::size_t>(value)].base,
+                static_cast<std::size_t>(slot.type.num_bytes().constant()));
+  }
+  plan.states_changed = !plan.graph.state_updates().empty();
   return outputs;
+}
+
+State CpuExecutor::state() const {
+  // Copies, not shares: the next run writes the plan's own bytes in place.
+  State result;
+  for (const auto& [name, tensor] : plan_->state) {
+    const std::optional<NodeId> id = plan_->graph.find(name);
+    if (!id || !plan_->graph.state_updates().contains(*id)) {
+      result.emplace(name, tensor);
+      continue;
+    }
+    Tensor copy(tensor.dtype(), tensor.dims());
+    std::memcpy(copy.mutable_bytes(), tensor.bytes(), static_cast<std::size_t>(tensor.num_bytes()));
+    result.emplace(name, std::move(copy));
+  }
+  return result;
 }
 
 void CpuExecutor::set_timing(bool on) {

@@ -35,6 +35,7 @@ class CpuExecutor final : public Executor {
   CpuExecutor(const Graph& graph, const State& state, const ExecutionOptions& options);
   ~CpuExecutor() override;
   Feed run(const Feed& inputs) override;
+  State state() const override;
   void set_timing(bool on);
   PlanReport report() const;
 

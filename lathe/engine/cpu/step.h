@@ -21,7 +21,9 @@ namespace lathe::engine {
 struct RowSpace {
   Size rows;
   std::vector<std::int64_t> input_widths;   ///< elements a row; 0 for an operand read whole
-  std::vector<std::int64_t> output_widths;  ///< elements a row
+  /// Elements a row; 0 for a result that sums something over all rows. `run_rows` adds to it, and
+  /// the plan sees to it that the sum does not depend on the number of threads.
+  std::vector<std::int64_t> output_widths;
 };
 
 /// One tile of a row step. A row operand's pointer is at the tile's first row.
@@ -47,6 +49,13 @@ struct WholeCall {
   const std::function<void(std::int64_t, const std::function<void(std::int64_t, int)>&)>& parallel;
 };
 
+/// A result that may lie where an operand lies, because the step reads each element before it
+/// writes it.
+struct InPlace {
+  std::size_t output = 0;
+  std::size_t input = 0;
+};
+
 /// A kernel call of a CPU plan.
 class Step {
  public:
@@ -56,6 +65,8 @@ class Step {
   /// Called when the states' values are known; `states[i]` is null where operand i is none or no
   /// state. Packs weights, so that no run has to.
   virtual void prepare(const Kernels& /*kernels*/, std::span<const Tensor* const> /*states*/) {}
+  /// Results that may overwrite a state they are the update of.
+  virtual std::vector<InPlace> in_place() const { return {}; }
   virtual void run_rows(const RowCall& /*call*/) const {}
   virtual void run_whole(const WholeCall& /*call*/) const {}
 };

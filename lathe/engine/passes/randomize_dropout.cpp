@@ -1,0 +1,109 @@
+#include "lathe/core/pass.h"
+
+namespace lathe::engine {
+namespace {
+
+// The values that random numbers depend on besides the run's seed and step: which example a row
+// belongs to and where in it the row stands. Never which batch, so any batching drops alike.
+struct RowNames {
+  Value examples, positions;
+};
+
+class DropoutRandomizer {
+ public:
+  explicit DropoutRandomizer(Graph& graph) : graph_(graph) {
+    const NodeId first = graph.topological_order().front();
+    const auto input = [&](const std::string& name, Shape shape) {
+      return Value{graph.insert_after(first, {.name = name,
+                                              .op = "input",
+                                              .inputs = {},
+                                              .types = {{DType::I32, std::move(shape), {}}}}),
+                   0};
+    };
+    offsets_ = {graph.at("offsets"), 0};
+    random_ = input("random", {3});
+    examples_ = input("examples", {Size::symbol("S")});
+  }
+
+  void randomize(NodeId id) {
+    const double rate = graph_.attribute(id).real("rate");
+    const Value x = graph_.input(id, 0);
+    if (rate == 0) {
+      graph_.replace_all_uses({id, 0}, x);
+      graph_.erase(id);
+      return;
+    }
+    const RowNames rows = row_names(graph_.type(x));
+    const NodeId random = graph_.insert_before(
+        id, {.name = graph_.name(id) + "/random",
+             .op = "random_dropout",
+             .inputs = {x, random_, rows.examples, rows.positions},
+             .attributes = {{"rate", rate}, {"site", graph_.attribute(id).integer("site")}}});
+    graph_.replace_all_uses({id, 0}, {random, 0});
+    const std::string name = graph_.name(id);
+    graph_.erase(id);
+    graph_.rename(random, name);
+  }
+
+  void randomize_attention(NodeId id) {
+    if (graph_.attribute(id).real("dropout") == 0) return;
+    std::vector<Value> inputs = graph_.inputs(id);
+    inputs.resize(5, kNone);
+    inputs.push_back(random_);
+    inputs.push_back(examples_);
+    graph_.set_inputs(id, std::move(inputs));
+  }
+
+ private:
+  RowNames row_names(const Type& type) {
+    const Size& rows = type.shape[0];
+    if (rows == Size::symbol("S"))
+      return {examples_, made("dropout/first_positions", "full_like", {examples_}, {{"value", 0.0}}, {})};
+    if (rows != Size::symbol("T"))
+      fail("dropout on {} has neither token nor sequence rows", to_text(type));
+    const Type tokens{DType::I32, {Size::symbol("T")}, {}};
+    return {made("dropout/examples", "packed_examples", {examples_, offsets_}, {}, {tokens}),
+            made("dropout/positions", "packed_positions", {offsets_}, {}, {tokens})};
+  }
+
+  // One node of each kind serves all sites.
+  Value made(const std::string& name, const std::string& op, std::vector<Value> inputs,
+             Attributes attributes, std::vector<Type> types) {
+    if (const std::optional<NodeId> existing = graph_.find(name)) return {*existing, 0};
+    return {graph_.insert_after(examples_.node, {.name = name,
+                                                 .op = op,
+                                                 .inputs = std::move(inputs),
+                                                 .attributes = std::move(attributes),
+                                                 .types = std::move(types)}),
+            0};
+  }
+
+  Graph& graph_;
+  Value offsets_, random_, examples_;
+};
+
+int randomize_dropout(Graph& graph) {
+  if (!graph.find("offsets")) fail("needs a packed graph: run pack-sequences first");
+  if (graph.find("random")) return 0;
+  DropoutRandomizer randomizer(graph);
+  int changed = 0;
+  for (const NodeId id : graph.topological_order()) {
+    if (graph.is(id, "dropout"))
+      randomizer.randomize(id);
+    else if (graph.is(id, "attention"))
+      randomizer.randomize_attention(id);
+    else
+      continue;
+    ++changed;
+  }
+  return changed;
+}
+
+const Register registration{Pass{
+    .name = "randomize-dropout",
+    .summary = "make dropout of a packed graph drop, by numbers that depend on example and position",
+    .run = randomize_dropout,
+}};
+
+}  // namespace
+}  // namespace lathe::engine

@@ -1,0 +1,200 @@
+#include "lathe/train/training_graph.h"
+
+#include <re2/re2.h>
+
+#include "lathe/core/differentiate.h"
+#include "lathe/core/pass.h"
+
+namespace lathe::train {
+namespace {
+
+// The sum and the count that the graph's output `loss` is the quotient of.
+struct Loss {
+  Value sum, count;
+};
+
+Loss find_loss(const Graph& graph) {
+  const std::optional<Value> loss = graph.output("loss");
+  if (!loss) fail("the model's graph has no loss: it needs the input labels");
+  check(graph.is(loss->node, "div"), "a loss to be a sum divided by a count");
+  return {graph.input(loss->node, 0), graph.input(loss->node, 1)};
+}
+
+bool matches_any(const std::string& name, const std::vector<std::string>& patterns) {
+  for (const std::string& text : patterns) {
+    const RE2 pattern(text, RE2::Quiet);
+    if (!pattern.ok()) fail("--freeze \"{}\": {}", text, pattern.error());
+    if (RE2::PartialMatch(name, pattern)) return true;
+  }
+  return false;
+}
+
+// The head of a masked language model is needed at the chosen tokens only, a seventh of them, and
+// its 30,000 logits a token dominate the step: the chosen rows are gathered before it.
+void gather_masked_rows(Graph& graph) {
+  const NodeId head = graph.at("cls.predictions.transform.dense");
+  const Size chosen = Size::symbol("M");
+  const Value masked{graph.insert_before(head, {.name = "masked",
+                                                .op = "input",
+                                                .inputs = {},
+                                                .types = {{DType::I32, {chosen}, {}}}}),
+                     0};
+  const NodeId rows = graph.insert_before(
+      head, {.name = "cls.predictions.masked_rows",
+             .op = "gather_rows",
+             .inputs = {graph.input(head, 0), masked}});
+  graph.set_input(head, 0, {rows, 0});
+  graph.set_types(graph.at("labels"), {{DType::I32, {chosen}, {}}});
+  run_pass("infer-types", graph);
+}
+
+class TrainingGraphBuilder {
+ public:
+  TrainingGraphBuilder(Graph& graph, const TrainingGraphOptions& options, State& state)
+      : graph_(graph), options_(options), state_(state) {}
+
+  std::vector<std::string> build() {
+    const Loss loss = find_loss(graph_);
+    std::vector<Value> parameters;
+    std::vector<std::string> names;
+    for (const NodeId id : graph_.nodes_of("state")) {
+      if (graph_.types(id)[0].dtype != DType::F32 || matches_any(graph_.name(id), options_.freeze))
+        continue;
+      parameters.push_back({id, 0});
+      names.push_back(graph_.name(id));
+    }
+    if (parameters.empty()) fail("every parameter is frozen: nothing is left to train");
+    std::vector<Value> gradients = differentiate(graph_, loss.sum, parameters);
+    for (const auto& [name, value] : std::vector(graph_.outputs())) graph_.remove_output(name);
+    graph_.set_output("loss_sum", loss.sum);
+    graph_.set_output("loss_count", loss.count);
+    learning_rate_ = input("learning_rate", DType::F32, {});
+    random_ = graph_.find("random") ? Value{graph_.at("random"), 0} : input("random", DType::I32, {3});
+
+    Value count = loss.count;
+    if (options_.accumulation > 1) count = accumulate(gradients, names, count);
+    scale_ = gradient_scale(gradients, count);
+    std::vector<std::string> trained;
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      if (gradients[i].is_none()) continue;  // the loss does not depend on it
+      update(parameters[i], gradients[i]);
+      trained.push_back(names[i]);
+    }
+    return trained;
+  }
+
+ private:
+  Value input(const std::string& name, DType dtype, Shape shape) {
+    return {graph_.add({.name = name, .op = "input", .inputs = {}, .types = {{dtype, shape, {}}}}), 0};
+  }
+
+  Value new_state(const std::string& name, const Type& type) {
+    if (!state_.contains(name)) state_[name] = Tensor(type.dtype, type.dims({}));
+    return {graph_.add({.name = name, .op = "state", .inputs = {}, .types = {type}}), 0};
+  }
+
+  Value add(const std::string& name, const std::string& op, std::vector<Value> inputs,
+            Attributes attributes = {}) {
+    return {graph_.add({.name = name,
+                        .op = op,
+                        .inputs = std::move(inputs),
+                        .attributes = std::move(attributes)}),
+            0};
+  }
+
+  // Sums gradients and counts over micro-batches; `apply` is 1 on the last one of a step, and the
+  // sums start again from zero after it.
+  Value accumulate(std::vector<Value>& gradients, const std::vector<std::string>& names,
+                   Value count) {
+    apply_ = input("apply", DType::F32, {});
+    const Type scalar{DType::F32, {}, {}};
+    const Value one{graph_.add({.name = "accumulation/one",
+                                .op = "constant",
+                                .inputs = {},
+                                .attributes = {{"values", std::vector<double>{1.0}}},
+                                .types = {scalar}}),
+                    0};
+    const Value keep = add("accumulation/keep", "sub", {one, apply_});
+    const auto sum = [&](const std::string& name, Value term) {
+      const Value slot = new_state("accumulation." + name, graph_.type(term));
+      const Value total = add("accumulation/" + name, "add", {slot, term});
+      graph_.bind_state(slot.node, add("accumulation/" + name + "/next", "mul", {total, keep}));
+      return total;
+    };
+    for (std::size_t i = 0; i < gradients.size(); ++i)
+      if (!gradients[i].is_none()) gradients[i] = sum(names[i], gradients[i]);
+    return sum("count", count);
+  }
+
+  Value gradient_scale(const std::vector<Value>& gradients, Value count) {
+    Value total = kNone;
+    for (const Value& gradient : gradients) {
+      if (gradient.is_none()) continue;
+      const Value squares =
+          add(graph_.name(gradient.node) + "/squares", "sum_squares", {gradient});
+      total = total.is_none() ? squares : add("gradient_norm/total", "add", {total, squares});
+    }
+    if (total.is_none()) fail("the loss depends on no parameter that is trained");
+    const Value scale = add("gradient_norm", "gradient_scale", {total, count},
+                            {{"max_norm", options_.max_norm}});
+    graph_.set_output("gradient_norm", {scale.node, 1});
+    if (apply_.is_none()) return scale;
+    // 0/0 is NaN, which tells the optimizer to leave everything as it is.
+    return add("accumulation/scale", "div",
+               {add("accumulation/scale/gated", "mul", {scale, apply_}), apply_});
+  }
+
+  void update(Value parameter, Value gradient) {
+    const std::string& name = graph_.name(parameter.node);
+    const Type& type = graph_.type(parameter);
+    // Decay pulls matrices towards zero; biases and the scales of norms have no reason to be small.
+    const double decay = type.rank() >= 2 ? options_.weight_decay : 0;
+    if (options_.optimizer == OptimizerKind::AdamW) {
+      const Value m = new_state("optimizer.m." + name, type);
+      const Value v = new_state("optimizer.v." + name, type);
+      const Value step = add(name + "/adamw", "adamw",
+                             {parameter, gradient, m, v, learning_rate_, scale_, random_},
+                             {{"beta1", options_.beta1},
+                              {"beta2", options_.beta2},
+                              {"eps", options_.eps},
+                              {"weight_decay", decay}});
+      graph_.bind_state(parameter.node, step);
+      graph_.bind_state(m.node, {step.node, 1});
+      graph_.bind_state(v.node, {step.node, 2});
+      return;
+    }
+    const Value velocity = new_state("optimizer.velocity." + name, type);
+    const Value step = add(name + "/sgd", "sgd",
+                           {parameter, gradient, velocity, learning_rate_, scale_},
+                           {{"momentum", options_.momentum}, {"weight_decay", decay}});
+    graph_.bind_state(parameter.node, step);
+    graph_.bind_state(velocity.node, {step.node, 1});
+  }
+
+  Graph& graph_;
+  const TrainingGraphOptions& options_;
+  State& state_;
+  Value learning_rate_, random_, apply_, scale_;
+};
+
+}  // namespace
+
+TrainingGraph make_training_graph(const io::Model& model, const TrainingGraphOptions& options,
+                                  State& state) {
+  TrainingGraph result;
+  result.graph = model.graph;
+  Graph& graph = result.graph;
+  run_pass("pack-sequences", graph);
+  if (options.objective == "mlm") gather_masked_rows(graph);
+  if (options.dropout)
+    run_pass("randomize-dropout", graph);
+  else
+    run_pass("remove-dropout", graph);
+  result.trained = TrainingGraphBuilder(graph, options, state).build();
+  run_pass("remove-dead-nodes", graph);
+  run_pass("eliminate-common-subexpressions", graph);
+  verify(graph);
+  return result;
+}
+
+}  // namespace lathe::train

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lathe/core/graph.h"
+#include "lathe/io/model.h"
+
+namespace lathe::train {
+
+enum class OptimizerKind { AdamW, Sgd };
+
+/// How a model is trained: what for, by which optimizer, and which parameters.
+struct TrainingGraphOptions {
+  std::string objective = "classify";  ///< classify, mlm, causal-lm, regression
+  OptimizerKind optimizer = OptimizerKind::AdamW;
+  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8, momentum = 0.9;
+  double weight_decay = 0.01;            ///< on matrices only, not on biases and norms
+  double max_norm = 1.0;                 ///< of the gradient; 0: no clipping
+  int accumulation = 1;                  ///< micro-batches of a step
+  std::vector<std::string> freeze = {};  ///< patterns (RE2) of parameters to leave as they are
+  bool dropout = true;
+};
+
+struct TrainingGraph {
+  Graph graph;
+  std::vector<std::string> trained;  ///< names of the parameters it updates
+};
+
+/// Adds gradients, optimizer and state updates to the packed form of the model's graph, and the
+/// optimizer's own states (zeros) to `state`.
+TrainingGraph make_training_graph(const io::Model& model, const TrainingGraphOptions& options,
+                                  State& state);
+
+}  // namespace lathe::train
