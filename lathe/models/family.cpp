@@ -40,6 +40,7 @@ Graph build(const ModelFamily& family, const Attributes& config, const BuildOpti
   BuildOptions complete = options;
   const TaskRecord& task = find_task(family, options.task);
   if (complete.inputs.empty()) complete.inputs = task.inputs;
+  check_attributes(config, family.config);
   Graph graph = family.build(AttributeReader(config, family.config), complete);
   for (const std::string& input : complete.inputs) {
     const std::optional<NodeId> node = graph.find(input);
