@@ -71,7 +71,9 @@ struct Op {
   std::function<Size(const OpCall&)> flops = {};
   /// The clear, slow, double-accumulating definition that every other kernel is tested against.
   std::function<void(const KernelCall&)> reference = {};
-  /// Adds the gradient with respect to each operand (none where there is none) to the graph.
+  /// Adds the gradient with respect to each operand to the graph and returns them in order, none
+  /// where there is none (ids, masks, offsets). A result gradient is none where the loss does not
+  /// depend on that result; at least one is there.
   std::function<std::vector<Value>(Graph&, NodeId, std::span<const Value> result_gradients)>
       gradient = {};
   /// Adds the same computation in smaller ops, for a backend that has no kernel for this one.
@@ -85,6 +87,9 @@ struct Op {
   bool is_commutative = false;
   /// Its value comes from outside the graph: inputs and states are not computed, merged or removed.
   bool is_source = false;
+  /// A loss can be differentiated through it, so it has a `gradient`. Not so sources and constants,
+  /// what gives integers, optimizers, and gradients themselves.
+  bool is_differentiable = true;
 
   /// How it survives `pack-sequences`. An op that treats each token alone is rewritten by inferring
   /// its types again; one that knows positions brings a rule that returns the packed value.
