@@ -10,9 +10,15 @@ namespace lathe::ops {
 namespace {
 
 constexpr std::int64_t kOffsets[] = {0, 2, 5};
+constexpr std::int64_t kRandom[] = {1, 0, 2};
 
 bool is_offsets(const Type& type) {
   return !is_floating(type.dtype) && type.shape == Shape{Size::symbol("S") + Size(1)};
+}
+
+// {seed low word, seed high word, step}: what ops that draw random numbers read.
+bool is_random(const Type& type) {
+  return type.dtype == DType::I32 && type.shape == Shape{Size(3)};
 }
 
 Tensor random_tensor(const Type& type, std::mt19937_64& engine, ValueRange range) {
@@ -25,6 +31,7 @@ Tensor random_tensor(const Type& type, std::mt19937_64& engine, ValueRange range
                                     : static_cast<double>(unit < 0.5);
   }
   if (is_offsets(type)) std::copy(std::begin(kOffsets), std::end(kOffsets), data.begin());
+  if (is_random(type)) std::copy(std::begin(kRandom), std::end(kRandom), data.begin());
   return values.converted(type.dtype);
 }
 

@@ -32,7 +32,8 @@ struct ValueRange {
 };
 
 /// A tensor for each input of the example, the same for the same seed. Integers are 0 or 1, which
-/// is valid as an id, a label and a mask; a vector of S+1 integers holds the offsets 0, 2, 5.
+/// is valid as an id, a label and a mask; a vector of S+1 integers holds the offsets 0, 2, 5, and
+/// i32[3] a seed and a step, 1, 0, 2.
 std::vector<Tensor> random_inputs(const Example& example, std::uint64_t seed,
                                   ValueRange range = {});
 

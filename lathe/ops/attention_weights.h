@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "lathe/core/op.h"
+
+/// What attention and its gradient share: their operands, and which query weighs which key how
+/// much.
+namespace lathe::ops {
+
+/// Operands of attention, counted from q.
+inline constexpr std::size_t kQuery = 0, kKey = 1, kValue = 2, kMask = 3, kOffsets = 4, kRandom = 5,
+                             kExamples = 6;
+
+std::vector<AttributeSpec> attention_attributes();
+/// The operands from q on.
+std::vector<OperandSpec> attention_operands();
+/// Fails unless the operands fit each other, where q is operand `first` of the call.
+void check_attention(const OpCall& call, std::size_t first);
+/// Operations of one product of all queries with all keys they may see.
+Size attention_product_flops(const OpCall& call, std::size_t first);
+
+struct AttentionSizes {
+  std::int64_t heads, kv_heads, head_size;
+  std::int64_t q_width, k_width;  ///< elements of a row
+  double scale;                   ///< of the scores
+};
+AttentionSizes attention_sizes(const AttributeReader& attributes,
+                               std::span<const Tensor* const> operands);
+
+/// One query of one head, and the keys of its sequence. Key j begins at first_key + j * k_width.
+struct AttentionRow {
+  std::int64_t query;               ///< where its elements begin in q, and its result's in y
+  std::int64_t first_key;           ///< where the elements of key 0 begin in k, and in v
+  std::span<const double> weights;  ///< softmax of the scores
+  std::span<const double> factors;  ///< what dropout multiplies each weight by
+  bool sees_no_key;                 ///< the weights are then equal whatever the scores are
+};
+/// Visits the rows of one execution; `operands` begin with q.
+void for_each_attention_row(const AttributeReader& attributes,
+                            std::span<const Tensor* const> operands,
+                            const std::function<void(const AttentionRow&)>& visit);
+
+}  // namespace lathe::ops
