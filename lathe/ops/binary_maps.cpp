@@ -4,6 +4,7 @@
 #include "lathe/core/op.h"
 #include "lathe/ops/broadcast.h"
 #include "lathe/ops/elements.h"
+#include "lathe/ops/gradient_nodes.h"
 #include "lathe/ops/operand_checks.h"
 #include "lathe/ops/packing.h"
 
@@ -11,12 +12,15 @@
 namespace lathe::ops {
 namespace {
 
+using GradientRule = std::vector<Value> (*)(Graph&, NodeId, Value dy);
+
 struct BinaryMap {
   std::string name;
   std::string summary;
   double (*function)(double, double);
   bool is_commutative;
   bool takes_integers;
+  GradientRule gradient;  ///< before sums over broadcast axes
 };
 
 // NaN wins over any number, whichever operand it comes from.
@@ -27,15 +31,47 @@ double maximum(double a, double b) {
   return std::isnan(a) || a > b ? a : b;
 }
 
+std::vector<Value> add_gradient(Graph&, NodeId, Value dy) {
+  return {dy, dy};
+}
+
+std::vector<Value> sub_gradient(Graph& graph, NodeId node, Value dy) {
+  return {dy, derive(graph, node, "gradient_b", "neg", {dy})};
+}
+
+std::vector<Value> mul_gradient(Graph& graph, NodeId node, Value dy) {
+  return {derive(graph, node, "gradient_a", "mul", {dy, graph.input(node, 1)}),
+          derive(graph, node, "gradient_b", "mul", {dy, graph.input(node, 0)})};
+}
+
+// db = -dy * a / b^2 = -da * y.
+std::vector<Value> div_gradient(Graph& graph, NodeId node, Value dy) {
+  const Value da = derive(graph, node, "gradient_a", "div", {dy, graph.input(node, 1)});
+  const Value product = derive(graph, node, "gradient_a_times_y", "mul", {da, Value{node, 0}});
+  return {da, derive(graph, node, "gradient_b", "neg", {product})};
+}
+
+// Of maps whose derivative is no simple op.
+std::vector<Value> looked_up_gradient(Graph& graph, NodeId node, Value dy) {
+  std::vector<Value> result;
+  for (const std::int64_t operand : {0, 1})
+    result.push_back(derive(graph, node,
+                            gradient_role(graph, node, static_cast<std::size_t>(operand)),
+                            "binary_map_gradient", {dy, graph.input(node, 0), graph.input(node, 1)},
+                            {{"function", graph.op(node).name}, {"operand", operand}}));
+  return result;
+}
+
 std::vector<BinaryMap> binary_maps() {
   return {
-      {"add", "a + b", [](double a, double b) { return a + b; }, true, true},
-      {"div", "a / b", [](double a, double b) { return a / b; }, false, false},
-      {"maximum", "the larger of a and b", maximum, true, true},
-      {"minimum", "the smaller of a and b", minimum, true, true},
-      {"mul", "a * b", [](double a, double b) { return a * b; }, true, true},
-      {"pow", "a to the power b", [](double a, double b) { return std::pow(a, b); }, false, false},
-      {"sub", "a - b", [](double a, double b) { return a - b; }, false, true},
+      {"add", "a + b", [](double a, double b) { return a + b; }, true, true, add_gradient},
+      {"div", "a / b", [](double a, double b) { return a / b; }, false, false, div_gradient},
+      {"maximum", "the larger of a and b", maximum, true, true, looked_up_gradient},
+      {"minimum", "the smaller of a and b", minimum, true, true, looked_up_gradient},
+      {"mul", "a * b", [](double a, double b) { return a * b; }, true, true, mul_gradient},
+      {"pow", "a to the power b", [](double a, double b) { return std::pow(a, b); }, false, false,
+       looked_up_gradient},
+      {"sub", "a - b", [](double a, double b) { return a - b; }, false, true, sub_gradient},
   };
 }
 
@@ -95,6 +131,13 @@ Op binary_op(const BinaryMap& map) {
       .infer = [map](const OpCall& call) { return infer(map, call); },
       .flops = [map](const OpCall& call) { return infer(map, call)[0].num_elements(); },
       .reference = [map](const KernelCall& call) { reference(map, call); },
+      .gradient =
+          [map](Graph& graph, NodeId node, std::span<const Value> gradients) {
+            std::vector<Value> result = map.gradient(graph, node, gradients[0]);
+            for (std::size_t i = 0; i < 2; ++i)
+              result[i] = sum_to_operand(graph, node, i, result[i]);
+            return result;
+          },
       .is_commutative = map.is_commutative,
       .pack = pack,
       .examples = {map.name + "(f32[T,4], f32[T,4])", map.name + "(f32[B,L,4], f32[4])",

@@ -40,6 +40,7 @@ const Register registration{Op{
     .infer = infer,
     .flops = [](const OpCall&) { return Size(0); },
     .reference = reference,
+    .is_differentiable = false,
     .pack = pack,
     .examples = {"constant() {values=[1.0,2.0,3.0]} : f32[3]",
                  "constant() {values=[0.5]} : f32[B,L]", "constant() {values=[7]} : i64[2,2]"},

@@ -3,6 +3,7 @@
 
 #include "lathe/core/op.h"
 #include "lathe/ops/elements.h"
+#include "lathe/ops/gradient_nodes.h"
 #include "lathe/ops/operand_checks.h"
 
 // cross_entropy(logits[..,c], labels[..]) {ignore_index}: two numbers,
@@ -58,6 +59,15 @@ void reference(const KernelCall& call) {
   write_elements(call.outputs[1], std::span(&count, 1));
 }
 
+// The count does not depend on the logits.
+std::vector<Value> gradient(Graph& graph, NodeId node, std::span<const Value> gradients) {
+  if (gradients[0].is_none()) return no_gradients(graph, node);
+  return {
+      derive(graph, node, "gradient_logits", "cross_entropy_gradient",
+             {gradients[0], graph.input(node, 0), graph.input(node, 1)}, graph.attributes(node)),
+      kNone};
+}
+
 const Register registration{Op{
     .name = "cross_entropy",
     .summary = "the summed negative log-probability of the labels, and how many there are",
@@ -69,6 +79,7 @@ const Register registration{Op{
     .infer = infer,
     .flops = flops,
     .reference = reference,
+    .gradient = gradient,
     .is_per_token = true,
     .examples = {"cross_entropy(f32[B,3], i64[B])", "cross_entropy(f32[T,5], i32[T])",
                  "cross_entropy(f32[B,L,5], i64[B,L]) {ignore_index=0}"},

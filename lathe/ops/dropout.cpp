@@ -1,6 +1,6 @@
 #include <cstring>
 
-#include "lathe/core/op.h"
+#include "lathe/core/graph.h"
 #include "lathe/ops/operand_checks.h"
 
 // dropout(x) {rate, site}: in training, each element is 0 with probability `rate` and x / (1 -
@@ -21,6 +21,11 @@ void reference(const KernelCall& call) {
   std::memcpy(y.mutable_bytes(), call.input(0).bytes(), static_cast<std::size_t>(y.num_bytes()));
 }
 
+// Of what it computes, which is x: a graph to be trained has random_dropout in its place.
+std::vector<Value> gradient(Graph&, NodeId, std::span<const Value> gradients) {
+  return {gradients[0]};
+}
+
 const Register registration{Op{
     .name = "dropout",
     .summary = "zero a share of the elements in training and scale the rest; x in inference",
@@ -32,6 +37,7 @@ const Register registration{Op{
     .infer = infer,
     .flops = [](const OpCall& call) { return call.input(0).num_elements(); },
     .reference = reference,
+    .gradient = gradient,
     .is_identity_in_inference = true,
     .dropout_attribute = "rate",
     .is_per_token = true,

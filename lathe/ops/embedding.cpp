@@ -1,5 +1,6 @@
 #include "lathe/core/op.h"
 #include "lathe/ops/elements.h"
+#include "lathe/ops/gradient_nodes.h"
 #include "lathe/ops/operand_checks.h"
 
 // embedding(ids[..], table[v,n]): y[..,:] = table[ids[..],:].
@@ -30,6 +31,14 @@ void reference(const KernelCall& call) {
   copy_elements(call.input(1), indices, call.outputs[0]);
 }
 
+std::vector<Value> gradient(Graph& graph, NodeId node, std::span<const Value> gradients) {
+  const Type table = operand_type(graph, node, 1);
+  return {kNone,
+          derive(graph, node, "gradient_table", "embedding_gradient",
+                 {gradients[0], graph.input(node, 0)},
+                 {{"rows", constant_size("the gradient of embedding", table.axis(0), table)}})};
+}
+
 const Register registration{Op{
     .name = "embedding",
     .summary = "the row of a table for each id",
@@ -37,6 +46,7 @@ const Register registration{Op{
     .infer = infer,
     .flops = [](const OpCall&) { return Size(0); },
     .reference = reference,
+    .gradient = gradient,
     .is_per_token = true,
     .examples = {"embedding(i32[T], f32[10,4])", "embedding(i64[B,L], f32[10,4])"},
 }};

@@ -25,6 +25,7 @@ const Register registration{Op{
     .infer = infer,
     .flops = [](const OpCall&) { return Size(0); },
     .reference = reference,
+    .is_differentiable = false,
     .is_per_token = true,
     .examples = {"full_like(f32[T,4])", "full_like(i64[B,L]) {value=0.5} : f32[B,L]"},
 }};

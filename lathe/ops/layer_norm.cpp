@@ -2,6 +2,7 @@
 
 #include "lathe/core/op.h"
 #include "lathe/ops/elements.h"
+#include "lathe/ops/gradient_nodes.h"
 #include "lathe/ops/operand_checks.h"
 
 // layer_norm(x[..,n], weight[n], bias[n]) {eps}: over the last axis,
@@ -44,6 +45,13 @@ void reference(const KernelCall& call) {
   write_elements(call.outputs[0], values);
 }
 
+std::vector<Value> gradient(Graph& graph, NodeId node, std::span<const Value> gradients) {
+  const Value dx =
+      derive(graph, node, "gradient", "layer_norm_gradient",
+             {gradients[0], graph.input(node, 0), graph.input(node, 1)}, graph.attributes(node));
+  return {dx, {dx.node, 1}, {dx.node, 2}};
+}
+
 const Register registration{Op{
     .name = "layer_norm",
     .summary = "centre and scale the last axis to unit variance, then apply weight and bias",
@@ -52,6 +60,7 @@ const Register registration{Op{
     .infer = infer,
     .flops = flops,
     .reference = reference,
+    .gradient = gradient,
     .is_per_token = true,
     .examples = {"layer_norm(f32[T,4], f32[4], f32[4])",
                  "layer_norm(f32[B,L,4], f32[4], f32[4]) {eps=1e-12}"},

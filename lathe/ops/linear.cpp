@@ -1,5 +1,6 @@
 #include "lathe/core/op.h"
 #include "lathe/ops/elements.h"
+#include "lathe/ops/gradient_nodes.h"
 #include "lathe/ops/operand_checks.h"
 
 // linear(x[..,k], weight[n,k], bias[n]): y[..,j] = sum over i of x[..,i] * weight[j,i], plus
@@ -45,6 +46,18 @@ void reference(const KernelCall& call) {
   write_elements(call.outputs[0], y);
 }
 
+std::vector<Value> gradient(Graph& graph, NodeId node, std::span<const Value> gradients) {
+  const Value dy = gradients[0];
+  std::vector<Value> result = no_gradients(graph, node);
+  result[0] =
+      derive(graph, node, "gradient_x", "linear_input_gradient", {dy, graph.input(node, 1)});
+  result[1] =
+      derive(graph, node, "gradient_weight", "linear_weight_gradient", {dy, graph.input(node, 0)});
+  if (!graph.input(node, 2).is_none())
+    result[2] = derive(graph, node, "gradient_bias", "sum_rows", {dy});
+  return result;
+}
+
 const Register registration{Op{
     .name = "linear",
     .summary = "x times the transposed weight, plus bias",
@@ -52,6 +65,7 @@ const Register registration{Op{
     .infer = infer,
     .flops = flops,
     .reference = reference,
+    .gradient = gradient,
     .is_per_token = true,
     .examples = {"linear(f32[T,8], f32[16,8], f32[16])", "linear(f32[B,L,4], f32[3,4], none)",
                  "linear(f32[B,4], f32[2,4])"},

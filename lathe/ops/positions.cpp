@@ -69,6 +69,7 @@ const Register padded{Op{
     .infer = infer_positions,
     .flops = flops,
     .reference = positions,
+    .is_differentiable = false,
     .pack = pack,
     .examples = {"positions(i64[B,L])", "positions(f32[2,4]) : i32[2,4]"},
 }};
@@ -80,6 +81,7 @@ const Register packed{Op{
     .infer = infer_packed_positions,
     .flops = flops,
     .reference = packed_positions,
+    .is_differentiable = false,
     .examples = {"packed_positions(i32[S+1]) : i32[T]"},
 }};
 

@@ -1,6 +1,7 @@
 #include "lathe/core/op.h"
 #include "lathe/ops/axes.h"
 #include "lathe/ops/elements.h"
+#include "lathe/ops/gradient_nodes.h"
 #include "lathe/ops/packing.h"
 
 // select(x) {axis, index}: one index of one axis, which disappears. Negative indices count from the
@@ -49,6 +50,11 @@ Value pack(Graph& graph, NodeId node, const PackedSequences& sequences) {
   return repeat_packed_along_axis(graph, node, sequences);
 }
 
+std::vector<Value> gradient(Graph& graph, NodeId node, std::span<const Value> gradients) {
+  return {derive(graph, node, "gradient_x", "select_gradient", {gradients[0]},
+                 graph.attributes(node), {operand_type(graph, node, 0)})};
+}
+
 const Register registration{Op{
     .name = "select",
     .summary = "one index of one axis, which disappears",
@@ -61,6 +67,7 @@ const Register registration{Op{
     .infer = infer,
     .flops = [](const OpCall&) { return Size(0); },
     .reference = reference,
+    .gradient = gradient,
     .pack = pack,
     .examples = {"select(f32[B,L,4]) {axis=1, index=0}", "select(f32[T,4]) {axis=-1, index=-1}"},
 }};

@@ -1,5 +1,6 @@
 #include "lathe/core/op.h"
 #include "lathe/ops/elements.h"
+#include "lathe/ops/gradient_nodes.h"
 #include "lathe/ops/operand_checks.h"
 #include "lathe/ops/sequence_offsets.h"
 
@@ -32,6 +33,13 @@ void reference(const KernelCall& call) {
   copy_elements(x, indices, call.outputs[0]);
 }
 
+std::vector<Value> gradient(Graph& graph, NodeId node, std::span<const Value> gradients) {
+  return {derive(graph, node, "gradient_x", "select_in_sequence_gradient",
+                 {gradients[0], graph.input(node, 1)}, graph.attributes(node),
+                 {operand_type(graph, node, 0)}),
+          kNone};
+}
+
 const Register registration{Op{
     .name = "select_in_sequence",
     .summary = "one token of each sequence of a packed batch",
@@ -42,6 +50,7 @@ const Register registration{Op{
     .infer = infer,
     .flops = [](const OpCall&) { return Size(0); },
     .reference = reference,
+    .gradient = gradient,
     .examples = {"select_in_sequence(f32[T,4], i32[S+1])",
                  "select_in_sequence(f32[T], i32[S+1]) {index=-1}"},
 }};

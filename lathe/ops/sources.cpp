@@ -23,6 +23,7 @@ const Register input{Op{
     .infer = infer_input,
     .flops = flops,
     .is_source = true,
+    .is_differentiable = false,
     .examples = {"input() : f32[B,4]", "input() : i64[B,L]"},
 }};
 
@@ -34,6 +35,7 @@ const Register state{Op{
     .infer = infer_state,
     .flops = flops,
     .is_source = true,
+    .is_differentiable = false,
     .examples = {"state() {init=\"normal\", scale=0.02} : f32[16,8]", "state() : f32[]"},
 }};
 

@@ -1,5 +1,6 @@
 #include "lathe/core/op.h"
 #include "lathe/ops/elements.h"
+#include "lathe/ops/gradient_nodes.h"
 #include "lathe/ops/operand_checks.h"
 
 // squared_error(prediction, target), of one shape: two numbers, the sum of (prediction - target)^2
@@ -33,6 +34,13 @@ void reference(const KernelCall& call) {
   write_elements(call.outputs[1], std::span(&count, 1));
 }
 
+std::vector<Value> gradient(Graph& graph, NodeId node, std::span<const Value> gradients) {
+  if (gradients[0].is_none()) return no_gradients(graph, node);
+  const Value dprediction = derive(graph, node, "gradient_prediction", "squared_error_gradient",
+                                   {gradients[0], graph.input(node, 0), graph.input(node, 1)});
+  return {dprediction, derive(graph, node, "gradient_target", "neg", {dprediction})};
+}
+
 const Register registration{Op{
     .name = "squared_error",
     .summary = "the summed squared difference to a target, and how many elements there are",
@@ -42,6 +50,7 @@ const Register registration{Op{
     // Difference, square and sum.
     .flops = [](const OpCall& call) { return Size(3) * call.input(0).num_elements(); },
     .reference = reference,
+    .gradient = gradient,
     .is_per_token = true,
     .examples = {"squared_error(f32[B,1], f32[B,1])", "squared_error(f32[T,4], f32[T,4])"},
 }};

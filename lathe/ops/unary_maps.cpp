@@ -1,25 +1,43 @@
+#include "lathe/ops/unary_maps.h"
+
 #include <cmath>
 #include <numbers>
 
 #include "lathe/core/op.h"
 #include "lathe/ops/elements.h"
+#include "lathe/ops/gradient_nodes.h"
 #include "lathe/ops/operand_checks.h"
 
 // Ops that map each element alone: y[i] = f(x[i]).
 namespace lathe::ops {
 namespace {
 
-using Function = double (*)(double, const AttributeReader&);
-
 double sigmoid(double x) {
   return 1.0 / (1.0 + std::exp(-x));
 }
+// Of x * sigmoid(rate * x).
+double swish_derivative(double x, double rate) {
+  const double s = sigmoid(rate * x);
+  return s + rate * x * s * (1.0 - s);
+}
+
+constexpr double kCubic = 0.044715;  // of the approximation of gelu
 
 double gelu(double x, const AttributeReader& attributes) {
   if (attributes.text("approximate") == "none")
     return 0.5 * x * (1.0 + std::erf(x / std::numbers::sqrt2));
   const double scale = std::sqrt(2.0 / std::numbers::pi);
-  return 0.5 * x * (1.0 + std::tanh(scale * (x + 0.044715 * x * x * x)));
+  return 0.5 * x * (1.0 + std::tanh(scale * (x + kCubic * x * x * x)));
+}
+
+double gelu_derivative(double x, const AttributeReader& attributes) {
+  if (attributes.text("approximate") == "none") {
+    const double density = std::exp(-0.5 * x * x) / std::sqrt(2.0 * std::numbers::pi);
+    return 0.5 * (1.0 + std::erf(x / std::numbers::sqrt2)) + x * density;
+  }
+  const double scale = std::sqrt(2.0 / std::numbers::pi);
+  const double t = std::tanh(scale * (x + kCubic * x * x * x));
+  return 0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * scale * (1.0 + 3.0 * kCubic * x * x);
 }
 
 void check_gelu(const AttributeReader& attributes) {
@@ -28,50 +46,69 @@ void check_gelu(const AttributeReader& attributes) {
     throw unknown_name("approximation", approximate, {"none", "tanh"});
 }
 
-struct UnaryMap {
-  std::string name;
-  std::string summary;
-  Function function;
-  bool takes_integers = false;
-  std::vector<AttributeSpec> attributes = {};
-  std::string example_attributes = {};
-  void (*check_attributes)(const AttributeReader&) = nullptr;
-};
-
-std::vector<UnaryMap> unary_maps() {
+// At a kink the derivative is that of the left side, but 0 for abs, as in other frameworks.
+std::vector<UnaryMap> make_unary_maps() {
   return {
-      {"abs", "the magnitude of x", [](double x, const auto&) { return std::fabs(x); }, true},
-      {"cos", "the cosine of x in radians", [](double x, const auto&) { return std::cos(x); }},
-      {"erf", "the error function of x", [](double x, const auto&) { return std::erf(x); }},
-      {"exp", "e to the power x", [](double x, const auto&) { return std::exp(x); }},
+      {"abs", "the magnitude of x", [](double x, const auto&) { return std::fabs(x); },
+       [](double x, const auto&) { return x > 0   ? 1.0
+                                          : x < 0 ? -1.0
+                                                  : x; }, true},
+      {"cos", "the cosine of x in radians", [](double x, const auto&) { return std::cos(x); },
+       [](double x, const auto&) { return -std::sin(x); }},
+      {"erf", "the error function of x", [](double x, const auto&) { return std::erf(x); },
+       [](double x, const auto&) { return 2.0 * std::numbers::inv_sqrtpi * std::exp(-x * x); }},
+      {"exp", "e to the power x", [](double x, const auto&) { return std::exp(x); },
+       [](double x, const auto&) { return std::exp(x); }},
       {"gelu",
        "x times the normal distribution function of x",
        gelu,
+       gelu_derivative,
        false,
        {{"approximate", std::string("none"), "\"none\" by erf, or \"tanh\" by its approximation"}},
        " {approximate=\"tanh\"}",
        check_gelu},
-      {"identity", "x itself", [](double x, const auto&) { return x; }, true},
+      {"identity", "x itself", [](double x, const auto&) { return x; },
+       [](double, const auto&) { return 1.0; }, true},
       {"leaky_relu",
        "x where it is positive, slope * x elsewhere",
        [](double x, const auto& attributes) { return x > 0 ? x : attributes.real("slope") * x; },
+       [](double x, const auto& attributes) { return x > 0 ? 1.0 : attributes.real("slope"); },
        false,
        {{"slope", 0.01, "the slope below zero"}},
        " {slope=0.1}"},
-      {"log", "the natural logarithm of x", [](double x, const auto&) { return std::log(x); }},
-      {"neg", "minus x", [](double x, const auto&) { return -x; }, true},
+      {"log", "the natural logarithm of x", [](double x, const auto&) { return std::log(x); },
+       [](double x, const auto&) { return 1.0 / x; }},
+      {"neg", "minus x", [](double x, const auto&) { return -x; },
+       [](double, const auto&) { return -1.0; }, true},
       {"quick_gelu", "x * sigmoid(1.702 * x)",
-       [](double x, const auto&) { return x * sigmoid(1.702 * x); }},
-      {"reciprocal", "1 / x", [](double x, const auto&) { return 1.0 / x; }},
+       [](double x, const auto&) { return x * sigmoid(1.702 * x); },
+       [](double x, const auto&) { return swish_derivative(x, 1.702); }},
+      {"reciprocal", "1 / x", [](double x, const auto&) { return 1.0 / x; },
+       [](double x, const auto&) { return -1.0 / (x * x); }},
       // Written so that NaN passes through.
       {"relu", "x where it is positive, 0 elsewhere",
-       [](double x, const auto&) { return x < 0 ? 0.0 : x; }, true},
-      {"sigmoid", "1 / (1 + exp(-x))", [](double x, const auto&) { return sigmoid(x); }},
-      {"silu", "x * sigmoid(x)", [](double x, const auto&) { return x * sigmoid(x); }},
-      {"sin", "the sine of x in radians", [](double x, const auto&) { return std::sin(x); }},
-      {"sqrt", "the square root of x", [](double x, const auto&) { return std::sqrt(x); }},
-      {"tanh", "the hyperbolic tangent of x", [](double x, const auto&) { return std::tanh(x); }},
+       [](double x, const auto&) { return x < 0 ? 0.0 : x; },
+       [](double x, const auto&) { return x > 0 ? 1.0 : 0.0; }, true},
+      {"sigmoid", "1 / (1 + exp(-x))", [](double x, const auto&) { return sigmoid(x); },
+       [](double x, const auto&) { return sigmoid(x) * (1.0 - sigmoid(x)); }},
+      {"silu", "x * sigmoid(x)", [](double x, const auto&) { return x * sigmoid(x); },
+       [](double x, const auto&) { return swish_derivative(x, 1.0); }},
+      {"sin", "the sine of x in radians", [](double x, const auto&) { return std::sin(x); },
+       [](double x, const auto&) { return std::cos(x); }},
+      {"sqrt", "the square root of x", [](double x, const auto&) { return std::sqrt(x); },
+       [](double x, const auto&) { return 0.5 / std::sqrt(x); }},
+      {"tanh", "the hyperbolic tangent of x", [](double x, const auto&) { return std::tanh(x); },
+       [](double x, const auto&) { return 1.0 - std::tanh(x) * std::tanh(x); }},
   };
+}
+
+std::vector<Value> gradient(Graph& graph, NodeId node, std::span<const Value> gradients) {
+  if (graph.is(node, "identity")) return {gradients[0]};
+  if (graph.is(node, "neg")) return {derive(graph, node, "gradient_x", "neg", {gradients[0]})};
+  Attributes attributes = graph.attributes(node);
+  attributes["function"] = graph.op(node).name;
+  return {derive(graph, node, "gradient_x", "map_gradient", {gradients[0], graph.input(node, 0)},
+                 std::move(attributes))};
 }
 
 Op unary_op(const UnaryMap& map) {
@@ -93,6 +130,7 @@ Op unary_op(const UnaryMap& map) {
             for (double& value : values) value = function(value, call.attributes);
             write_elements(call.outputs[0], values);
           },
+      .gradient = gradient,
       .is_per_token = true,
       .examples = {map.name + "(f32[T,4])", map.name + "(f32[2,3])" + map.example_attributes},
   };
@@ -105,4 +143,10 @@ const std::vector<Register> registrations = [] {
 }();
 
 }  // namespace
+
+const std::vector<UnaryMap>& unary_maps() {
+  static const std::vector<UnaryMap> maps = make_unary_maps();
+  return maps;
+}
+
 }  // namespace lathe::ops
