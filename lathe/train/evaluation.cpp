@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "lathe/core/error.h"
 #include "lathe/core/interrupt.h"
 
 namespace lathe::train {
@@ -54,6 +55,12 @@ Evaluation evaluate(TextClassifier& classifier, const data::TokenizedDataset& da
   batching.sort_window = dataset.size();
   const std::vector<std::int64_t> lengths = dataset.lengths();
   const data::BatchPlan plan = data::plan_batches(lengths, batching);
+
+  for (std::int64_t i = 0; i < dataset.size(); ++i) {
+    const std::int32_t label = dataset.labels[static_cast<std::size_t>(i)];
+    if (label < 0 || label >= num_labels)
+      fail("example {} has label {}: expected 0 to {}", i + 1, label, num_labels - 1);
+  }
 
   Evaluation result;
   const auto labels = static_cast<std::size_t>(num_labels);

@@ -12,12 +12,12 @@ namespace lathe::train {
 /// How well a classifier does on labelled examples.
 struct Evaluation {
   double accuracy = 0;
-  double accuracy_low = 0;   ///< 95 % interval (Wilson)
+  double accuracy_low = 0;  ///< 95 % interval (Wilson)
   double accuracy_high = 0;
   double loss = 0;  ///< mean cross-entropy
   std::int64_t examples = 0;
   std::int64_t tokens = 0;
-  double forward_seconds = 0;  ///< the model alone
+  double forward_seconds = 0;                        ///< the model alone
   std::vector<std::vector<std::int64_t>> confusion;  ///< [true label][predicted label]
 };
 
@@ -36,7 +36,8 @@ struct Interval {
 };
 Interval wilson_interval(std::int64_t correct, std::int64_t total);
 
-/// Evaluates every example once. Results do not depend on the batches.
+/// Evaluates every example once. Results do not depend on the batches. Fails on an example without
+/// a label below `num_labels`.
 Evaluation evaluate(TextClassifier& classifier, const data::TokenizedDataset& dataset,
                     std::int64_t num_labels, const EvaluationOptions& options = {});
 

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "lathe/core/interrupt.h"
+#include "lathe/io/testing/refusal.h"
 #include "lathe/io/testing/tiny_bert.h"
 
 namespace lathe::train {
@@ -128,6 +129,16 @@ TEST_F(Evaluate, GivesTheSameForPaddedAndPackedBatches) {
     expect_same_counts(padded, packed);
     // Logits here are sums of 8 float32 products after a handful of layers of size about 1.
     EXPECT_NEAR(padded.loss, packed.loss, 1e-5);
+  }
+}
+
+TEST_F(Evaluate, RefusesExamplesWithoutALabel) {
+  TextClassifier classifier(model_, {.executor = "reference"});
+  for (const std::int32_t label : {-1, 2}) {
+    data::TokenizedDataset dataset = small_dataset();
+    dataset.labels[4] = label;
+    EXPECT_EQ(io::refusal("", [&] { evaluate(classifier, dataset, 2); }),
+              fmt::format("example 5 has label {}: expected 0 to 1", label));
   }
 }
 
