@@ -16,9 +16,15 @@ std::string scalar_text(const std::string& key, const toml::node& node) {
   fail("{}: expected a text, a number, true or false, or a list of them", key);
 }
 
-void add_option(std::vector<std::string>& words, const std::string& key, const toml::node& node) {
+void add_option(std::vector<std::string>& words, const std::string& key, const toml::node& node,
+                const std::vector<std::string>& flags) {
   std::string flag = "--" + key;
   std::replace(flag.begin(), flag.end(), '_', '-');
+  if (std::find(flags.begin(), flags.end(), flag) == flags.end()) {
+    const std::string nearest = nearest_name(flag, flags);
+    throw UserError(fmt::format("unknown option \"{}\"", key),
+                    nearest.empty() ? "" : fmt::format("did you mean \"{}\"?", nearest.substr(2)));
+  }
   if (const auto on = node.value_exact<bool>()) {
     if (*on) words.push_back(flag);
     return;
@@ -36,21 +42,23 @@ void add_option(std::vector<std::string>& words, const std::string& key, const t
 
 }  // namespace
 
-std::vector<std::string> read_config_file(const std::string& path, const std::string& command) {
+std::vector<std::string> read_config_file(const std::string& path, const std::string& command,
+                                          const std::vector<std::string>& flags) {
   toml::table file;
   try {
     file = toml::parse_file(path);
   } catch (const toml::parse_error& error) {
     const toml::source_position place = error.source().begin;
-    if (place.line == 0) fail("{}: {}", path, error.description());
+    if (place.line == 0) fail("{}: cannot be read", path);
     fail("{}:{}:{}: {}", path, place.line, place.column, error.description());
   }
   const toml::table* section = file[command].as_table();
   std::vector<std::string> words;
   for (const auto& [key, node] : section != nullptr ? *section : file) {
     if (node.is_table()) continue;  // another command's
-    with_place(fmt::format("{}:{}", path, node.source().begin.line),
-               [&, &name = key, &value = node] { add_option(words, std::string(name), value); });
+    with_place(
+        fmt::format("{}:{}", path, node.source().begin.line),
+        [&, &name = key, &value = node] { add_option(words, std::string(name), value, flags); });
   }
   return words;
 }

@@ -5,8 +5,10 @@
 
 namespace lathe::cli {
 
-/// The options a TOML file holds for a command, as command-line words (`--batch-size 8`). A table of
-/// the command's name is used when there is one, else the keys outside any table.
-std::vector<std::string> read_config_file(const std::string& path, const std::string& command);
+/// The options a TOML file holds for a command, as command-line words (`--batch-size 8`). A table
+/// of the command's name is used when there is one, else the keys outside any table. A key that is
+/// none of the `flags` (`--batch-size`) fails with its line.
+std::vector<std::string> read_config_file(const std::string& path, const std::string& command,
+                                          const std::vector<std::string>& flags);
 
 }  // namespace lathe::cli

@@ -2,8 +2,12 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <limits>
 #include <new>
+#include <optional>
+#include <system_error>
 
 #include "lathe/cli/command.h"
 #include "lathe/cli/config_file.h"
@@ -27,7 +31,8 @@ void add_global_options(CLI::App& app, GlobalArguments& global) {
   app.add_flag("--json", global.settings.json, "one JSON object on standard output")
       ->group("Everywhere");
   app.add_option("--seed", global.settings.seed, "seed of everything random [0]")
-      ->group("Everywhere");
+      ->group("Everywhere")
+      ->check(CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max()));
   app.add_option("--threads", global.settings.threads, "threads to use [all]")
       ->group("Everywhere")
       ->check(CLI::Range(0, 4096));
@@ -66,32 +71,49 @@ std::string full_name(const CLI::App& app) {
   return full_name(*app.get_parent()) + " " + app.get_name();
 }
 
+// The word on the command line that nothing knows. A mistyped flag leaves its value behind as well:
+// the flag is what to complain about.
+std::optional<std::string> unknown_word(const CLI::App& app) {
+  const std::vector<std::string> extras = app.remaining(true);
+  for (const std::string& extra : extras)
+    if (extra.starts_with("-")) return extra.substr(0, extra.find('='));
+  return extras.empty() ? std::nullopt : std::optional(extras.front());
+}
+
+UserError unknown_word_error(const CLI::App& command, const std::string& word) {
+  const std::string place = full_name(command);
+  const std::string nearest = nearest_name(word, option_names(command));
+  const bool has_commands = !command.get_subcommands([](const CLI::App*) { return true; }).empty();
+  const char* kind = word.starts_with("-") ? "unknown flag"
+                     : has_commands        ? "unknown command"
+                                           : "unexpected argument";
+  return UserError(fmt::format("{}: {} \"{}\"", place, kind, word),
+                   nearest.empty() ? fmt::format("see {} --help", place)
+                                   : fmt::format("did you mean \"{}\"?", nearest));
+}
+
 // What CLI11 found wrong, in our words: the place, the value and what was expected.
 UserError usage_error(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App& command = deepest(app);
   const std::string place = full_name(command);
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
-    std::vector<std::string> extras = app.remaining(true);
-    // A mistyped flag leaves its value behind as well: the flag is what to complain about.
-    std::stable_partition(extras.begin(), extras.end(),
-                          [](const std::string& extra) { return extra.starts_with("-"); });
-    const std::string word = extras.empty() ? std::string() : extras.front();
-    const bool is_flag = word.starts_with("-");
-    const std::string bare = word.substr(0, word.find('='));
-    const std::string nearest = nearest_name(bare, option_names(command));
-    const std::string kind =
-        is_flag ? "unknown flag"
-                : (command.get_subcommands([](const CLI::App*) { return true; }).empty()
-                       ? "unexpected argument"
-                       : "unknown command");
-    return UserError(fmt::format("{}: {} \"{}\"", place, kind, bare),
-                     nearest.empty() ? fmt::format("see {} --help", place)
-                                     : fmt::format("did you mean \"{}\"?", nearest));
-  }
+  const bool is_required = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
+  // What is missing may well be there, mistyped.
+  if (is_required || dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr)
+    if (const std::optional<std::string> word = unknown_word(app))
+      return unknown_word_error(command, *word);
   std::string message = error.what();
-  for (std::size_t at = message.find('\n'); at != std::string::npos; at = message.find('\n'))
-    message[at] = ' ';
+  std::replace(message.begin(), message.end(), '\n', ' ');
   if (message.ends_with(".")) message.pop_back();
+  const std::string option = message.substr(0, message.find(':'));
+  if (message == "A subcommand is required")
+    message = "a command is missing";
+  else if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr)
+    message = fmt::format("{} needs a value", option);
+  else if (const std::size_t value = message.find(": Value "); value != std::string::npos)
+    message.replace(value, 8, ": value ");
+  else if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr &&
+           message.starts_with("Could not convert: "))
+    message = fmt::format("{}: not a value of the kind expected", message.substr(19));
   return UserError(fmt::format("{}: {}", place, message), fmt::format("see {} --help", place));
 }
 
@@ -113,7 +135,7 @@ std::vector<std::string> with_config(std::vector<std::string> words, CLI::App& a
     command = next;
     ++end;
   }
-  const std::vector<std::string> extra = read_config_file(path, name);
+  const std::vector<std::string> extra = read_config_file(path, name, option_names(*command));
   words.insert(words.begin() + static_cast<std::ptrdiff_t>(end), extra.begin(), extra.end());
   return words;
 }
@@ -123,8 +145,7 @@ void finish_settings(GlobalArguments& global) {
   if (!global.isa.empty()) {
     const std::optional<engine::Isa> isa = engine::parse_isa(global.isa);
     if (!isa) throw unknown_name("instruction set", global.isa, {"avx2", "avx512", "plain"});
-    if (!engine::is_supported(*isa))
-      fail("--isa {}: this processor does not have it", global.isa);
+    if (!engine::is_supported(*isa)) fail("--isa {}: this processor does not have it", global.isa);
     global.settings.isa = *isa;
   }
   if (global.device == "cuda") fail("--device cuda: this build has no CUDA backend");
@@ -193,7 +214,9 @@ int run_program(int argc, char** argv) {
   }
   finish_settings(global);
   install_signal_handlers();
-  return action->second(global.settings);
+  const int status = action->second(global.settings);
+  if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category());
+  return status;
 }
 
 }  // namespace
@@ -207,6 +230,10 @@ int main(int argc, char** argv) {
   } catch (const lathe::Interrupted&) {
     fmt::print(stderr, "interrupted\n");
     return 128 + lathe::cli::interrupting_signal();
+  } catch (const std::system_error& error) {
+    // Files are checked where they are opened; what is left is our own output.
+    fmt::print(stderr, "error: standard output cannot be written: {}\n", error.code().message());
+    return lathe::cli::kUserError;
   } catch (const std::bad_alloc&) {
     fmt::print(stderr, "error: out of memory\n");
     return lathe::cli::kUserError;

@@ -24,6 +24,8 @@ void read_lines(const std::string& path, std::size_t group,
   }
   std::istream& stream = is_standard ? std::cin : file;
   std::vector<std::string> lines;
+  // A signal that came while the model was loaded would not end the wait for a first line.
+  if (is_interrupted()) throw Interrupted();
   for (std::string line; std::getline(stream, line);) {
     if (!line.empty() && line.back() == '\r') line.pop_back();
     lines.push_back(std::move(line));
@@ -33,6 +35,8 @@ void read_lines(const std::string& path, std::size_t group,
     lines.clear();
     if (is_interrupted()) throw Interrupted();
   }
+  // A signal ends the wait for a terminal or pipe as if the input had ended.
+  if (is_interrupted()) throw Interrupted();
   if (!lines.empty()) use(lines);
 }
 

@@ -34,7 +34,9 @@ void report(const io::Model& model, const Arguments& arguments, const char* kind
   else
     fmt::print("wrote {}: {}, {} tensors, {:.1f} MB\n", arguments.out, kind, model.state.size(),
                static_cast<double>(bytes) / 1e6);
-  if (!model.fresh.empty())
+  if (model.fresh.size() == model.state.size())
+    fmt::print(stderr, "note: every tensor is freshly initialised\n");
+  else if (!model.fresh.empty())
     fmt::print(stderr, "note: freshly initialised: {}\n", fmt::join(model.fresh, ", "));
 }
 
@@ -63,7 +65,7 @@ std::function<int(const Settings&)> setup_export(CLI::App& app) {
   add_options(app, *arguments);
   app.add_option("--shard-mb", arguments->shard_megabytes,
                  "split the weights into files of at most so many MB")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1e-6, 1e9, "a number of megabytes"));
   app.add_flag("--float", arguments->is_float,
                "plain float weights, whatever the model stores; all models are float so far");
   return [arguments](const Settings& settings) {
