@@ -16,7 +16,7 @@ ctest = ctest --test-dir $(1) --output-on-failure --parallel $(JOBS)
 space := $() $()
 only = --tests-regex '^($(subst $(space),|,$(strip $(1))))_test$$'
 
-.PHONY: build demo test bench format check install clean help \
+.PHONY: build demo test transcripts bench format check install clean help \
 	configure check-format check-tidy check-asan check-clang check-tsan
 
 build: configure  ## build the library, the program and the tests (this is plain `make`)
@@ -34,6 +34,9 @@ test:  ## build and run every test of the release build, examples included
 	@scripts/install-packages build demo test
 	$(MAKE) build
 	$(call ctest,$(RELEASE))
+
+transcripts: configure  ## rewrite tests/transcripts with what the program says now
+	cmake --build $(RELEASE) --parallel $(JOBS) --target transcripts
 
 bench:  ## build and run the programs behind docs/performance.md
 	@scripts/install-packages build bench
