@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lathe/core/pass.h"
+#include "lathe/data/batching.h"
+#include "lathe/data/wordpiece_tokenizer.h"
+#include "lathe/train/masked_tokens.h"
+
+namespace lathe::train {
+
+/// What a model learns from a batch of texts.
+struct Objective {
+  std::string name = "classify";  ///< one of `objective_names`
+  MaskingOptions masking;         ///< for `mlm`
+};
+
+/// causal-lm, classify, mlm, regression.
+const std::vector<std::string>& objective_names();
+
+/// The task that a model is loaded for to be trained for an objective.
+std::string task_of(const std::string& objective);
+
+/// The objective of that name with the tokenizer's special tokens; fails when there is no [MASK] to
+/// mask with.
+Objective make_objective(const std::string& name, const data::WordpieceTokenizer& tokenizer,
+                         double mask_share, std::uint64_t seed);
+
+/// The inputs of a training graph that come from the data: tokens, offsets, labels, and the dataset
+/// index of each sequence.
+///
+/// Labels are the class of each sequence, its number (`regression`), the next token or -100 at the
+/// end of a sequence (`causal-lm`), or the hidden tokens at the places in `masked` (`mlm`).
+Feed make_training_feed(const data::Batch& batch, const Objective& objective, std::int64_t epoch);
+
+/// The same for a graph that scores every position: the labels of `mlm` are -100 where nothing is
+/// hidden.
+Feed make_validation_feed(const data::Batch& batch, const Objective& objective);
+
+/// The inputs that are not data: the rate, and what random numbers are made of. Steps count from 1.
+void set_step_inputs(Feed& feed, double learning_rate, std::uint64_t seed, std::int64_t step,
+                     bool is_applied);
+
+}  // namespace lathe::train
