@@ -71,8 +71,22 @@ inline float weigh_row(float* scores, const float* keep, std::int64_t visible, s
   return total;
 }
 
+// Calls body(column, kept) for the vectors of keys that hold the first `visible` ones, `kept` being
+// the weights of query `row` that dropout leaves.
+template <typename Body>
+[[gnu::always_inline]] inline void over_kept_keys(const Dropout& dropout, const PhiloxKeys& keys,
+                                                  std::uint32_t head, std::uint32_t example,
+                                                  std::int64_t row, std::int64_t visible,
+                                                  Body body) {
+  const std::uint32_t counter[4] = {dropout.site << 16 | head,
+                                    static_cast<std::uint32_t>(row) << 16, example, dropout.step};
+  over_kept_lanes<1>(counter, keys, dropout.threshold, round_up(visible, kWidth),
+                     [&](std::int64_t c, auto, Mask kept) { body(c, kept); });
+}
+
 inline void attend_tile(const AttentionArgs& args, const AttentionScratch& scratch,
-                        std::int64_t row, std::int64_t rows, std::int64_t keys) {
+                        const PhiloxKeys& random_keys, std::int64_t row, std::int64_t rows,
+                        std::int64_t keys) {
   for (std::int64_t j = 0; j < keys; j += kPanel)
     multiply_tile({.k = args.d,
                    .x = args.q + row * args.q_stride,
@@ -90,8 +104,17 @@ inline void attend_tile(const AttentionArgs& args, const AttentionScratch& scrat
   float totals[kTileRows];
   for (std::int64_t r = 0; r < rows; ++r) {
     const std::int64_t visible = args.causal ? row + r + 1 + (args.lk - args.lq) : args.lk;
-    totals[r] = weigh_row(scratch.scores + r * scratch.score_stride, keep, visible, keys,
+    float* scores = scratch.scores + r * scratch.score_stride;
+    totals[r] = weigh_row(scores, keep, visible, keys,
                           args.row_log_sum_exp ? args.row_log_sum_exp + row + r : nullptr);
+    if (args.dropout.threshold == 0) continue;
+    over_kept_keys(args.dropout, random_keys, args.head, args.example, row + r, visible,
+                   [&](std::int64_t c, Mask kept) {
+                     store(scores + c, select(kept, load(scores + c), broadcast(0.0f)));
+                   });
+    // The kept weights are scaled up by scaling their sum down, unless there are none.
+    if (args.dropout.threshold < 65536)
+      totals[r] *= static_cast<float>(65536 - args.dropout.threshold) / 65536.0f;
   }
 
   float* out = args.out + row * args.out_stride;
@@ -123,6 +146,7 @@ inline void attention(const AttentionArgs& args) {
     for (std::int64_t j = 0; j < scratch.score_stride; ++j)
       scratch.keep[j] = j < args.lk && args.keep[j] != 0 ? 1.0f : 0.0f;
 
+  const PhiloxKeys random_keys(args.dropout.seed);
   const RowTiles tiles(args.lq);
   for (std::int64_t t = 0; t < tiles.count; ++t) {
     const std::int64_t end = tiles.begin(t + 1);
@@ -130,6 +154,6 @@ inline void attention(const AttentionArgs& args) {
     const std::int64_t to = smaller(end, args.q_end);
     if (from >= to) continue;
     const std::int64_t keys = args.causal ? end + (args.lk - args.lq) : args.lk;
-    attend_tile(args, scratch, from, to - from, keys);
+    attend_tile(args, scratch, random_keys, from, to - from, keys);
   }
 }

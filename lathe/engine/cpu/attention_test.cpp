@@ -2,6 +2,7 @@
 #include <limits>
 #include <numeric>
 
+#include "lathe/core/philox.h"
 #include "lathe/engine/cpu/every_isa.h"
 
 namespace lathe::engine {
@@ -14,6 +15,8 @@ struct Problem {
   float scale;
   bool causal = false;
   std::vector<std::uint8_t> keep = {};
+  Dropout dropout = {};
+  std::uint32_t head = 0, example = 0;
 
   Problem(std::int64_t query_length, std::int64_t key_length, std::int64_t width)
       : lq(query_length),
@@ -53,7 +56,10 @@ class AttentionKernel : public EveryIsa {
                        .causal = problem.causal,
                        .keep = problem.keep.empty() ? nullptr : problem.keep.data(),
                        .row_log_sum_exp = result.log_sum_exp.data(),
-                       .scratch = scratch.data()});
+                       .scratch = scratch.data(),
+                       .dropout = problem.dropout,
+                       .head = problem.head,
+                       .example = problem.example});
     EXPECT_TRUE(scratch.guards_are_intact());
     EXPECT_TRUE(result.out.guards_are_intact());
     EXPECT_TRUE(result.log_sum_exp.guards_are_intact());
@@ -64,6 +70,18 @@ class AttentionKernel : public EveryIsa {
     return result;
   }
 };
+
+// The factor of one weight, from the definition.
+double dropout_factor(const Problem& problem, std::int64_t i, std::int64_t j) {
+  const Dropout& dropout = problem.dropout;
+  if (dropout.threshold == 0) return 1;
+  const PhiloxCounter random =
+      philox({dropout.site << 16 | problem.head, static_cast<std::uint32_t>(i << 16 | j / 8),
+              problem.example, dropout.step},
+             dropout.seed);
+  const std::uint32_t bits = random[j % 8 / 2] >> (16 * (j % 2)) & 0xffff;
+  return bits < dropout.threshold ? 0.0 : 65536.0 / (65536.0 - dropout.threshold);
+}
 
 // Checks every row against double arithmetic. With S the largest scale |q||k| of the row, a score
 // is within (d + 3) S units (its sum, the scale, and the subtraction of the largest score).
@@ -101,7 +119,8 @@ void expect_attention(const Problem& problem, const Result& result) {
       double exact = 0;
       double magnitude = 0;
       for (std::int64_t j = 0; j < visible; ++j) {
-        const double term = scores[j] / total * double{problem.v(j, c)};
+        const double term =
+            scores[j] / total * dropout_factor(problem, i, j) * double{problem.v(j, c)};
         exact += term;
         magnitude += std::abs(term);
       }
@@ -174,10 +193,33 @@ TEST_P(AttentionKernel, CombinesTheCausalLimitWithDroppedKeys) {
   expect_attention(problem, run(problem));  // the first four rows see no kept key
 }
 
+TEST_P(AttentionKernel, DropsWeightsByTheirHeadQueryKeyAndExample) {
+  for (const std::int64_t length : {1, 8, 15, 33, 100, 140})
+    for (const bool causal : {false, true})
+      for (const std::uint32_t threshold : {1u, 6554u, 32768u, 65535u}) {
+        SCOPED_TRACE(testing::Message() << "length " << length << " threshold " << threshold);
+        Problem problem(length, length + 3, 24);
+        problem.causal = causal;
+        problem.dropout = {
+            .threshold = threshold, .seed = 0xabcdef0123456789, .step = 7, .site = 9};
+        problem.head = 11;
+        problem.example = 24999;
+        expect_attention(problem, run(problem));
+      }
+}
+
+TEST_P(AttentionKernel, DropsAllWeightsToZero) {
+  Problem problem(5, 20, 16);
+  problem.dropout = {.threshold = 65536, .seed = 1, .step = 1, .site = 1};
+  const Result result = run(problem);
+  for (std::int64_t i = 0; i < 5; ++i) EXPECT_EQ(result.out(i, 3), 0.0f);
+}
+
 TEST_P(AttentionKernel, GivesARowTheSameBitsInAnyRange) {
   for (const bool causal : {false, true}) {
     Problem problem(61, 61, 24);
     problem.causal = causal;
+    if (causal) problem.dropout = {.threshold = 20000, .seed = 3, .step = 1, .site = 2};
     const Result whole = run(problem);
     for (const std::int64_t step : {1, 5, 14, 16, 40}) {
       Result parts{Matrix(61, 24, 5), Matrix(1, 61)};

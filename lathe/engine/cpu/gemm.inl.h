@@ -51,11 +51,12 @@ inline void pack_b(const float* b, std::int64_t n, std::int64_t k, std::int64_t 
 }
 
 // y = scale (start + x . panel) + bias on the first `columns` columns of one panel, where start is
-// y or 0.
+// y or 0. Element [r, p] of x is x[r * x_stride + p * x_step].
 struct Tile {
   std::int64_t k;
   const float* x;
   std::int64_t x_stride;
+  std::int64_t x_step = 1;
   const float* panel;
   float* y;
   std::int64_t y_stride;
@@ -86,6 +87,7 @@ void multiply_rows(const Tile& tile) {
   constexpr int kGroup = 5;
   constexpr int kGroups = (Rows + kGroup - 1) / kGroup;
   const std::int64_t x_stride = tile.x_stride;
+  const std::int64_t x_step = tile.x_step;
   const float* x[kGroups];
 #pragma GCC unroll 16
   for (int g = 0; g < kGroups; ++g) {
@@ -104,7 +106,7 @@ void multiply_rows(const Tile& tile) {
       for (int v = 0; v < Vectors; ++v) sums[r][v] = fma(element, columns[v], sums[r][v]);
     }
 #pragma GCC unroll 16
-    for (int g = 0; g < kGroups; ++g) ++x[g];
+    for (int g = 0; g < kGroups; ++g) x[g] += x_step;
     b += kPanel;
   }
 

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "lathe/engine/cpu/training_args.h"
+
 namespace lathe::engine {
 
 /// Element-wise functions of one argument. The first eight are also the activations of `gemm`.
@@ -54,6 +56,10 @@ struct GemmArgs {
 /// `keep` is 0 has weight exactly 0, but its k and v must be finite. A query none of whose visible
 /// keys is kept weighs them all equally, which is what adding the lowest float to each score does.
 /// The bits of a row do not depend on the range it is computed in.
+///
+/// With dropout, weights are dropped after the division by their sum. Eight keys of a query share
+/// the counter {site << 16 | head, query << 16 | key / 8, example, step}, in halves as in
+/// DropoutRowsArgs; heads and queries are below 65536.
 struct AttentionArgs {
   std::int64_t lq, lk, d;
   std::int64_t q_begin, q_end;
@@ -68,6 +74,8 @@ struct AttentionArgs {
   /// log(sum over keys of exp(score)) of row i at [i], or null; the lowest float if no key is kept.
   float* row_log_sum_exp;
   float* scratch;  ///< attention_scratch_size(lq, lk, d) floats
+  Dropout dropout = {};
+  std::uint32_t head = 0, example = 0;  ///< only for dropout
 };
 
 /// y = (z - mean) / sqrt(variance + eps) * gamma + beta, where z = x + residual.
@@ -136,6 +144,8 @@ struct EmbeddingSumArgs {
   std::int64_t y_stride;
 };
 
+inline constexpr std::int64_t kSquaresBlock = 4096;
+
 /// The kernels of one instruction set. Each runs on the calling thread, over the rows it is given.
 struct Kernels {
   const char* isa;
@@ -155,6 +165,31 @@ struct Kernels {
   void (*unary)(Unary op, const float* x, std::int64_t count, float* y);
   void (*binary)(const BinaryArgs&);
   void (*embedding_sum)(const EmbeddingSumArgs&);
+
+  // What only training needs. The gradient of a linear layer's input is `gemm` with the weight
+  // [n, k] packed as pack_b(weight, k, n, 1, k, packed).
+  void (*dropout_rows)(const DropoutRowsArgs&);
+  void (*weight_gradient)(const WeightGradientArgs&);
+  /// out[n] += the sum of x[rows, n] over its rows, in ascending order.
+  void (*sum_rows_accumulate)(const float* x, std::int64_t rows, std::int64_t n,
+                              std::int64_t stride, float* out);
+  /// out[n] = or += the sum of the rows of x that `indices` names, in that order.
+  void (*sum_selected_rows)(const float* x, std::int64_t stride, const std::int32_t* indices,
+                            std::int64_t count, std::int64_t n, float* out, bool accumulate);
+  void (*layer_norm_backward)(const LayerNormBackwardArgs&);
+  void (*rms_norm_backward)(const RmsNormBackwardArgs&);
+  /// dx[i] = dy[i] op'(x[i]), 0 where relu and abs have a corner; dx may be dy or x.
+  void (*unary_backward)(Unary op, const float* dy, const float* x, std::int64_t count, float* dx);
+  std::int64_t (*attention_backward_scratch_size)(std::int64_t lq, std::int64_t lk, std::int64_t d);
+  void (*attention_backward)(const AttentionBackwardArgs&);
+  void (*cross_entropy_rows)(const CrossEntropyArgs&);
+  void (*cross_entropy_backward_rows)(const CrossEntropyBackwardArgs&);
+  void (*adamw)(const AdamwArgs&);
+  void (*sgd)(const SgdArgs&);
+  /// The sum of squares, in double: that of each kSquaresBlock elements by itself, added in order.
+  /// Calls for one block each, added in order, give the same bits; every instruction set does.
+  double (*sum_squares)(const float* x, std::int64_t count);
+
   /// Multiplies and adds in registers alone, `rounds` times; returns the operations done.
   double (*fma_burst)(std::int64_t rounds);
 };

@@ -20,10 +20,18 @@ namespace lathe::engine::avx512 {
 #include "lathe/engine/cpu/lanes.inl.h"
 #include "lathe/engine/cpu/math.inl.h"
 #include "lathe/engine/cpu/elementwise.inl.h"
+#include "lathe/engine/cpu/dropout.inl.h"
 #include "lathe/engine/cpu/gemm.inl.h"
 #include "lathe/engine/cpu/normalize.inl.h"
 #include "lathe/engine/cpu/softmax.inl.h"
 #include "lathe/engine/cpu/attention.inl.h"
+#include "lathe/engine/cpu/elementwise_backward.inl.h"
+#include "lathe/engine/cpu/weight_gradient.inl.h"
+#include "lathe/engine/cpu/sum_rows.inl.h"
+#include "lathe/engine/cpu/normalize_backward.inl.h"
+#include "lathe/engine/cpu/attention_backward.inl.h"
+#include "lathe/engine/cpu/cross_entropy.inl.h"
+#include "lathe/engine/cpu/optimizer.inl.h"
 #include "lathe/engine/cpu/fma_burst.inl.h"
 // clang-format on
 
@@ -42,6 +50,20 @@ const Kernels table = {
     .unary = unary,
     .binary = binary,
     .embedding_sum = embedding_sum,
+    .dropout_rows = dropout_rows,
+    .weight_gradient = weight_gradient,
+    .sum_rows_accumulate = sum_rows_accumulate,
+    .sum_selected_rows = sum_selected_rows,
+    .layer_norm_backward = layer_norm_backward,
+    .rms_norm_backward = rms_norm_backward,
+    .unary_backward = unary_backward,
+    .attention_backward_scratch_size = attention_backward_scratch_size,
+    .attention_backward = attention_backward,
+    .cross_entropy_rows = cross_entropy_rows,
+    .cross_entropy_backward_rows = cross_entropy_backward_rows,
+    .adamw = adamw,
+    .sgd = sgd,
+    .sum_squares = sum_squares,
     .fma_burst = fma_burst,
 };
 

@@ -130,3 +130,66 @@ inline void transpose(Vec (&rows)[kWidth]) {
     rows[i + 4] = {_mm256_permute2f128_ps(t[i], t[i + 4], 0x31)};
   }
 }
+
+struct Words {
+  __m256i even, odd;
+};
+inline Words broadcast_word(std::uint32_t a) {
+  const __m256i all = _mm256_set1_epi32(static_cast<int>(a));
+  return {all, all};
+}
+inline Words multiply_wide(Words a, std::uint32_t factor) {
+  const __m256i all = _mm256_set1_epi32(static_cast<int>(factor));
+  return {_mm256_mul_epu32(a.even, all), _mm256_mul_epu32(a.odd, all)};
+}
+inline Words upper_words(Words product) {
+  return {_mm256_shuffle_epi32(product.even, 0xf5), _mm256_shuffle_epi32(product.odd, 0xf5)};
+}
+inline Words exclusive_or(Words a, Words b, std::uint32_t c) {
+  const __m256i all = _mm256_set1_epi32(static_cast<int>(c));
+  return {_mm256_xor_si256(_mm256_xor_si256(a.even, b.even), all),
+          _mm256_xor_si256(_mm256_xor_si256(a.odd, b.odd), all)};
+}
+inline Words block_numbers(std::uint32_t first) {
+  const __m256i order = _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7);
+  const __m256i numbers = _mm256_add_epi32(order, _mm256_set1_epi32(static_cast<int>(first)));
+  return {numbers, _mm256_srli_epi64(numbers, 32)};
+}
+inline void kept_lanes(const Words (&random)[4], std::uint32_t threshold, Mask (&kept)[8]) {
+  __m256i words[4];
+  for (int w = 0; w < 4; ++w)
+    words[w] = _mm256_blend_epi32(random[w].even, _mm256_slli_epi64(random[w].odd, 32), 0xaa);
+  const __m256i low01 = _mm256_unpacklo_epi32(words[0], words[1]);
+  const __m256i high01 = _mm256_unpackhi_epi32(words[0], words[1]);
+  const __m256i low23 = _mm256_unpacklo_epi32(words[2], words[3]);
+  const __m256i high23 = _mm256_unpackhi_epi32(words[2], words[3]);
+  const __m256i blocks[4] = {
+      _mm256_unpacklo_epi64(low01, low23), _mm256_unpackhi_epi64(low01, low23),
+      _mm256_unpacklo_epi64(high01, high23), _mm256_unpackhi_epi64(high01, high23)};
+  const __m256i last_dropped = _mm256_set1_epi16(static_cast<short>(threshold - 1));
+  const __m256i all = _mm256_set1_epi32(-1);
+  for (int i = 0; i < 4; ++i) {
+    // There is no unsigned comparison, but a minimum that shows which of the two it is.
+    const __m256i dropped =
+        _mm256_cmpeq_epi16(_mm256_min_epu16(blocks[i], last_dropped), blocks[i]);
+    const __m256i both = _mm256_xor_si256(dropped, all);
+    kept[2 * i] = {_mm256_cvtepi16_epi32(_mm256_castsi256_si128(both))};
+    kept[2 * i + 1] = {_mm256_cvtepi16_epi32(_mm256_extracti128_si256(both, 1))};
+  }
+}
+
+struct Doubles {
+  __m256d low, high;
+};
+inline Doubles zero_doubles() {
+  return {_mm256_setzero_pd(), _mm256_setzero_pd()};
+}
+inline void store(double* to, Doubles a) {
+  _mm256_storeu_pd(to, a.low);
+  _mm256_storeu_pd(to + 4, a.high);
+}
+inline Doubles add_squares(Doubles sums, Vec a) {
+  const __m256d low = _mm256_cvtps_pd(_mm256_castps256_ps128(a.value));
+  const __m256d high = _mm256_cvtps_pd(_mm256_extractf128_ps(a.value, 1));
+  return {_mm256_fmadd_pd(low, low, sums.low), _mm256_fmadd_pd(high, high, sums.high)};
+}

@@ -145,3 +145,74 @@ inline void transpose(Vec (&rows)[kWidth]) {
     rows[i + 12] = {_mm512_shuffle_f32x4(odd_low, odd_high, 0xdd)};
   }
 }
+
+// Sixteen 32-bit words, each in the lower half of a 64-bit lane, where the widening multiplication
+// looks for it; what is in the upper halves does not matter. Word l is in even or odd as l is.
+struct Words {
+  __m512i even, odd;
+};
+inline Words broadcast_word(std::uint32_t a) {
+  const __m512i all = _mm512_set1_epi32(static_cast<int>(a));
+  return {all, all};
+}
+// The 64-bit products, which are also their own lower words.
+inline Words multiply_wide(Words a, std::uint32_t factor) {
+  const __m512i all = _mm512_set1_epi32(static_cast<int>(factor));
+  return {_mm512_mul_epu32(a.even, all), _mm512_mul_epu32(a.odd, all)};
+}
+inline Words upper_words(Words product) {
+  // A shuffle instead of a shift: the shifts and the multiplications would wait for one unit.
+  return {_mm512_shuffle_epi32(product.even, _MM_PERM_DDBB),
+          _mm512_shuffle_epi32(product.odd, _MM_PERM_DDBB)};
+}
+inline Words exclusive_or(Words a, Words b, std::uint32_t c) {
+  const __m512i all = _mm512_set1_epi32(static_cast<int>(c));
+  constexpr int kOddParity = 0x96;
+  return {_mm512_ternarylogic_epi32(a.even, b.even, all, kOddParity),
+          _mm512_ternarylogic_epi32(a.odd, b.odd, all, kOddParity)};
+}
+// The words first .. first + kWidth - 1, one to a lane, in the order that kept_lanes puts right.
+inline Words block_numbers(std::uint32_t first) {
+  const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  const __m512i numbers = _mm512_add_epi32(order, _mm512_set1_epi32(static_cast<int>(first)));
+  return {numbers, _mm512_srli_epi64(numbers, 32)};
+}
+// Four words for each block of block_numbers are eight halves, one for each of eight elements, the
+// lower half first: `kept` gets those from `threshold` (1 to 65536) on, in the order of elements.
+inline void kept_lanes(const Words (&random)[4], std::uint32_t threshold, Mask (&kept)[8]) {
+  __m512i words[4];
+  for (int w = 0; w < 4; ++w)
+    words[w] =
+        _mm512_mask_blend_epi32(0xaaaa, random[w].even, _mm512_slli_epi64(random[w].odd, 32));
+  const __m512i low01 = _mm512_unpacklo_epi32(words[0], words[1]);
+  const __m512i high01 = _mm512_unpackhi_epi32(words[0], words[1]);
+  const __m512i low23 = _mm512_unpacklo_epi32(words[2], words[3]);
+  const __m512i high23 = _mm512_unpackhi_epi32(words[2], words[3]);
+  const __m512i blocks[4] = {
+      _mm512_unpacklo_epi64(low01, low23), _mm512_unpackhi_epi64(low01, low23),
+      _mm512_unpacklo_epi64(high01, high23), _mm512_unpackhi_epi64(high01, high23)};
+  const __m512i last_dropped = _mm512_set1_epi16(static_cast<short>(threshold - 1));
+  for (int i = 0; i < 4; ++i) {
+    const __mmask32 both = _mm512_cmpgt_epu16_mask(blocks[i], last_dropped);
+    kept[2 * i] = static_cast<Mask>(both);
+    kept[2 * i + 1] = static_cast<Mask>(both >> 16);
+  }
+}
+
+// kWidth sums in double.
+struct Doubles {
+  __m512d low, high;
+};
+inline Doubles zero_doubles() {
+  return {_mm512_setzero_pd(), _mm512_setzero_pd()};
+}
+inline void store(double* to, Doubles a) {
+  _mm512_storeu_pd(to, a.low);
+  _mm512_storeu_pd(to + 8, a.high);
+}
+// sums + a^2; the square of a float is exact in double.
+inline Doubles add_squares(Doubles sums, Vec a) {
+  const __m512d low = _mm512_cvtps_pd(_mm512_castps512_ps256(a.value));
+  const __m512d high = _mm512_cvtps_pd(upper_half(a.value));
+  return {_mm512_fmadd_pd(low, low, sums.low), _mm512_fmadd_pd(high, high, sums.high)};
+}

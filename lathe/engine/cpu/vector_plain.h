@@ -135,3 +135,49 @@ inline void transpose(Vec (&rows)[kWidth]) {
   for (int i = 0; i < kWidth; ++i) store(t[i], rows[i]);
   for (int i = 0; i < kWidth; ++i) rows[i] = {Floats{t[0][i], t[1][i], t[2][i], t[3][i]}};
 }
+
+struct Words {
+  std::uint64_t lanes[kWidth];
+};
+inline Words broadcast_word(std::uint32_t a) {
+  return {{a, a, a, a}};
+}
+inline Words multiply_wide(Words a, std::uint32_t factor) {
+  for (std::uint64_t& lane : a.lanes)
+    lane = std::uint64_t{static_cast<std::uint32_t>(lane)} * factor;
+  return a;
+}
+inline Words upper_words(Words product) {
+  for (std::uint64_t& lane : product.lanes) lane >>= 32;
+  return product;
+}
+inline Words exclusive_or(Words a, Words b, std::uint32_t c) {
+  for (int i = 0; i < kWidth; ++i) a.lanes[i] ^= b.lanes[i] ^ c;
+  return a;
+}
+inline Words block_numbers(std::uint32_t first) {
+  return {{first, first + 1, first + 2, first + 3}};
+}
+inline void kept_lanes(const Words (&random)[4], std::uint32_t threshold, Mask (&kept)[8]) {
+  for (int block = 0; block < kWidth; ++block)
+    for (int w = 0; w < 4; ++w) {
+      const auto word = static_cast<std::uint32_t>(random[w].lanes[block]);
+      Mask& mask = kept[2 * block + w / 2];
+      mask.lanes[w % 2 * 2] = -static_cast<std::int32_t>((word & 0xffff) >= threshold);
+      mask.lanes[w % 2 * 2 + 1] = -static_cast<std::int32_t>((word >> 16) >= threshold);
+    }
+}
+
+struct Doubles {
+  double lanes[kWidth];
+};
+inline Doubles zero_doubles() {
+  return {};
+}
+inline void store(double* to, Doubles a) {
+  for (int i = 0; i < kWidth; ++i) to[i] = a.lanes[i];
+}
+inline Doubles add_squares(Doubles sums, Vec a) {
+  for (int i = 0; i < kWidth; ++i) sums.lanes[i] += double{a.value[i]} * double{a.value[i]};
+  return sums;
+}
