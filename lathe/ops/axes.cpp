@@ -16,6 +16,12 @@ std::size_t axis_position(std::int64_t axis, std::size_t rank) {
   return static_cast<std::size_t>(position);
 }
 
+std::vector<bool> reduced_axes(std::span<const std::int64_t> axes, std::size_t rank) {
+  std::vector<bool> result(rank, axes.empty());
+  for (const std::int64_t axis : axes) result[axis_position(axis, rank)] = true;
+  return result;
+}
+
 AxisSplit split_around(std::span<const std::int64_t> dims, std::size_t axis) {
   return {num_elements(dims.first(axis)), dims[axis], num_elements(dims.subspan(axis + 1))};
 }

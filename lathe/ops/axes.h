@@ -15,6 +15,9 @@ std::size_t axis_position(std::string_view op, std::int64_t axis, const Type& ty
 /// The same for a concrete rank whose axis was checked before.
 std::size_t axis_position(std::int64_t axis, std::size_t rank);
 
+/// For each axis of an array, whether it is among `axes`; all are where `axes` is empty.
+std::vector<bool> reduced_axes(std::span<const std::int64_t> axes, std::size_t rank);
+
 /// A row-major array seen around one axis: element (o, i, n) is at (o * size + i) * inner + n.
 struct AxisSplit {
   std::int64_t outer = 1;

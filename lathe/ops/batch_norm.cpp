@@ -3,6 +3,7 @@
 #include "lathe/core/op.h"
 #include "lathe/ops/axes.h"
 #include "lathe/ops/elements.h"
+#include "lathe/ops/gradient_nodes.h"
 #include "lathe/ops/operand_checks.h"
 
 // batch_norm(x[N,C,..], weight[C], bias[C], mean[C], variance[C]) {eps}, with the statistics given
@@ -36,6 +37,14 @@ void reference(const KernelCall& call) {
   write_elements(call.outputs[0], values);
 }
 
+std::vector<Value> gradient(Graph& graph, NodeId node, std::span<const Value> gradients) {
+  const Value dx = derive(graph, node, "gradient", "batch_norm_gradient",
+                          {gradients[0], graph.input(node, 0), graph.input(node, 1),
+                           graph.input(node, 3), graph.input(node, 4)},
+                          graph.attributes(node));
+  return {dx, {dx.node, 1}, {dx.node, 2}, {dx.node, 3}, {dx.node, 4}};
+}
+
 const Register registration{Op{
     .name = "batch_norm",
     .summary = "scale and shift each channel by given statistics, weight and bias",
@@ -49,6 +58,7 @@ const Register registration{Op{
     // Folded into one factor and one offset for each channel.
     .flops = [](const OpCall& call) { return Size(2) * call.input(0).num_elements(); },
     .reference = reference,
+    .gradient = gradient,
     .examples = {"batch_norm(f32[B,3,2,2], f32[3], f32[3], f32[3], f32[3])",
                  "batch_norm(f32[B,4], f32[4], f32[4], f32[4], f32[4]) {eps=0.001}"},
 }};

@@ -1,6 +1,7 @@
 #include "lathe/core/op.h"
 #include "lathe/ops/broadcast.h"
 #include "lathe/ops/elements.h"
+#include "lathe/ops/gradient_nodes.h"
 #include "lathe/ops/operand_checks.h"
 #include "lathe/ops/packing.h"
 
@@ -30,6 +31,10 @@ Value pack(Graph& graph, NodeId node, const PackedSequences& sequences) {
                        {packed_type(graph, node, graph.types(node)[0], sequences)});
 }
 
+std::vector<Value> gradient(Graph& graph, NodeId node, std::span<const Value> gradients) {
+  return {sum_to_operand(graph, node, 0, gradients[0])};
+}
+
 const Register registration{Op{
     .name = "broadcast_to",
     .summary = "x stretched to the shape written",
@@ -37,6 +42,7 @@ const Register registration{Op{
     .infer = infer,
     .flops = [](const OpCall&) { return Size(0); },
     .reference = reference,
+    .gradient = gradient,
     .pack = pack,
     .examples = {"broadcast_to(f32[4]) : f32[T,4]", "broadcast_to(f32[B,1,4]) : f32[B,L,4]",
                  "broadcast_to(f32[]) : f32[2,3]"},

@@ -1,6 +1,7 @@
 #include <cstring>
 
 #include "lathe/core/op.h"
+#include "lathe/ops/gradient_nodes.h"
 #include "lathe/ops/operand_checks.h"
 
 // cast(x): the elements of x in the dtype written on the node; floats round to nearest even, floats
@@ -18,6 +19,12 @@ void reference(const KernelCall& call) {
   std::memcpy(y.mutable_bytes(), converted.bytes(), static_cast<std::size_t>(y.num_bytes()));
 }
 
+std::vector<Value> gradient(Graph& graph, NodeId node, std::span<const Value> gradients) {
+  const Type type = operand_type(graph, node, 0);
+  if (!is_floating(type.dtype)) return {kNone};
+  return {derive(graph, node, "gradient_x", "cast", {gradients[0]}, {}, {type})};
+}
+
 const Register registration{Op{
     .name = "cast",
     .summary = "x in the dtype of the type written",
@@ -25,6 +32,7 @@ const Register registration{Op{
     .infer = infer,
     .flops = [](const OpCall&) { return Size(0); },
     .reference = reference,
+    .gradient = gradient,
     .is_per_token = true,
     .examples = {"cast(i64[B,L]) : f32[B,L]", "cast(f32[T,4]) : bf16[T,4]"},
 }};

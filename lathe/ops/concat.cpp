@@ -2,6 +2,7 @@
 
 #include "lathe/core/op.h"
 #include "lathe/ops/axes.h"
+#include "lathe/ops/gradient_nodes.h"
 #include "lathe/ops/operand_checks.h"
 #include "lathe/ops/packing.h"
 
@@ -49,6 +50,30 @@ Value pack(Graph& graph, NodeId node, const PackedSequences& sequences) {
   return repeat_packed_along_axis(graph, node, sequences);
 }
 
+// Each operand gets its own part, by split where its sizes are known.
+std::vector<Value> gradient(Graph& graph, NodeId node, std::span<const Value> gradients) {
+  std::vector<Value> inputs = graph.inputs(node);
+  const std::size_t count = inputs.size();
+  Attributes attributes = graph.attributes(node);
+  const std::int64_t axis = graph.attribute(node).integer("axis");
+  std::vector<std::int64_t> sizes;
+  for (const Value& input : inputs)
+    if (const Size& size = graph.type(input).axis(axis); size.is_constant())
+      sizes.push_back(size.constant());
+  const bool are_known = sizes.size() == count;
+  if (are_known) {
+    attributes["sizes"] = sizes;
+    inputs.clear();
+  }
+  inputs.insert(inputs.begin(), gradients[0]);
+  const Value first = derive(graph, node, "gradient", are_known ? "split" : "concat_gradient",
+                             std::move(inputs), std::move(attributes));
+  std::vector<Value> result;
+  for (std::size_t i = 0; i < count; ++i)
+    result.push_back({first.node, static_cast<std::int32_t>(i)});
+  return result;
+}
+
 const Register registration{Op{
     .name = "concat",
     .summary = "arrays one after the other along an axis",
@@ -57,6 +82,7 @@ const Register registration{Op{
     .infer = infer,
     .flops = [](const OpCall&) { return Size(0); },
     .reference = reference,
+    .gradient = gradient,
     .pack = pack,
     .examples = {"concat(f32[T,4], f32[T,2]) {axis=-1}",
                  "concat(f32[B,1,4], f32[B,L,4], f32[B,2,4]) {axis=1}", "concat(i64[3]) {axis=0}"},

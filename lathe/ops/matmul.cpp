@@ -1,6 +1,7 @@
 #include "lathe/core/op.h"
 #include "lathe/ops/broadcast.h"
 #include "lathe/ops/elements.h"
+#include "lathe/ops/gradient_nodes.h"
 #include "lathe/ops/operand_checks.h"
 #include "lathe/ops/packing.h"
 
@@ -93,6 +94,26 @@ Value pack(Graph& graph, NodeId node, const PackedSequences& sequences) {
   return repeat_packed(graph, node, graph.attributes(node));
 }
 
+// With A and B as read (transposed or not): dA = dY B^T and dB = A^T dY; an operand that is read
+// transposed gets the transpose of that, which is the product of transposes in the other order.
+std::vector<Value> gradient(Graph& graph, NodeId node, std::span<const Value> gradients) {
+  const Value dy = gradients[0];
+  const Value a = graph.input(node, 0);
+  const Value b = graph.input(node, 1);
+  const bool flip_a = graph.attribute(node).flag("transpose_a");
+  const bool flip_b = graph.attribute(node).flag("transpose_b");
+  const auto product = [&](std::string_view role, Value left, Value right, bool flip_left,
+                           bool flip_right) {
+    return derive(graph, node, role, "matmul", {left, right},
+                  {{"transpose_a", flip_left}, {"transpose_b", flip_right}});
+  };
+  const Value da = flip_a ? product("gradient_a", b, dy, flip_b, true)
+                          : product("gradient_a", dy, b, false, !flip_b);
+  const Value db = flip_b ? product("gradient_b", dy, a, true, flip_a)
+                          : product("gradient_b", a, dy, !flip_a, false);
+  return {sum_to_operand(graph, node, 0, da), sum_to_operand(graph, node, 1, db)};
+}
+
 const Register registration{Op{
     .name = "matmul",
     .summary = "the product of matrices in the last two axes, leading axes broadcast",
@@ -106,6 +127,7 @@ const Register registration{Op{
     .infer = infer,
     .flops = flops,
     .reference = reference,
+    .gradient = gradient,
     .pack = pack,
     .examples = {"matmul(f32[B,2,L,4], f32[B,2,L,4]) {transpose_b=true}",
                  "matmul(f32[T,4], f32[4,3])",

@@ -5,6 +5,7 @@
 #include "lathe/ops/axes.h"
 #include "lathe/ops/broadcast.h"
 #include "lathe/ops/elements.h"
+#include "lathe/ops/gradient_nodes.h"
 #include "lathe/ops/operand_checks.h"
 #include "lathe/ops/packing.h"
 
@@ -32,20 +33,12 @@ std::vector<Reduction> reductions() {
   };
 }
 
-// For each axis, whether it is reduced.
-std::vector<bool> reduced_axes(const AttributeReader& attributes, std::size_t rank) {
-  const std::vector<std::int64_t>& axes = attributes.integers("axes");
-  std::vector<bool> result(rank, axes.empty());
-  for (const std::int64_t axis : axes) result[axis_position(axis, rank)] = true;
-  return result;
-}
-
 std::vector<Type> infer(const Reduction& reduction, const OpCall& call) {
   if (!reduction.takes_integers) require_floating(reduction.name, call, 0);
   const Type& x = call.input(0);
   for (const std::int64_t axis : call.attributes().integers("axes"))
     axis_position(reduction.name, axis, x);
-  const std::vector<bool> is_reduced = reduced_axes(call.attributes(), x.rank());
+  const std::vector<bool> is_reduced = reduced_axes(call.attributes().integers("axes"), x.rank());
   Type result{.dtype = x.dtype, .shape = {}};
   for (std::size_t axis = 0; axis < x.rank(); ++axis) {
     if (!is_reduced[axis])
@@ -58,7 +51,7 @@ std::vector<Type> infer(const Reduction& reduction, const OpCall& call) {
 
 void reference(const Reduction& reduction, const KernelCall& call) {
   const Tensor& x = call.input(0);
-  const std::vector<bool> is_reduced = reduced_axes(call.attributes, x.rank());
+  const std::vector<bool> is_reduced = reduced_axes(call.attributes.integers("axes"), x.rank());
   std::vector<std::int64_t> kept = x.dims();
   std::int64_t count = 1;
   for (std::size_t axis = 0; axis < kept.size(); ++axis) {
@@ -76,6 +69,25 @@ void reference(const Reduction& reduction, const KernelCall& call) {
   if (reduction.divides)
     for (double& total : y) total /= static_cast<double>(count);
   write_elements(call.outputs[0], y);
+}
+
+// With dy in a shape that broadcasts against x: a sum hands it to every element, a mean its share,
+// a maximum to whom it came from.
+std::vector<Value> gradient(Graph& graph, NodeId node, std::span<const Value> gradients) {
+  const Type x = operand_type(graph, node, 0);
+  const std::vector<bool> is_reduced =
+      reduced_axes(graph.attribute(node).integers("axes"), x.rank());
+  Type kept = x;
+  for (std::size_t axis = 0; axis < kept.rank(); ++axis)
+    if (is_reduced[axis]) kept.shape[axis] = Size(1);
+  Value dy = gradients[0];
+  if (graph.type(dy).shape != kept.shape)
+    dy = derive(graph, node, "gradient_kept", "reshape", {dy}, {}, {kept});
+  if (graph.is(node, "mean"))
+    return {derive(graph, node, "gradient_x", "mean_gradient", {dy}, {}, {x})};
+  if (graph.is(node, "max"))
+    return {derive(graph, node, "gradient_x", "max_gradient", {dy, graph.input(node, 0)})};
+  return {derive(graph, node, "gradient_x", "broadcast_to", {dy}, {}, {x})};
 }
 
 // Over the axes inside tokens only: reducing rows or positions would count padding before and not
@@ -105,6 +117,7 @@ Op reduction_op(const Reduction& reduction) {
       .infer = [reduction](const OpCall& call) { return infer(reduction, call); },
       .flops = [](const OpCall& call) { return call.input(0).num_elements(); },
       .reference = [reduction](const KernelCall& call) { reference(reduction, call); },
+      .gradient = gradient,
       .pack = pack,
       .examples = {reduction.name + "(f32[T,4]) {axes=[-1]}",
                    reduction.name + "(f32[2,3,4,5]) {axes=[2,3], keep=true}",

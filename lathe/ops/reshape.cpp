@@ -1,6 +1,7 @@
 #include <cstring>
 
 #include "lathe/core/op.h"
+#include "lathe/ops/gradient_nodes.h"
 #include "lathe/ops/operand_checks.h"
 #include "lathe/ops/packing.h"
 
@@ -33,6 +34,11 @@ Value pack(Graph& graph, NodeId node, const PackedSequences& sequences) {
   return repeat_packed(graph, node, {}, {type});
 }
 
+std::vector<Value> gradient(Graph& graph, NodeId node, std::span<const Value> gradients) {
+  return {derive(graph, node, "gradient_x", "reshape", {gradients[0]}, {},
+                 {operand_type(graph, node, 0)})};
+}
+
 const Register registration{Op{
     .name = "reshape",
     .summary = "the same elements under the shape written",
@@ -40,6 +46,7 @@ const Register registration{Op{
     .infer = infer,
     .flops = [](const OpCall&) { return Size(0); },
     .reference = reference,
+    .gradient = gradient,
     .pack = pack,
     .examples = {"reshape(f32[B,L,8]) : f32[B,L,2,4]", "reshape(f32[B,L,8]) : f32[B*L,8]",
                  "reshape(i64[6]) : i64[3,2]"},

@@ -2,6 +2,7 @@
 
 #include "lathe/core/op.h"
 #include "lathe/ops/elements.h"
+#include "lathe/ops/gradient_nodes.h"
 #include "lathe/ops/operand_checks.h"
 
 // rms_norm(x[..,n], weight[n]) {eps}: over the last axis, y = x / sqrt(mean of x^2 + eps) * weight.
@@ -36,6 +37,13 @@ void reference(const KernelCall& call) {
   write_elements(call.outputs[0], values);
 }
 
+std::vector<Value> gradient(Graph& graph, NodeId node, std::span<const Value> gradients) {
+  const Value dx =
+      derive(graph, node, "gradient", "rms_norm_gradient",
+             {gradients[0], graph.input(node, 0), graph.input(node, 1)}, graph.attributes(node));
+  return {dx, {dx.node, 1}};
+}
+
 const Register registration{Op{
     .name = "rms_norm",
     .summary = "scale the last axis to a mean square of one, then apply weight",
@@ -44,6 +52,7 @@ const Register registration{Op{
     .infer = infer,
     .flops = flops,
     .reference = reference,
+    .gradient = gradient,
     .is_per_token = true,
     .examples = {"rms_norm(f32[T,4], f32[4])", "rms_norm(f32[B,L,4], f32[4]) {eps=1e-5}"},
 }};

@@ -1,8 +1,6 @@
-#include <cmath>
-
 #include "lathe/core/op.h"
-#include "lathe/ops/elements.h"
-#include "lathe/ops/operand_checks.h"
+#include "lathe/ops/gradient_nodes.h"
+#include "lathe/ops/rope_turn.h"
 
 // rope(x[..,heads*d], positions[..]) {heads, theta, interleaved}: rotary position embedding. In
 // each head, pair i of d/2 is turned by the angle position * theta^(-2i/d):
@@ -11,53 +9,15 @@
 namespace lathe::ops {
 namespace {
 
-std::vector<Type> infer(const OpCall& call) {
-  require_floating("rope", call, 0);
-  const Type& x = call.input(0);
-  const Type& positions = call.input(1);
-  require_rank_at_least("rope", "x", x, 1);
-  require_integer("rope", "positions", positions);
-  const std::int64_t heads = call.attributes().integer("heads");
-  const std::int64_t width = constant_size("rope", x.axis(-1), x);
-  if (heads < 1 || width % heads != 0 || width / heads % 2 != 0)
-    fail("rope: the last axis of {} does not divide into {} heads of even size", to_text(x), heads);
-  const Shape tokens(x.shape.begin(), x.shape.end() - 1);
-  if (positions.shape != tokens)
-    fail("rope: positions {} do not fit {}: expected shape {}", to_text(positions), to_text(x),
-         to_text(tokens));
-  return {{.dtype = x.dtype, .shape = x.shape}};
-}
-
 // Two products and a sum for each element.
 Size flops(const OpCall& call) {
   return Size(3) * call.input(0).num_elements();
 }
 
-void reference(const KernelCall& call) {
-  std::vector<double> values = read_elements(call.input(0));
-  const std::vector<std::int64_t> positions = read_integers(call.input(1));
-  const auto heads = static_cast<std::size_t>(call.attributes.integer("heads"));
-  const bool interleaved = call.attributes.flag("interleaved");
-  const double theta = call.attributes.real("theta");
-  const auto width = static_cast<std::size_t>(call.input(0).dims().back());
-  const std::size_t size = width / heads;
-  const std::size_t half = size / 2;
-  for (std::size_t token = 0; token < positions.size(); ++token) {
-    for (std::size_t head = 0; head < heads; ++head) {
-      double* x = values.data() + token * width + head * size;
-      for (std::size_t i = 0; i < half; ++i) {
-        const double frequency =
-            std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(size));
-        const double angle = static_cast<double>(positions[token]) * frequency;
-        double& a = x[interleaved ? 2 * i : i];
-        double& b = x[interleaved ? 2 * i + 1 : i + half];
-        const double turned = a * std::cos(angle) - b * std::sin(angle);
-        b = a * std::sin(angle) + b * std::cos(angle);
-        a = turned;
-      }
-    }
-  }
-  write_elements(call.outputs[0], values);
+std::vector<Value> gradient(Graph& graph, NodeId node, std::span<const Value> gradients) {
+  return {derive(graph, node, "gradient_x", "rope_gradient", {gradients[0], graph.input(node, 1)},
+                 graph.attributes(node)),
+          kNone};
 }
 
 const Register registration{Op{
@@ -65,19 +25,11 @@ const Register registration{Op{
     .summary =
         "rotary position embedding: turn pairs of features by angles that grow with position",
     .operands = {{.name = "x"}, {.name = "positions"}},
-    .attributes = {{.name = "heads",
-                    .default_value = 1,
-                    .summary = "number of heads in the last axis",
-                    .required = true},
-                   {.name = "theta",
-                    .default_value = 10000.0,
-                    .summary = "the base of the wavelengths"},
-                   {.name = "interleaved",
-                    .default_value = false,
-                    .summary = "whether pairs are neighbours rather than halves of a head"}},
-    .infer = infer,
+    .attributes = rope_attributes(),
+    .infer = [](const OpCall& call) { return infer_rope("rope", call); },
     .flops = flops,
-    .reference = reference,
+    .reference = [](const KernelCall& call) { turn_pairs(call, 1.0); },
+    .gradient = gradient,
     .is_per_token = true,
     .examples = {"rope(f32[T,8], i32[T]) {heads=2}",
                  "rope(f32[B,L,4], i64[B,L]) {heads=1, theta=500000.0, interleaved=true}"},

@@ -3,6 +3,7 @@
 #include "lathe/core/op.h"
 #include "lathe/ops/axes.h"
 #include "lathe/ops/elements.h"
+#include "lathe/ops/gradient_nodes.h"
 #include "lathe/ops/packing.h"
 
 // slice(x) {axis, begin, end}: the indices begin to end - 1 of one axis. Negative ones count from
@@ -46,6 +47,11 @@ void reference(const KernelCall& call) {
   copy_elements(x, strided_indices(y.dims(), strides, begin * strides[axis]), y);
 }
 
+std::vector<Value> gradient(Graph& graph, NodeId node, std::span<const Value> gradients) {
+  return {derive(graph, node, "gradient_x", "slice_gradient", {gradients[0]},
+                 graph.attributes(node), {operand_type(graph, node, 0)})};
+}
+
 const Register registration{Op{
     .name = "slice",
     .summary = "a run of indices of one axis",
@@ -60,6 +66,7 @@ const Register registration{Op{
     .infer = infer,
     .flops = [](const OpCall&) { return Size(0); },
     .reference = reference,
+    .gradient = gradient,
     .pack = repeat_packed_along_axis,
     .examples = {"slice(f32[T,8]) {axis=1, begin=2, end=6}", "slice(f32[B,L,4]) {axis=1, begin=1}",
                  "slice(f32[B,L,4]) {axis=1, begin=-2, end=-1}"},

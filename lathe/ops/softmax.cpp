@@ -5,6 +5,7 @@
 #include "lathe/core/op.h"
 #include "lathe/ops/axes.h"
 #include "lathe/ops/elements.h"
+#include "lathe/ops/gradient_nodes.h"
 #include "lathe/ops/operand_checks.h"
 #include "lathe/ops/packing.h"
 
@@ -46,6 +47,11 @@ void reference(const KernelCall& call, bool logarithm) {
   write_elements(call.outputs[0], values);
 }
 
+std::vector<Value> gradient(Graph& graph, NodeId node, std::span<const Value> gradients) {
+  return {derive(graph, node, "gradient_x", graph.op(node).name + "_gradient",
+                 {gradients[0], Value{node, 0}}, graph.attributes(node))};
+}
+
 Op softmax_op(const std::string& name, const std::string& summary, bool logarithm) {
   return {
       .name = name,
@@ -55,6 +61,7 @@ Op softmax_op(const std::string& name, const std::string& summary, bool logarith
       .infer = [name](const OpCall& call) { return infer(name, call); },
       .flops = flops,
       .reference = [logarithm](const KernelCall& call) { reference(call, logarithm); },
+      .gradient = gradient,
       .pack = repeat_packed_along_axis,
       .examples = {name + "(f32[T,4])", name + "(f32[2,3,4]) {axis=1}"},
   };

@@ -1,6 +1,7 @@
 #include "lathe/core/op.h"
 #include "lathe/ops/axes.h"
 #include "lathe/ops/elements.h"
+#include "lathe/ops/gradient_nodes.h"
 #include "lathe/ops/packing.h"
 
 // split(x) {axis, sizes}: consecutive parts of one axis, a result for each size; the opposite of
@@ -38,6 +39,17 @@ void reference(const KernelCall& call) {
   }
 }
 
+// Parts that the loss does not depend on have a gradient of zeros.
+std::vector<Value> gradient(Graph& graph, NodeId node, std::span<const Value> gradients) {
+  std::vector<Value> parts(gradients.begin(), gradients.end());
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    if (parts[i].is_none())
+      parts[i] = derive(graph, node, "gradient_none", "full_like",
+                        {Value{node, static_cast<std::int32_t>(i)}}, {{"value", 0.0}});
+  return {derive(graph, node, "gradient_x", "concat", std::move(parts),
+                 {{"axis", graph.attribute(node).integer("axis")}})};
+}
+
 const Register registration{Op{
     .name = "split",
     .summary = "consecutive parts of one axis, a result for each",
@@ -51,6 +63,7 @@ const Register registration{Op{
     .infer = infer,
     .flops = [](const OpCall&) { return Size(0); },
     .reference = reference,
+    .gradient = gradient,
     .pack = repeat_packed_along_axis,
     .examples = {"split(f32[T,6]) {axis=-1, sizes=[2,2,2]}",
                  "split(f32[B,L,5]) {axis=2, sizes=[1,4]}"},

@@ -1,6 +1,7 @@
 #include "lathe/core/op.h"
 #include "lathe/ops/axes.h"
 #include "lathe/ops/elements.h"
+#include "lathe/ops/gradient_nodes.h"
 #include "lathe/ops/packing.h"
 
 // transpose(x) {axes}: axis i of the result is axis axes[i] of x.
@@ -48,6 +49,15 @@ Value pack(Graph& graph, NodeId node, const PackedSequences& sequences) {
   return repeat_packed(graph, node, {{"axes", packed_axes}});
 }
 
+// Back to where each axis came from.
+std::vector<Value> gradient(Graph& graph, NodeId node, std::span<const Value> gradients) {
+  const std::vector<std::int64_t>& axes = graph.attribute(node).integers("axes");
+  std::vector<std::int64_t> inverse(axes.size());
+  for (std::size_t i = 0; i < axes.size(); ++i)
+    inverse[axis_position(axes[i], axes.size())] = static_cast<std::int64_t>(i);
+  return {derive(graph, node, "gradient_x", "transpose", {gradients[0]}, {{"axes", inverse}})};
+}
+
 const Register registration{Op{
     .name = "transpose",
     .summary = "x with its axes in another order",
@@ -59,6 +69,7 @@ const Register registration{Op{
     .infer = infer,
     .flops = [](const OpCall&) { return Size(0); },
     .reference = reference,
+    .gradient = gradient,
     .pack = pack,
     .examples = {"transpose(f32[B,L,2,4]) {axes=[0,2,1,3]}", "transpose(f32[3,4]) {axes=[-1,0]}"},
 }};
