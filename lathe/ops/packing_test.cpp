@@ -33,6 +33,18 @@ TEST(Packing, RemovesTheMaskOfAttention) {
             "y/packed = attention(x, x, x, none, offsets) {heads=2} : f32[T,8]");
 }
 
+TEST(Packing, KeepsTheRandomNumbersOfDropout) {
+  EXPECT_EQ(packed(R"(
+    x = input() : f32[T,8]
+    mask = input() : i64[T]
+    random = input() : i32[3]
+    examples = input() : i32[S]
+    y = attention(x, x, x, mask, none, random, examples) {heads=2, dropout=0.1} : f32[B,L,8]
+  )"),
+            "y/packed = attention(x, x, x, none, offsets, random, examples) {dropout=0.1, heads=2} "
+            ": f32[T,8]");
+}
+
 TEST(Packing, LeavesAttentionOverRowsOfFixedLengthPadded) {
   EXPECT_EQ(packed("x = input() : f32[S,9,8]\n y = attention(x, x, x) {heads=2} : f32[B,9,8]"),
             "y/packed = attention(x, x, x) {heads=2} : f32[S,9,8]");
