@@ -1,0 +1,212 @@
+#include "lathe/train/trainer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "lathe/core/error.h"
+#include "lathe/train/training_feed.h"
+
+namespace lathe::train {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+std::int64_t steps_of(const data::BatchPlan& plan, std::int64_t accumulation) {
+  return (plan.num_batches() + accumulation - 1) / accumulation;
+}
+
+void check_options(const TrainerOptions& options) {
+  if (options.epochs < 1) fail("{} epochs: expected at least 1", options.epochs);
+  if (options.accumulation < 1)
+    fail("{} batches a step: expected at least 1", options.accumulation);
+  if (!(options.learning_rate >= 0) || !std::isfinite(options.learning_rate))
+    fail("a learning rate of {}: expected 0 or more", options.learning_rate);
+}
+
+class Loop {
+ public:
+  Loop(engine::Executor& executor, TokenStream& tokens, const TrainerOptions& options,
+       const TrainerHooks& hooks, const TrainingProgress& progress)
+      : executor_(executor),
+        tokens_(tokens),
+        options_(options),
+        hooks_(hooks),
+        progress_(progress),
+        // Without a token budget lengths do not matter, and nobody has to wait for them.
+        lengths_(options.batch_tokens > 0
+                     ? tokens.lengths()
+                     : std::vector<std::int64_t>(static_cast<std::size_t>(tokens.size()), 1)) {
+    schedule_ = {.peak = options.learning_rate, .decay = options.decay};
+    schedule_.num_steps = count_steps();
+    schedule_.warmup_steps = warmup_steps(options.warmup, schedule_.num_steps);
+  }
+
+  TrainingResult run() {
+    while (!is_over()) {
+      const data::BatchPlan plan = plan_epoch(options_, lengths_, progress_.epoch);
+      while (progress_.batch < plan.num_batches() && !is_over()) {
+        step(plan);
+        if (after_step(progress_.batch == plan.num_batches())) return result(Ending::Interrupted);
+      }
+      if (is_over()) break;
+      ++progress_.epoch;
+      progress_.batch = 0;
+      progress_.epoch_loss_sum = progress_.epoch_loss_count = 0;
+    }
+    return result(has_lost_patience() ? Ending::StoppedEarly : Ending::Finished);
+  }
+
+ private:
+  std::int64_t count_steps() const {
+    std::int64_t count = 0;
+    if (options_.batch_tokens > 0) {
+      for (std::int64_t epoch = 0; epoch < options_.epochs; ++epoch)
+        count += steps_of(plan_epoch(options_, lengths_, epoch), options_.accumulation);
+    } else {
+      count = options_.epochs * steps_of(plan_epoch(options_, lengths_, 0), options_.accumulation);
+    }
+    return options_.max_steps > 0 ? std::min(options_.max_steps, count) : count;
+  }
+
+  bool has_lost_patience() const {
+    return options_.patience > 0 && progress_.num_worse >= options_.patience;
+  }
+  bool is_over() const {
+    return progress_.step >= schedule_.num_steps || has_lost_patience();
+  }
+
+  void step(const data::BatchPlan& plan) {
+    const Clock::time_point start = Clock::now();
+    StepReport report{.step = progress_.step + 1,
+                      .num_steps = schedule_.num_steps,
+                      .learning_rate = schedule_.rate(progress_.step)};
+    double loss_sum = 0, loss_count = 0;
+    for (std::int64_t micro = 0;
+         micro < options_.accumulation && progress_.batch < plan.num_batches(); ++micro) {
+      const data::Batch batch = tokens_.batch(plan.examples(progress_.batch));
+      const bool is_last =
+          micro + 1 == options_.accumulation || progress_.batch + 1 == plan.num_batches();
+      Feed feed = hooks_.feed(batch, progress_.epoch);
+      set_step_inputs(feed, report.learning_rate, options_.seed, report.step, is_last);
+      const Feed outputs = executor_.run(feed);
+      const double sum = outputs.at("loss_sum").at(0);
+      report.gradient_norm = outputs.at("gradient_norm").at(0);
+      if (!std::isfinite(sum) || !std::isfinite(report.gradient_norm))
+        fail_not_finite(report, sum, feed);
+      loss_sum += sum;
+      loss_count += outputs.at("loss_count").at(0);
+      report.tokens += batch.num_tokens();
+      ++progress_.batch;
+    }
+    ++progress_.step;
+    progress_.tokens += report.tokens;
+    progress_.epoch_loss_sum += loss_sum;
+    progress_.epoch_loss_count += loss_count;
+    report.loss = loss_sum / std::max(1.0, loss_count);
+    report.epoch = static_cast<double>(progress_.epoch) +
+                   static_cast<double>(progress_.batch) / static_cast<double>(plan.num_batches());
+    report.seconds = seconds_since(start);
+    seconds_ += report.seconds;
+    num_tokens_ += report.tokens;
+    if (hooks_.report) hooks_.report(report);
+  }
+
+  [[noreturn]] void fail_not_finite(const StepReport& report, double loss_sum, const Feed& feed) {
+    std::string message = fmt::format("step {}: the {} is not finite", report.step,
+                                      std::isfinite(loss_sum) ? "gradient" : "loss");
+    if (hooks_.explain) message += "; " + hooks_.explain(executor_.state(), feed);
+    const std::string last = hooks_.last_checkpoint ? hooks_.last_checkpoint() : "";
+    message += last.empty() ? "; no checkpoint was written before"
+                            : fmt::format("; the last good checkpoint is {}", last);
+    throw UserError(message, "try a smaller learning rate, or clip gradients");
+  }
+
+  // Validates and saves when it is time to; true when the run was asked to stop.
+  bool after_step(bool ends_epoch) {
+    const bool ends_run = progress_.step == schedule_.num_steps;
+    const auto is_due = [&](std::int64_t every) {
+      return ends_run || (every > 0 ? progress_.step % every == 0 : ends_epoch);
+    };
+    const bool is_stopping = hooks_.should_stop && hooks_.should_stop();
+    bool saves = hooks_.save && (is_stopping || is_due(options_.checkpoint_every));
+    std::optional<State> state;
+    if (hooks_.validate && is_due(options_.validate_every)) {
+      state = executor_.state();
+      const double score = hooks_.validate(*state, progress_);
+      if (!progress_.best_score || score > *progress_.best_score) {
+        progress_.best_score = score;
+        progress_.best_step = progress_.step;
+        progress_.num_worse = 0;
+        best_ = *state;
+        saves = static_cast<bool>(hooks_.save);  // the best weights must outlive this process
+      } else {
+        ++progress_.num_worse;
+        saves = saves || (hooks_.save && has_lost_patience());
+      }
+    }
+    if (saves) hooks_.save(state ? *state : executor_.state(), progress_);
+    return is_stopping && !ends_run && !has_lost_patience();
+  }
+
+  TrainingResult result(Ending ending) {
+    return {.ending = ending,
+            .progress = progress_,
+            .num_steps = schedule_.num_steps,
+            .state = executor_.state(),
+            .best = std::move(best_),
+            .loss = progress_.epoch_loss_sum / std::max(1.0, progress_.epoch_loss_count),
+            .seconds = seconds_,
+            .tokens = num_tokens_};
+  }
+
+  engine::Executor& executor_;
+  TokenStream& tokens_;
+  const TrainerOptions& options_;
+  const TrainerHooks& hooks_;
+  TrainingProgress progress_;
+  std::vector<std::int64_t> lengths_;
+  Schedule schedule_;
+  std::optional<State> best_;
+  double seconds_ = 0;
+  std::int64_t num_tokens_ = 0;
+};
+
+}  // namespace
+
+data::BatchPlan plan_epoch(const TrainerOptions& options, std::span<const std::int64_t> lengths,
+                           std::int64_t epoch) {
+  data::BatchOptions batching;
+  batching.max_examples = options.batch_tokens > 0 ? 0 : options.batch_examples;
+  batching.max_tokens = options.batch_tokens;
+  batching.order = data::BatchOrder::Shuffled;
+  batching.seed = options.seed;
+  batching.epoch = epoch;
+  return data::plan_batches(lengths, batching);
+}
+
+std::vector<std::int64_t> next_examples(const TrainerOptions& options, std::int64_t num_examples,
+                                        const TrainingProgress& progress) {
+  // The order of examples does not depend on where it is cut into batches, nor on lengths.
+  const std::vector<std::int64_t> lengths(static_cast<std::size_t>(num_examples), 1);
+  data::BatchPlan plan = plan_epoch(options, lengths, progress.epoch);
+  const std::int64_t batch =
+      options.batch_tokens > 0 ? 0 : std::min(progress.batch, plan.num_batches());
+  const auto start = plan.starts[static_cast<std::size_t>(batch)];
+  std::rotate(plan.order.begin(), plan.order.begin() + start, plan.order.end());
+  return plan.order;
+}
+
+TrainingResult run_training(engine::Executor& executor, TokenStream& tokens,
+                            const TrainerOptions& options, const TrainerHooks& hooks,
+                            TrainingProgress progress) {
+  check_options(options);
+  check(tokens.size() > 0, "at least one example to train on");
+  return Loop(executor, tokens, options, hooks, progress).run();
+}
+
+}  // namespace lathe::train

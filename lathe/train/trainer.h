@@ -1,0 +1,91 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "lathe/engine/executor.h"
+#include "lathe/train/schedule.h"
+#include "lathe/train/token_stream.h"
+#include "lathe/train/training_checkpoint.h"
+
+namespace lathe::train {
+
+/// How long and in which batches a run trains, and when it stops to look at itself.
+struct TrainerOptions {
+  std::int64_t epochs = 3;
+  std::int64_t max_steps = 0;  ///< 0: as many as the epochs have
+  std::int64_t batch_examples = 32;
+  std::int64_t batch_tokens = 0;  ///< instead of a number of examples; needs every text's length
+  std::int64_t accumulation = 1;  ///< batches a step
+  double learning_rate = 2e-4;
+  Decay decay = Decay::Linear;
+  double warmup = 0.06;  ///< a share of the steps below 1, or a number of steps
+  std::uint64_t seed = 0;
+  std::int64_t validate_every = 0;    ///< steps; 0: after each epoch
+  std::int64_t patience = 0;          ///< validations without a better one until it stops; 0: never
+  std::int64_t checkpoint_every = 0;  ///< steps; 0: after each epoch
+};
+
+/// What one optimizer step did.
+struct StepReport {
+  std::int64_t step = 0;  ///< from 1
+  std::int64_t num_steps = 0;
+  double epoch = 0;  ///< epochs done, as a fraction
+  double loss = 0;   ///< mean over the step
+  double learning_rate = 0;
+  double gradient_norm = 0;  ///< before clipping
+  std::int64_t tokens = 0;   ///< of this step
+  double seconds = 0;        ///< of this step
+};
+
+/// What the loop needs of the world. Those that may be empty say so.
+struct TrainerHooks {
+  /// The graph's data inputs for a batch.
+  std::function<Feed(const data::Batch&, std::int64_t epoch)> feed;
+  /// Scores the states, higher is better. Empty: no validation.
+  std::function<double(const State&, const TrainingProgress&)> validate = {};
+  /// Makes a checkpoint durable. Empty: none are written.
+  std::function<void(const State&, const TrainingProgress&)> save = {};
+  /// Hears of every step. May be empty.
+  std::function<void(const StepReport&)> report = {};
+  /// Asked after every step; true ends the run with a checkpoint. May be empty.
+  std::function<bool()> should_stop = {};
+  /// Says, for inputs that gave a loss or gradient that is not finite, where that began. May be
+  /// empty.
+  std::function<std::string(const State&, const Feed&)> explain = {};
+  /// The last checkpoint's name, for messages; empty text: none. May be empty.
+  std::function<std::string()> last_checkpoint = {};
+};
+
+enum class Ending : std::uint8_t { Finished, StoppedEarly, Interrupted };
+
+/// How a run ended.
+struct TrainingResult {
+  Ending ending = Ending::Finished;
+  TrainingProgress progress;
+  std::int64_t num_steps = 0;
+  State state;                ///< after the last step
+  std::optional<State> best;  ///< at the best validation of this call; empty if there was none
+  double loss = 0;            ///< mean over the last epoch
+  double seconds = 0;         ///< of the steps of this call alone
+  std::int64_t tokens = 0;    ///< of this call
+};
+
+/// The batches of an epoch: a function of the options, the epoch and, by tokens, the lengths.
+data::BatchPlan plan_epoch(const TrainerOptions& options, std::span<const std::int64_t> lengths,
+                           std::int64_t epoch);
+
+/// The order in which a run that has come to `progress` needs its examples next.
+std::vector<std::int64_t> next_examples(const TrainerOptions& options, std::int64_t num_examples,
+                                        const TrainingProgress& progress);
+
+/// Trains from `progress` to the end. A run that is continued gives the same bits as one that was
+/// never stopped.
+///
+/// Fails on a loss or gradient that is not finite, in the very step; the states are then as they
+/// were before it.
+TrainingResult run_training(engine::Executor& executor, TokenStream& tokens,
+                            const TrainerOptions& options, const TrainerHooks& hooks,
+                            TrainingProgress progress = {});
+
+}  // namespace lathe::train
