@@ -2,91 +2,145 @@
 //   dx = rstd (g - mean(g) - u mean(g u)),  dgamma = sum over rows of dy u,  dbeta = that of dy;
 // RMS norm has no mean to take off, so its dx lacks the second term and its dbeta does not exist.
 
-// What both have: u = (x - center) rstd, whose row's sums are taken before dx is written.
-struct NormBackwardRow {
-  std::int64_t n;
+// The arguments of either.
+struct NormBackward {
+  std::int64_t rows, n;
   const float* dy;
+  std::int64_t dy_stride;
   const float* x;
+  std::int64_t x_stride;
   const float* gamma;
+  float eps;
   const float* dx_add;
+  std::int64_t dx_add_stride;
   float* dx;
+  std::int64_t dx_stride;
   float* dgamma;
   float* dbeta;
-  float center, rstd;
 };
 
+// What dx of a row needs to know of all its elements; slope is mean(g u).
+struct NormRow {
+  float center, mean_g, rstd, slope;
+};
+
+struct VecPair {
+  Vec first, second;
+};
+struct SumPair {
+  float first, second;
+};
+
+// The sums of both parts of f(column, lanes), in two interleaved accumulators each.
+template <typename F>
+[[gnu::always_inline]] inline SumPair sum_pairs(std::int64_t n, F f) {
+  const Vec zero = broadcast(0.0f);
+  VecPair even = {zero, zero};
+  VecPair odd = {zero, zero};
+  std::int64_t start = 0;
+  for (; start + 2 * kWidth <= n; start += 2 * kWidth) {
+    const VecPair a = f(start, Whole{});
+    const VecPair b = f(start + kWidth, Whole{});
+    even = {even.first + a.first, even.second + a.second};
+    odd = {odd.first + b.first, odd.second + b.second};
+  }
+  over_lanes(n - start, [&](std::int64_t c, auto lanes) {
+    const VecPair a = f(start + c, lanes);
+    even = {even.first + select(lanes, a.first, zero), even.second + select(lanes, a.second, zero)};
+  });
+  return {sum(even.first + odd.first), sum(even.second + odd.second)};
+}
+
 template <bool Centered>
-void norm_backward_row(const NormBackwardRow& row) {
-  const Vec center = broadcast(row.center);
-  const Vec rstd = broadcast(row.rstd);
-  const auto unit = [&](std::int64_t c, auto lanes) {
-    const Vec x = load(row.x + c, lanes);
-    return (Centered ? x - center : x) * rstd;
+void norm_backward(const NormBackward& args) {
+  const float n = static_cast<float>(args.n);
+  const auto weighted = [&](std::int64_t r, std::int64_t c, auto lanes) {
+    const Vec dy = load(args.dy + r * args.dy_stride + c, lanes);
+    return args.gamma ? dy * load(args.gamma + c, lanes) : dy;
   };
-  const auto weighted = [&](Vec dy, std::int64_t c, auto lanes) {
-    return row.gamma ? dy * load(row.gamma + c, lanes) : dy;
+  const auto distance = [&](std::int64_t r, std::int64_t c, auto lanes, Vec center) {
+    const Vec x = load(args.x + r * args.x_stride + c, lanes);
+    return Centered ? x - center : x;
   };
-  Vec sums = broadcast(0.0f);
-  Vec products = broadcast(0.0f);
-  over_lanes(row.n, [&](std::int64_t c, auto lanes) {
-    // Lanes beyond the row are 0 in dy and so in all that is added.
-    const Vec dy = load(row.dy + c, lanes);
-    const Vec u = unit(c, lanes);
-    const Vec g = weighted(dy, c, lanes);
-    sums = sums + g;
-    products = fma(g, u, products);
-    if (row.dgamma) store(row.dgamma + c, fma(dy, u, load(row.dgamma + c, lanes)), lanes);
-    if (row.dbeta) store(row.dbeta + c, load(row.dbeta + c, lanes) + dy, lanes);
-  });
-  const float n = static_cast<float>(row.n);
-  const Vec mean = broadcast(Centered ? sum(sums) / n : 0.0f);
-  const Vec slope = broadcast(sum(products) / n);
-  over_lanes(row.n, [&](std::int64_t c, auto lanes) {
-    const Vec g = weighted(load(row.dy + c, lanes), c, lanes);
-    const Vec rest = fnma(unit(c, lanes), slope, Centered ? g - mean : g);
-    const Vec dx = rest * rstd;
-    store(row.dx + c, row.dx_add ? dx + load(row.dx_add + c, lanes) : dx, lanes);
-  });
+  const auto take_means = [&](std::int64_t r, NormRow& row) {
+    const SumPair sums = sum_pairs(args.n, [&](std::int64_t c, auto lanes) {
+      return VecPair{load(args.x + r * args.x_stride + c, lanes), weighted(r, c, lanes)};
+    });
+    row.center = sums.first / n;
+    row.mean_g = sums.second / n;
+  };
+  // The sum of g u is that of g times the distance, as soon as rstd is known: no pass of its own.
+  const auto take_products = [&](std::int64_t r, NormRow& row) {
+    const Vec center = broadcast(row.center);
+    const SumPair sums = sum_pairs(args.n, [&](std::int64_t c, auto lanes) {
+      const Vec away = distance(r, c, lanes, center);
+      return VecPair{away * away, weighted(r, c, lanes) * away};
+    });
+    row.rstd = 1.0f / sqrt(sums.first / n + args.eps);
+    row.slope = sums.second / n * row.rstd;
+  };
+  const auto write = [&](std::int64_t r, const NormRow& row) {
+    const Vec center = broadcast(row.center);
+    const Vec mean = broadcast(row.mean_g);
+    const Vec rstd = broadcast(row.rstd);
+    const Vec slope = broadcast(row.slope);
+    const float* add = args.dx_add ? args.dx_add + r * args.dx_add_stride : nullptr;
+    float* to = args.dx + r * args.dx_stride;
+    over_lanes(args.n, [&](std::int64_t c, auto lanes) {
+      const Vec dy = load(args.dy + r * args.dy_stride + c, lanes);
+      const Vec u = distance(r, c, lanes, center) * rstd;
+      const Vec g = weighted(r, c, lanes);
+      const Vec dx = fnma(u, slope, Centered ? g - mean : g) * rstd;
+      store(to + c, add ? dx + load(add + c, lanes) : dx, lanes);
+      if (args.dgamma) store(args.dgamma + c, fma(dy, u, load(args.dgamma + c, lanes)), lanes);
+      if (args.dbeta) store(args.dbeta + c, load(args.dbeta + c, lanes) + dy, lanes);
+    });
+  };
+
+  // One step for several rows before the next: a row's steps wait for each other, rows do not.
+  constexpr std::int64_t kGroup = 8;
+  NormRow group[kGroup];
+  for (std::int64_t first = 0; first < args.rows; first += kGroup) {
+    const std::int64_t rows = smaller(args.rows - first, kGroup);
+    for (std::int64_t r = 0; r < rows; ++r) {
+      group[r] = {};
+      if constexpr (Centered) take_means(first + r, group[r]);
+    }
+    for (std::int64_t r = 0; r < rows; ++r) take_products(first + r, group[r]);
+    for (std::int64_t r = 0; r < rows; ++r) write(first + r, group[r]);
+  }
 }
 
 inline void layer_norm_backward(const LayerNormBackwardArgs& args) {
-  const float n = static_cast<float>(args.n);
-  for (std::int64_t r = 0; r < args.rows; ++r) {
-    const float* x = args.x + r * args.x_stride;
-    const float mean = sum_over(x, args.n, [](Vec a) { return a; }) / n;
-    const Vec center = broadcast(mean);
-    const float squares = sum_over(x, args.n, [&](Vec a) {
-      const Vec distance = a - center;
-      return distance * distance;
-    });
-    norm_backward_row<true>({.n = args.n,
-                             .dy = args.dy + r * args.dy_stride,
-                             .x = x,
-                             .gamma = args.gamma,
-                             .dx_add = args.dx_add ? args.dx_add + r * args.dx_add_stride : nullptr,
-                             .dx = args.dx + r * args.dx_stride,
-                             .dgamma = args.dgamma,
-                             .dbeta = args.dbeta,
-                             .center = mean,
-                             .rstd = 1.0f / sqrt(squares / n + args.eps)});
-  }
+  norm_backward<true>({.rows = args.rows,
+                       .n = args.n,
+                       .dy = args.dy,
+                       .dy_stride = args.dy_stride,
+                       .x = args.x,
+                       .x_stride = args.x_stride,
+                       .gamma = args.gamma,
+                       .eps = args.eps,
+                       .dx_add = args.dx_add,
+                       .dx_add_stride = args.dx_add_stride,
+                       .dx = args.dx,
+                       .dx_stride = args.dx_stride,
+                       .dgamma = args.dgamma,
+                       .dbeta = args.dbeta});
 }
 
 inline void rms_norm_backward(const RmsNormBackwardArgs& args) {
-  const float n = static_cast<float>(args.n);
-  for (std::int64_t r = 0; r < args.rows; ++r) {
-    const float* x = args.x + r * args.x_stride;
-    const float squares = sum_over(x, args.n, [](Vec a) { return a * a; });
-    norm_backward_row<false>(
-        {.n = args.n,
-         .dy = args.dy + r * args.dy_stride,
-         .x = x,
-         .gamma = args.gamma,
-         .dx_add = args.dx_add ? args.dx_add + r * args.dx_add_stride : nullptr,
-         .dx = args.dx + r * args.dx_stride,
-         .dgamma = args.dgamma,
-         .dbeta = nullptr,
-         .center = 0.0f,
-         .rstd = 1.0f / sqrt(squares / n + args.eps)});
-  }
+  norm_backward<false>({.rows = args.rows,
+                        .n = args.n,
+                        .dy = args.dy,
+                        .dy_stride = args.dy_stride,
+                        .x = args.x,
+                        .x_stride = args.x_stride,
+                        .gamma = args.gamma,
+                        .eps = args.eps,
+                        .dx_add = args.dx_add,
+                        .dx_add_stride = args.dx_add_stride,
+                        .dx = args.dx,
+                        .dx_stride = args.dx_stride,
+                        .dgamma = args.dgamma,
+                        .dbeta = nullptr});
 }

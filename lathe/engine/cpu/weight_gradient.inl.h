@@ -4,7 +4,7 @@
 inline void weight_gradient(const WeightGradientArgs& args) {
   // A panel of a block of rows stays in the nearest cache while all of dy passes by it. What a
   // block adds to dw goes through memory, which does not change its bits.
-  constexpr std::int64_t kBlockRows = 128;
+  constexpr std::int64_t kBlockRows = 192;
   alignas(64) float panel[kBlockRows * kPanel];
   const RowTiles tiles(args.n);
   std::int64_t row = 0;
