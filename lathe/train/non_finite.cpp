@@ -13,6 +13,8 @@ struct Found {
   Value value;
 };
 
+}  // namespace
+
 bool is_finite(const Tensor& tensor) {
   if (!is_floating(tensor.dtype())) return true;
   if (tensor.dtype() == DType::F32) {
@@ -24,8 +26,6 @@ bool is_finite(const Tensor& tensor) {
     if (!std::isfinite(tensor.at(i))) return false;
   return true;
 }
-
-}  // namespace
 
 std::string explain_non_finite(const Graph& graph, const State& state, const Feed& inputs) {
   try {

@@ -5,12 +5,15 @@
 #include <cmath>
 
 #include "lathe/core/error.h"
+#include "lathe/train/non_finite.h"
 #include "lathe/train/training_feed.h"
 
 namespace lathe::train {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+constexpr const char* kAdvice = "try a smaller learning rate, or clip gradients";
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -76,9 +79,7 @@ class Loop {
   bool has_lost_patience() const {
     return options_.patience > 0 && progress_.num_worse >= options_.patience;
   }
-  bool is_over() const {
-    return progress_.step >= schedule_.num_steps || has_lost_patience();
-  }
+  bool is_over() const { return progress_.step >= schedule_.num_steps || has_lost_patience(); }
 
   void step(const data::BatchPlan& plan) {
     const Clock::time_point start = Clock::now();
@@ -120,10 +121,24 @@ class Loop {
     std::string message = fmt::format("step {}: the {} is not finite", report.step,
                                       std::isfinite(loss_sum) ? "gradient" : "loss");
     if (hooks_.explain) message += "; " + hooks_.explain(executor_.state(), feed);
+    throw UserError(message + last_checkpoint_text(), kAdvice);
+  }
+
+  // A finite gradient times an absurd rate can still overflow: such weights are not worth keeping,
+  // and replacing good ones by them would be worse.
+  void refuse_damaged(const State& state) const {
+    for (const auto& [name, tensor] : state) {
+      if (is_finite(tensor)) continue;
+      throw UserError(fmt::format("step {}: the update made \"{}\" infinite{}", progress_.step,
+                                  name, last_checkpoint_text()),
+                      kAdvice);
+    }
+  }
+
+  std::string last_checkpoint_text() const {
     const std::string last = hooks_.last_checkpoint ? hooks_.last_checkpoint() : "";
-    message += last.empty() ? "; no checkpoint was written before"
-                            : fmt::format("; the last good checkpoint is {}", last);
-    throw UserError(message, "try a smaller learning rate, or clip gradients");
+    return last.empty() ? "; no checkpoint was written before"
+                        : fmt::format("; the last good checkpoint is {}", last);
   }
 
   // Validates and saves when it is time to; true when the run was asked to stop.
@@ -149,7 +164,11 @@ class Loop {
         saves = saves || (hooks_.save && has_lost_patience());
       }
     }
-    if (saves) hooks_.save(state ? *state : executor_.state(), progress_);
+    if (saves) {
+      if (!state) state = executor_.state();
+      refuse_damaged(*state);
+      hooks_.save(*state, progress_);
+    }
     return is_stopping && !ends_run && !has_lost_patience();
   }
 

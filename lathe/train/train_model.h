@@ -1,0 +1,50 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "lathe/data/dataset.h"
+#include "lathe/engine/executor.h"
+#include "lathe/io/model.h"
+#include "lathe/train/run_directory.h"
+#include "lathe/train/trainer.h"
+#include "lathe/train/training_graph.h"
+
+namespace lathe::train {
+
+/// Everything about a run but the model and the data. The objective is the graph's; batches a step
+/// are the trainer's.
+struct TrainOptions {
+  TrainerOptions trainer = {};
+  TrainingGraphOptions graph = {};
+  double mask_share = 0.15;  ///< of tokens to guess, for `mlm`
+  std::int64_t length = 0;   ///< most tokens of a text; 0: the model's most
+  data::Truncation truncation = data::Truncation::Head;
+  std::string executor = "cpu";
+  engine::ExecutionOptions execution = {};
+  int keep_checkpoints = 2;
+};
+
+/// What a caller may want to hear of; each may be empty.
+struct TrainCallbacks {
+  std::function<void(const StepReport&)> step = {};
+  std::function<void(const Validation&)> validation = {};
+  std::function<bool()> should_stop = {};
+};
+
+/// A model after its training, with the weights of the best validation where there was one.
+struct TrainOutcome {
+  io::Model model;
+  TrainingResult result;
+};
+
+/// Trains a model on texts.
+///
+/// `validation` is looked at on the way, and the best weights are kept; empty: the last ones are.
+/// With a directory the run leaves its traces there and goes on from what it finds; without one
+/// nothing is written.
+TrainOutcome train_model(io::Model model, const data::Dataset& examples,
+                         const data::Dataset& validation, const TrainOptions& options,
+                         const TrainCallbacks& callbacks = {}, RunDirectory* directory = nullptr);
+
+}  // namespace lathe::train
