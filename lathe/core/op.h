@@ -85,6 +85,8 @@ struct Op {
   std::string dropout_attribute = {};
   /// Swapping its two operands changes nothing.
   bool is_commutative = false;
+  /// Each element of the result comes from the same element of its operands, after broadcasting.
+  bool is_elementwise = false;
   /// Its value comes from outside the graph: inputs and states are not computed, merged or removed.
   bool is_source = false;
   /// A loss can be differentiated through it, so it has a `gradient`. Not so sources and constants,

@@ -147,7 +147,11 @@ void fuse_embeddings(Graph& graph) {
 
 Graph lower(const Graph& graph) {
   Graph lowered = graph;
-  if (graph.state_updates().empty()) run_pass("remove-dropout", lowered);
+  if (graph.state_updates().empty()) {
+    run_pass("remove-dropout", lowered);
+    run_pass("remove-dead-nodes", lowered);  // a dead reader would keep rows alive
+    run_pass("select-rows-early", lowered);
+  }
   run_pass("eliminate-common-subexpressions", lowered);
   run_pass("remove-dead-nodes", lowered);
   // Dead nodes would count as readers, so each fusion starts from a clean graph.

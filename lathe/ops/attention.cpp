@@ -16,7 +16,7 @@
 // low scores does in other frameworks.
 //
 // Padded: q [B,Lq,heads*d], k and v [B,Lk,kv_heads*d], mask [B,Lk]. Packed: [T,..] with offsets
-// [S+1], and each sequence attends to itself.
+// [S+1], and each sequence attends to itself; with q [S,..] only its first token asks.
 //
 // In training, `random` and the dataset index of each sequence, `examples`, are there too, and
 // weights are dropped as dropout_mask.h says. Without them this is inference, whatever `dropout`
@@ -93,6 +93,7 @@ const Register registration{Op{
     .examples = {"attention(f32[B,L,8], f32[B,L,8], f32[B,L,8], i64[B,L]) {heads=2}",
                  "attention(f32[T,8], f32[T,8], f32[T,8], none, i32[S+1]) {heads=2, causal=true}",
                  "attention(f32[B,2,8], f32[B,L,4], f32[B,L,4]) {heads=4, kv_heads=2, scale=0.5}",
+                 "attention(f32[S,8], f32[T,8], f32[T,8], none, i32[S+1]) {heads=2}",
                  "attention(f32[T,8], f32[T,8], f32[T,8], none, i32[S+1], i32[3], i32[S]) "
                  "{heads=2, dropout=0.25, site=7}"},
 }};

@@ -57,8 +57,12 @@ void check_packed(const OpCall& call, std::size_t first) {
   if (!call.has(first + kOffsets)) fail("attention on packed {} needs offsets", to_text(q));
   if (call.has(first + kMask)) fail("attention on packed {} takes offsets and no mask", to_text(q));
   require_offsets(call.input(first + kOffsets));
-  if (q.axis(0) != k.axis(0))
-    fail("packed attention needs as many keys as queries: {} and {} differ", q.axis(0).text(),
+  if (q.axis(0) == k.axis(0)) return;
+  if (q.axis(0) != num_sequences(call.input(first + kOffsets)))
+    fail("packed attention needs as many keys as queries, or one query a sequence: {} and {} differ",
+         q.axis(0).text(), k.axis(0).text());
+  if (call.attributes().flag("causal"))
+    fail("causal attention needs as many keys as queries: {} and {} differ", q.axis(0).text(),
          k.axis(0).text());
 }
 
@@ -90,10 +94,15 @@ std::vector<Sequence> sequences_of(std::span<const Tensor* const> operands) {
       result.push_back({b * q.dim(1), q.dim(1), b * k.dim(1), k.dim(1)});
     return result;
   }
-  const std::vector<std::int64_t> offsets = read_offsets(*operands[kOffsets], q.dim(0));
+  const std::vector<std::int64_t> offsets = read_offsets(*operands[kOffsets], k.dim(0));
+  // One query a sequence is its first token's; when every sequence has one token both read alike.
+  const bool only_first = q.dim(0) != k.dim(0);
   for (std::size_t s = 0; s + 1 < offsets.size(); ++s) {
     const std::int64_t length = offsets[s + 1] - offsets[s];
-    result.push_back({offsets[s], length, offsets[s], length});
+    if (only_first)
+      result.push_back({static_cast<std::int64_t>(s), 1, offsets[s], length});
+    else
+      result.push_back({offsets[s], length, offsets[s], length});
   }
   return result;
 }

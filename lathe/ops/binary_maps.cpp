@@ -139,6 +139,7 @@ Op binary_op(const BinaryMap& map) {
             return result;
           },
       .is_commutative = map.is_commutative,
+      .is_elementwise = true,
       .pack = pack,
       .examples = {map.name + "(f32[T,4], f32[T,4])", map.name + "(f32[B,L,4], f32[4])",
                    map.name + "(f32[3,1], f32[1,4])", map.name + "(f32[], f32[])"},

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "lathe/engine/cpu/step.h"
+#include "lathe/ops/dropout_mask.h"
 
 namespace lathe::engine {
 namespace {
@@ -12,138 +12,255 @@ namespace {
 constexpr std::int64_t kFewTasks = 16;
 constexpr std::int64_t kQueryRange = 64;
 
-struct Task {
-  std::int64_t sequence, head, q_begin, q_end;
+// Operands counted from q, as the op has them.
+constexpr std::size_t kMask = 3, kOffsets = 4, kRandom = 5, kExamples = 6;
+
+// Where one sequence's queries and keys start among all rows, and how many there are.
+struct Sequence {
+  std::int64_t q_start, k_start, q_length, k_length;
 };
+
+// What attention and its gradient have in common. `first` is the operand that holds the queries.
+class AttentionShape {
+ public:
+  AttentionShape(const Graph& graph, NodeId id, std::size_t first) : first_(first) {
+    const AttributeReader attributes = graph.attribute(id);
+    heads = attributes.integer("heads");
+    kv_heads = attributes.integer("kv_heads") == 0 ? heads : attributes.integer("kv_heads");
+    d = graph.type(graph.input(id, first)).axis(-1).constant() / heads;
+    const double written = attributes.real("scale");
+    scale = static_cast<float>(written == 0 ? 1 / std::sqrt(static_cast<double>(d)) : written);
+    causal = attributes.flag("causal");
+    site = static_cast<std::uint32_t>(attributes.integer("site"));
+    if (!graph.input(id, first + kRandom).is_none())
+      threshold = ops::dropout_threshold(attributes.real("dropout"));
+  }
+
+  const float* operand(const WholeCall& call, std::size_t index) const {
+    return reinterpret_cast<const float*>(call.inputs[first_ + index]);
+  }
+  const std::int32_t* integers(const WholeCall& call, std::size_t index) const {
+    const std::size_t at = first_ + index;
+    return at < call.inputs.size() ? reinterpret_cast<const std::int32_t*>(call.inputs[at])
+                                   : nullptr;
+  }
+
+  std::vector<Sequence> sequences(const WholeCall& call) const {
+    const Graph& graph = call.graph;
+    const auto dims = [&](std::size_t index) {
+      return graph.type(graph.input(call.node, first_ + index)).dims(call.symbols);
+    };
+    const std::vector<std::int64_t> q = dims(0), k = dims(1);
+    std::vector<Sequence> result;
+    const std::int32_t* const offsets = integers(call, kOffsets);
+    if (offsets == nullptr) {
+      for (std::int64_t b = 0; b < q[0]; ++b)
+        result.push_back({b * q[1], b * k[1], q[1], k[1]});
+      return result;
+    }
+    const bool only_first = q[0] != k[0];
+    const std::int64_t num_sequences = dims(kOffsets)[0] - 1;
+    for (std::int64_t s = 0; s < num_sequences; ++s) {
+      if (offsets[s] < 0 || offsets[s + 1] < offsets[s] || offsets[s + 1] > k[0])
+        fail("offsets {} to {} of sequence {} do not lie in the {} tokens", offsets[s],
+             offsets[s + 1], s, k[0]);
+      const std::int64_t length = offsets[s + 1] - offsets[s];
+      result.push_back({only_first ? s : offsets[s], offsets[s], only_first ? 1 : length, length});
+    }
+    return result;
+  }
+
+  // The mask of one sequence as bytes, written to `room`; null when there is none.
+  const std::uint8_t* keep(const WholeCall& call, const Sequence& sequence, float* room) const {
+    const std::int32_t* const mask = integers(call, kMask);
+    if (mask == nullptr) return nullptr;
+    auto* const bytes = reinterpret_cast<std::uint8_t*>(room);
+    for (std::int64_t i = 0; i < sequence.k_length; ++i)
+      bytes[i] = mask[sequence.k_start + i] != 0 ? 1 : 0;
+    return bytes;
+  }
+
+  Dropout dropout(const WholeCall& call) const {
+    const std::int32_t* const random = integers(call, kRandom);
+    if (random == nullptr || threshold == 0) return {};
+    const ops::DropoutStream stream = ops::dropout_stream(random[0], random[1], random[2], site);
+    return {threshold, stream.seed, stream.step, stream.site};
+  }
+  std::uint32_t example(const WholeCall& call, std::size_t sequence) const {
+    const std::int32_t* const examples = integers(call, kExamples);
+    return examples == nullptr ? 0 : static_cast<std::uint32_t>(examples[sequence]);
+  }
+
+  std::int64_t heads, kv_heads, d;
+  float scale;
+  bool causal;
+  std::uint32_t site, threshold = 0;
+
+ private:
+  std::size_t first_;
+};
+
+struct Task {
+  std::size_t sequence;
+  std::int64_t head, q_begin, q_end;
+};
+
+// Long ones first: the last task to start should be a short one.
+void sort_by_work(std::vector<Task>& tasks, const std::vector<Sequence>& sequences) {
+  const auto work = [&](const Task& task) {
+    const Sequence& sequence = sequences[task.sequence];
+    return sequence.q_length * sequence.k_length;
+  };
+  std::stable_sort(tasks.begin(), tasks.end(),
+                   [&](const Task& a, const Task& b) { return work(a) > work(b); });
+}
+
+void reserve_floats(const WholeCall& call, std::int64_t floats) {
+  for (AlignedBuffer& buffer : call.scratch)
+    buffer.reserve(floats * static_cast<std::int64_t>(sizeof(float)));
+}
 
 // Attention one (sequence, head) at a time, for padded batches with a mask and for packed ones.
 class AttentionStep final : public Step {
  public:
-  AttentionStep(std::int64_t heads, std::int64_t kv_heads, std::int64_t d, float scale, bool causal,
-                bool is_packed)
-      : heads_(heads), kv_heads_(kv_heads), d_(d), scale_(scale), causal_(causal),
-        is_packed_(is_packed) {}
+  explicit AttentionStep(AttentionShape shape) : shape_(shape) {}
 
   void run_whole(const WholeCall& call) const override {
-    const Graph& graph = call.graph;
-    // Where each sequence's queries and keys start, and how many there are.
-    std::vector<std::int64_t> q_start, k_start, q_length, k_length;
-    if (is_packed_) {
-      const auto* offsets = reinterpret_cast<const std::int32_t*>(call.inputs[4]);
-      const std::int64_t tokens =
-          graph.type(graph.input(call.node, 0)).shape[0].evaluate(call.symbols);
-      const std::int64_t sequences =
-          graph.type(graph.input(call.node, 4)).shape[0].evaluate(call.symbols) - 1;
-      for (std::int64_t s = 0; s < sequences; ++s) {
-        if (offsets[s] < 0 || offsets[s + 1] < offsets[s] || offsets[s + 1] > tokens)
-          fail("offsets {} to {} of sequence {} do not lie in the {} tokens", offsets[s],
-               offsets[s + 1], s, tokens);
-        q_start.push_back(offsets[s]);
-        q_length.push_back(offsets[s + 1] - offsets[s]);
-      }
-      k_start = q_start;
-      k_length = q_length;
-    } else {
-      const std::vector<std::int64_t> q = graph.type(graph.input(call.node, 0)).dims(call.symbols);
-      const std::int64_t lk = graph.type(graph.input(call.node, 1)).shape[1].evaluate(call.symbols);
-      for (std::int64_t b = 0; b < q[0]; ++b) {
-        q_start.push_back(b * q[1]);
-        k_start.push_back(b * lk);
-        q_length.push_back(q[1]);
-        k_length.push_back(lk);
-      }
-    }
-
+    const AttentionShape& a = shape_;
+    const std::vector<Sequence> sequences = a.sequences(call);
     std::vector<Task> tasks;
-    const auto sequences = static_cast<std::int64_t>(q_start.size());
-    const bool split = sequences * heads_ < kFewTasks;
-    std::int64_t scratch = 0;
-    for (std::int64_t s = 0; s < sequences; ++s) {
-      const std::int64_t lq = q_length[static_cast<std::size_t>(s)];
-      const std::int64_t lk = k_length[static_cast<std::size_t>(s)];
+    const bool split = static_cast<std::int64_t>(sequences.size()) * a.heads < kFewTasks;
+    std::int64_t floats = 0;
+    for (std::size_t s = 0; s < sequences.size(); ++s) {
+      const auto [q_start, k_start, lq, lk] = sequences[s];
       const std::int64_t range = split ? kQueryRange : std::max<std::int64_t>(lq, 1);
       for (std::int64_t begin = 0; begin < lq; begin += range)
-        for (std::int64_t head = 0; head < heads_; ++head)
+        for (std::int64_t head = 0; head < a.heads; ++head)
           tasks.push_back({s, head, begin, std::min(lq, begin + range)});
-      scratch = std::max(scratch, call.kernels.attention_scratch_size(lq, lk, d_) *
-                                          static_cast<std::int64_t>(sizeof(float)) +
-                                      lk);
+      floats = std::max(floats, call.kernels.attention_scratch_size(lq, lk, a.d) + lk);
     }
-    // Long ones first: the last task to start should be a short one.
-    std::stable_sort(tasks.begin(), tasks.end(), [&](const Task& a, const Task& b) {
-      return q_length[static_cast<std::size_t>(a.sequence)] >
-             q_length[static_cast<std::size_t>(b.sequence)];
-    });
-    for (AlignedBuffer& buffer : call.scratch) buffer.reserve(scratch);
-
-    const auto* mask = call.inputs.size() > 3
-                           ? reinterpret_cast<const std::int32_t*>(call.inputs[3])
-                           : nullptr;
-    const std::int64_t group = heads_ / kv_heads_;
+    sort_by_work(tasks, sequences);
+    reserve_floats(call, floats);
+    const Dropout dropout = a.dropout(call);
+    const std::int64_t group = a.heads / a.kv_heads;
+    const std::int64_t q_stride = a.heads * a.d, k_stride = a.kv_heads * a.d;
     call.parallel(static_cast<std::int64_t>(tasks.size()), [&](std::int64_t index, int thread) {
       const Task& task = tasks[static_cast<std::size_t>(index)];
-      const auto s = static_cast<std::size_t>(task.sequence);
-      const std::int64_t lq = q_length[s], lk = k_length[s];
-      float* const floats = call.scratch[static_cast<std::size_t>(thread)].floats();
-      std::uint8_t* keep = nullptr;
-      if (mask != nullptr) {
-        keep = reinterpret_cast<std::uint8_t*>(
-            floats + call.kernels.attention_scratch_size(lq, lk, d_));
-        for (std::int64_t i = 0; i < lk; ++i)
-          keep[i] = mask[task.sequence * lk + i] != 0 ? 1 : 0;
-      }
-      const std::int64_t q_stride = heads_ * d_, k_stride = kv_heads_ * d_;
-      const auto at = [&](std::size_t operand, std::int64_t row, std::int64_t stride,
-                          std::int64_t head) {
-        return reinterpret_cast<const float*>(call.inputs[operand]) + row * stride + head * d_;
-      };
-      call.kernels.attention(
-          {.lq = lq,
-           .lk = lk,
-           .d = d_,
-           .q_begin = task.q_begin,
-           .q_end = task.q_end,
-           .q = at(0, q_start[s], q_stride, task.head),
-           .k = at(1, k_start[s], k_stride, task.head / group),
-           .v = at(2, k_start[s], k_stride, task.head / group),
-           .out = reinterpret_cast<float*>(call.outputs[0]) + q_start[s] * q_stride +
-                  task.head * d_,
-           .q_stride = q_stride,
-           .k_stride = k_stride,
-           .v_stride = k_stride,
-           .out_stride = q_stride,
-           .scale = scale_,
-           .causal = causal_,
-           .keep = keep,
-           .row_log_sum_exp = nullptr,
-           .scratch = floats});
+      const Sequence& at = sequences[task.sequence];
+      float* const scratch = call.scratch[static_cast<std::size_t>(thread)].floats();
+      float* const room =
+          scratch + call.kernels.attention_scratch_size(at.q_length, at.k_length, a.d);
+      const std::int64_t q_place = at.q_start * q_stride + task.head * a.d;
+      const std::int64_t k_place = at.k_start * k_stride + task.head / group * a.d;
+      AttentionArgs args{};
+      args.lq = at.q_length;
+      args.lk = at.k_length;
+      args.d = a.d;
+      args.q_begin = task.q_begin;
+      args.q_end = task.q_end;
+      args.q = a.operand(call, 0) + q_place;
+      args.k = a.operand(call, 1) + k_place;
+      args.v = a.operand(call, 2) + k_place;
+      args.out = reinterpret_cast<float*>(call.outputs[0]) + q_place;
+      args.q_stride = args.out_stride = q_stride;
+      args.k_stride = args.v_stride = k_stride;
+      args.scale = a.scale;
+      args.causal = a.causal;
+      args.keep = a.keep(call, at, room);
+      args.scratch = scratch;
+      args.dropout = dropout;
+      args.head = static_cast<std::uint32_t>(task.head);
+      args.example = a.example(call, task.sequence);
+      call.kernels.attention(args);
     });
   }
 
  private:
-  std::int64_t heads_, kv_heads_, d_;
-  float scale_;
-  bool causal_, is_packed_;
+  AttentionShape shape_;
 };
 
-std::unique_ptr<Step> make_attention(const Graph& graph, NodeId id) {
-  const AttributeReader attributes = graph.attribute(id);
-  const std::optional<RowShape> q = row_shape(graph.type(graph.input(id, 0)));
-  if (!q) return nullptr;
-  const Value mask = graph.input(id, 3), offsets = graph.input(id, 4);
-  if (!mask.is_none() && graph.type(mask).dtype != DType::I32) return nullptr;
-  if (!offsets.is_none() && graph.type(offsets).dtype != DType::I32) return nullptr;
-  const std::int64_t heads = attributes.integer("heads");
-  const std::int64_t kv_heads =
-      attributes.integer("kv_heads") == 0 ? heads : attributes.integer("kv_heads");
-  const std::int64_t d = q->width / heads;
-  double scale = attributes.real("scale");
-  if (scale == 0) scale = 1 / std::sqrt(static_cast<double>(d));
-  return std::make_unique<AttentionStep>(heads, kv_heads, d, static_cast<float>(scale),
-                                         attributes.flag("causal"), !offsets.is_none());
+// attention_gradient, one (sequence, head of the keys) at a time: the query heads that share keys
+// add to the same dk and dv, one after another.
+class AttentionGradientStep final : public Step {
+ public:
+  explicit AttentionGradientStep(AttentionShape shape) : shape_(shape) {}
+
+  void run_whole(const WholeCall& call) const override {
+    const AttentionShape& a = shape_;
+    const std::vector<Sequence> sequences = a.sequences(call);
+    std::vector<Task> tasks;
+    std::int64_t floats = 0;
+    for (std::size_t s = 0; s < sequences.size(); ++s) {
+      const auto [q_start, k_start, lq, lk] = sequences[s];
+      for (std::int64_t head = 0; head < a.kv_heads; ++head) tasks.push_back({s, head, 0, lq});
+      floats = std::max(floats, call.kernels.attention_backward_scratch_size(lq, lk, a.d) + lk);
+    }
+    sort_by_work(tasks, sequences);
+    reserve_floats(call, floats);
+    const Dropout dropout = a.dropout(call);
+    const std::int64_t group = a.heads / a.kv_heads;
+    const std::int64_t q_stride = a.heads * a.d, k_stride = a.kv_heads * a.d;
+    call.parallel(static_cast<std::int64_t>(tasks.size()), [&](std::int64_t index, int thread) {
+      const Task& task = tasks[static_cast<std::size_t>(index)];
+      const Sequence& at = sequences[task.sequence];
+      float* const scratch = call.scratch[static_cast<std::size_t>(thread)].floats();
+      float* const room =
+          scratch + call.kernels.attention_backward_scratch_size(at.q_length, at.k_length, a.d);
+      const std::uint8_t* const keep = a.keep(call, at, room);
+      const std::int64_t k_place = at.k_start * k_stride + task.head * a.d;
+      for (std::int64_t member = 0; member < group; ++member) {
+        const std::int64_t head = task.head * group + member;
+        const std::int64_t q_place = at.q_start * q_stride + head * a.d;
+        AttentionBackwardArgs args{};
+        args.lq = at.q_length;
+        args.lk = at.k_length;
+        args.d = a.d;
+        args.q = a.operand(call, 0) + q_place;
+        args.k = a.operand(call, 1) + k_place;
+        args.v = a.operand(call, 2) + k_place;
+        args.dout = reinterpret_cast<const float*>(call.inputs[0]) + q_place;
+        args.q_stride = args.dout_stride = args.dq_stride = q_stride;
+        args.k_stride = args.v_stride = args.dk_stride = args.dv_stride = k_stride;
+        args.dq = reinterpret_cast<float*>(call.outputs[0]) + q_place;
+        args.dk = reinterpret_cast<float*>(call.outputs[1]) + k_place;
+        args.dv = reinterpret_cast<float*>(call.outputs[2]) + k_place;
+        args.accumulate = member > 0;
+        args.scale = a.scale;
+        args.causal = a.causal;
+        args.keep = keep;
+        args.dropout = dropout;
+        args.head = static_cast<std::uint32_t>(head);
+        args.example = a.example(call, task.sequence);
+        args.scratch = scratch;
+        call.kernels.attention_backward(args);
+      }
+    });
+  }
+
+ private:
+  AttentionShape shape_;
+};
+
+// Whether the kernels can do it: floats of constant width, and 32-bit integers.
+bool is_supported_attention(const Graph& graph, NodeId id, std::size_t first) {
+  if (!row_shape(graph.type(graph.input(id, first)))) return false;
+  for (const std::size_t operand : {kMask, kOffsets, kRandom, kExamples}) {
+    const Value value = graph.input(id, first + operand);
+    if (!value.is_none() && graph.type(value).dtype != DType::I32) return false;
+  }
+  return true;
 }
 
-const Register attention{CpuKernel{"attention", make_attention}};
+const Register attention{
+    CpuKernel{"attention", [](const Graph& graph, NodeId id) -> std::unique_ptr<Step> {
+                if (!is_supported_attention(graph, id, 0)) return nullptr;
+                return std::make_unique<AttentionStep>(AttentionShape(graph, id, 0));
+              }}};
+const Register attention_gradient{
+    CpuKernel{"attention_gradient", [](const Graph& graph, NodeId id) -> std::unique_ptr<Step> {
+                if (!is_supported_attention(graph, id, 1)) return nullptr;
+                return std::make_unique<AttentionGradientStep>(AttentionShape(graph, id, 1));
+              }}};
 
 }  // namespace
 }  // namespace lathe::engine

@@ -1,0 +1,163 @@
+#include <cstring>
+
+#include "lathe/engine/cpu/step.h"
+
+namespace lathe::engine {
+namespace {
+
+// Ops that only move or make bytes: copies of whole rows, and the small integers that packed batches
+// are described by.
+
+std::int64_t row_bytes(const Type& type, const SymbolValues& symbols, std::size_t first_axis) {
+  std::int64_t bytes = size_of(type.dtype);
+  for (std::size_t axis = first_axis; axis < type.rank(); ++axis)
+    bytes *= type.shape[axis].evaluate(symbols);
+  return bytes;
+}
+
+// A slice along any axis: the same run of bytes out of each outer row.
+class SliceStep final : public Step {
+ public:
+  void run_whole(const WholeCall& call) const override {
+    const Type& x = call.graph.type(call.graph.input(call.node, 0));
+    const Type& y = call.graph.types(call.node)[0];
+    const AttributeReader attributes = call.graph.attribute(call.node);
+    const auto rank = static_cast<std::int64_t>(x.rank());
+    std::int64_t axis = attributes.integer("axis");
+    if (axis < 0) axis += rank;
+    const auto position = static_cast<std::size_t>(axis);
+    const std::int64_t size = x.shape[position].evaluate(call.symbols);
+    std::int64_t begin = attributes.integer("begin");
+    if (begin < 0) begin += size;
+    const std::int64_t inner = row_bytes(x, call.symbols, position + 1);
+    const std::int64_t taken = y.shape[position].evaluate(call.symbols);
+    std::int64_t outer = 1;
+    for (std::size_t i = 0; i < position; ++i) outer *= x.shape[i].evaluate(call.symbols);
+    for (std::int64_t row = 0; row < outer; ++row)
+      std::memcpy(call.outputs[0] + row * taken * inner,
+                  call.inputs[0] + (row * size + begin) * inner,
+                  static_cast<std::size_t>(taken * inner));
+  }
+};
+
+class SelectInSequenceStep final : public Step {
+ public:
+  explicit SelectInSequenceStep(bool is_gradient) : is_gradient_(is_gradient) {}
+  void run_whole(const WholeCall& call) const override {
+    const Graph& graph = call.graph;
+    const Type& tokens = is_gradient_ ? graph.types(call.node)[0]
+                                      : graph.type(graph.input(call.node, 0));
+    const std::int64_t num_tokens = tokens.shape[0].evaluate(call.symbols);
+    const std::int64_t bytes = row_bytes(tokens, call.symbols, 1);
+    const std::int64_t sequences =
+        graph.type(graph.input(call.node, 1)).shape[0].evaluate(call.symbols) - 1;
+    const std::int64_t index = graph.attribute(call.node).integer("index");
+    const auto* offsets = reinterpret_cast<const std::int32_t*>(call.inputs[1]);
+    if (is_gradient_)
+      std::memset(call.outputs[0], 0, static_cast<std::size_t>(num_tokens * bytes));
+    for (std::int64_t s = 0; s < sequences; ++s) {
+      const std::int64_t token = (index < 0 ? offsets[s + 1] : offsets[s]) + index;
+      if (token < 0 || token < offsets[s] || token >= offsets[s + 1] || token >= num_tokens)
+        fail("sequence {} has {} tokens and no index {}", s, offsets[s + 1] - offsets[s], index);
+      std::byte* const target = call.outputs[0] + (is_gradient_ ? token : s) * bytes;
+      const std::byte* const source = call.inputs[0] + (is_gradient_ ? s : token) * bytes;
+      std::memcpy(target, source, static_cast<std::size_t>(bytes));
+    }
+  }
+
+ private:
+  bool is_gradient_;
+};
+
+// packed_positions(offsets) and packed_examples(examples, offsets): an integer for each token.
+class PackedIndexStep final : public Step {
+ public:
+  explicit PackedIndexStep(bool is_position) : is_position_(is_position) {}
+  void run_whole(const WholeCall& call) const override {
+    const Graph& graph = call.graph;
+    const std::size_t operand = is_position_ ? 0 : 1;
+    const std::int64_t tokens = graph.types(call.node)[0].shape[0].evaluate(call.symbols);
+    const std::int64_t sequences =
+        graph.type(graph.input(call.node, operand)).shape[0].evaluate(call.symbols) - 1;
+    const auto* offsets = reinterpret_cast<const std::int32_t*>(call.inputs[operand]);
+    const auto* values = reinterpret_cast<const std::int32_t*>(call.inputs[0]);
+    auto* const out = reinterpret_cast<std::int32_t*>(call.outputs[0]);
+    std::int64_t next = 0;
+    for (std::int64_t s = 0; s < sequences; ++s) {
+      if (offsets[s] != next || offsets[s + 1] < offsets[s] || offsets[s + 1] > tokens)
+        fail("offsets {} to {} of sequence {} do not lie in the {} tokens", offsets[s],
+             offsets[s + 1], s, tokens);
+      for (; next < offsets[s + 1]; ++next)
+        out[next] = is_position_ ? static_cast<std::int32_t>(next) - offsets[s] : values[s];
+    }
+    if (next != tokens) fail("the offsets end at {}, but there are {} tokens", next, tokens);
+  }
+
+ private:
+  bool is_position_;
+};
+
+class FullLikeStep final : public Step {
+ public:
+  explicit FullLikeStep(std::int32_t value) : value_(value) {}
+  void run_whole(const WholeCall& call) const override {
+    const std::int64_t count = call.graph.types(call.node)[0].num_elements().evaluate(call.symbols);
+    auto* const out = reinterpret_cast<std::int32_t*>(call.outputs[0]);
+    for (std::int64_t i = 0; i < count; ++i) out[i] = value_;
+  }
+
+ private:
+  std::int32_t value_;
+};
+
+class PositionsStep final : public Step {
+ public:
+  void run_whole(const WholeCall& call) const override {
+    const std::vector<std::int64_t> dims = call.graph.types(call.node)[0].dims(call.symbols);
+    auto* const out = reinterpret_cast<std::int32_t*>(call.outputs[0]);
+    for (std::int64_t row = 0; row < dims[0]; ++row)
+      for (std::int64_t i = 0; i < dims[1]; ++i)
+        out[row * dims[1] + i] = static_cast<std::int32_t>(i);
+  }
+};
+
+bool is_i32(const Graph& graph, Value value) { return graph.type(value).dtype == DType::I32; }
+
+const Register slice{
+    CpuKernel{"slice", [](const Graph&, NodeId) { return std::make_unique<SliceStep>(); }}};
+const Register select_in_sequence{
+    CpuKernel{"select_in_sequence", [](const Graph& graph, NodeId id) -> std::unique_ptr<Step> {
+                if (!is_i32(graph, graph.input(id, 1))) return nullptr;
+                return std::make_unique<SelectInSequenceStep>(false);
+              }}};
+const Register select_in_sequence_gradient{CpuKernel{
+    "select_in_sequence_gradient", [](const Graph& graph, NodeId id) -> std::unique_ptr<Step> {
+      if (!is_i32(graph, graph.input(id, 1))) return nullptr;
+      return std::make_unique<SelectInSequenceStep>(true);
+    }}};
+const Register packed_positions{
+    CpuKernel{"packed_positions", [](const Graph& graph, NodeId id) -> std::unique_ptr<Step> {
+                if (!is_i32(graph, graph.input(id, 0)) || !is_i32(graph, {id, 0})) return nullptr;
+                return std::make_unique<PackedIndexStep>(true);
+              }}};
+const Register packed_examples{
+    CpuKernel{"packed_examples", [](const Graph& graph, NodeId id) -> std::unique_ptr<Step> {
+                if (!is_i32(graph, graph.input(id, 0)) || !is_i32(graph, graph.input(id, 1)) ||
+                    !is_i32(graph, {id, 0}))
+                  return nullptr;
+                return std::make_unique<PackedIndexStep>(false);
+              }}};
+const Register full_like{
+    CpuKernel{"full_like", [](const Graph& graph, NodeId id) -> std::unique_ptr<Step> {
+                if (!is_i32(graph, {id, 0})) return nullptr;
+                return std::make_unique<FullLikeStep>(
+                    static_cast<std::int32_t>(graph.attribute(id).real("value")));
+              }}};
+const Register positions{
+    CpuKernel{"positions", [](const Graph& graph, NodeId id) -> std::unique_ptr<Step> {
+                if (!is_i32(graph, {id, 0}) || graph.types(id)[0].rank() != 2) return nullptr;
+                return std::make_unique<PositionsStep>();
+              }}};
+
+}  // namespace
+}  // namespace lathe::engine
