@@ -160,7 +160,11 @@ io::Model load(const Arguments& arguments, const data::Dataset& examples) {
   if (arguments.objective == "classify") options.num_labels = std::max(2, examples.num_labels());
   std::vector<std::string> vocabulary;
   // A model made by name has no vocabulary of its own.
-  if (models::find_named_model(arguments.model)) {
+  if (const auto named = models::find_named_model(arguments.model)) {
+    const std::vector<AttributeSpec>& keys = named->family->config;
+    if (std::none_of(keys.begin(), keys.end(),
+                     [](const AttributeSpec& key) { return key.name == "vocab_size"; }))
+      fail("{}: does not read text", arguments.model);
     const bool is_reviews = arguments.data == "reviews" || arguments.data.starts_with("reviews:");
     if (!arguments.vocabulary.empty())
       vocabulary = data::WordpieceTokenizer::load(arguments.vocabulary).tokens();
