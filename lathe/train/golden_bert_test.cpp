@@ -1,3 +1,5 @@
+#include "lathe/train/testing/golden_bert.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -27,49 +29,10 @@ struct Case {
 
 class GoldenBert : public testing::TestWithParam<Case> {};
 
-Tensor tensor_of(const json& values, std::vector<std::int64_t> dims) {
-  std::vector<float> floats;
-  for (const json& value : values) floats.push_back(static_cast<float>(value.get<double>()));
-  return Tensor::from<float>(std::move(dims), std::span<const float>(floats));
-}
-
 // The value that Hugging Face lists as hidden state `layer`: the embedding's output or a layer's.
 std::string hidden_node(int layer) {
   if (layer == 0) return "bert.embeddings.dropout";
   return fmt::format("bert.encoder.layer.{}.output.LayerNorm", layer - 1);
-}
-
-Feed make_feed(const json& golden, bool is_packed) {
-  std::vector<std::int32_t> ids, offsets{0};
-  std::size_t longest = 0;
-  for (const json& row : golden["input_ids"]) longest = std::max(longest, row.size());
-  const auto rows = static_cast<std::int64_t>(golden["input_ids"].size());
-  std::vector<std::int32_t> padded(static_cast<std::size_t>(rows) * longest),
-      mask(padded.size());
-  std::size_t index = 0;
-  for (const json& row : golden["input_ids"]) {
-    for (std::size_t position = 0; position < row.size(); ++position) {
-      ids.push_back(row[position].get<std::int32_t>());
-      padded[index * longest + position] = ids.back();
-      mask[index * longest + position] = 1;
-    }
-    offsets.push_back(static_cast<std::int32_t>(ids.size()));
-    ++index;
-  }
-  Feed feed;
-  const auto tensor = [](std::vector<std::int64_t> dims, const std::vector<std::int32_t>& values) {
-    return Tensor::from<std::int32_t>(std::move(dims), std::span<const std::int32_t>(values));
-  };
-  if (is_packed) {
-    feed["input_ids"] = tensor({static_cast<std::int64_t>(ids.size())}, ids);
-    feed["offsets"] = tensor({rows + 1}, offsets);
-  } else {
-    const std::vector<std::int64_t> dims{rows, static_cast<std::int64_t>(longest)};
-    feed["input_ids"] = tensor(dims, padded);
-    feed["attention_mask"] = tensor(dims, mask);
-  }
-  feed["labels"] = tensor({rows}, golden["labels"].get<std::vector<std::int32_t>>());
-  return feed;
 }
 
 TEST_P(GoldenBert, AgreesWithPyTorch) {
@@ -81,29 +44,24 @@ TEST_P(GoldenBert, AgreesWithPyTorch) {
   if (!engine::is_supported(*isa)) GTEST_SKIP() << "this processor has no " << GetParam().isa;
 
   const json golden = io::read_json(path);
-  io::Model model = io::load_model((shared / "data/bert-tiny-imdb-mlm").string(), {.task = "classify"});
-  model.state["bert.pooler.dense.weight"] = tensor_of(golden["pooler"]["weight"], {128, 128});
-  model.state["bert.pooler.dense.bias"] = tensor_of(golden["pooler"]["bias"], {128});
-  model.state["classifier.weight"] = tensor_of(golden["classifier"]["weight"], {2, 128});
-  model.state["classifier.bias"] = tensor_of(golden["classifier"]["bias"], {2});
-
+  const io::Model model = golden_model(golden, shared);
   Graph graph = model.graph;
   for (int layer = 0; layer <= 2; ++layer)
     graph.set_output(fmt::format("hidden{}", layer), {graph.at(hidden_node(layer)), 0});
   if (GetParam().is_packed) run_pass("pack-sequences", graph);
   ThreadPool pool(2);
-  const auto executor = engine::make_executor(GetParam().executor, graph, model.state,
-                                              {.pool = &pool, .isa = *isa});
-  const Feed feed = make_feed(golden, GetParam().is_packed);
+  const auto executor =
+      engine::make_executor(GetParam().executor, graph, model.state, {.pool = &pool, .isa = *isa});
+  const Feed feed = golden_feed(golden, GetParam().is_packed);
   const Feed outputs = executor->run(feed);
 
   double worst_logit = 0;
   for (std::size_t row = 0; row < golden["logits"].size(); ++row)
     for (std::size_t label = 0; label < 2; ++label)
-      worst_logit = std::max(
-          worst_logit,
-          std::fabs(outputs.at("logits").at(static_cast<std::int64_t>(2 * row + label)) -
-                    golden["logits"][row][label].get<double>()));
+      worst_logit =
+          std::max(worst_logit,
+                   std::fabs(outputs.at("logits").at(static_cast<std::int64_t>(2 * row + label)) -
+                             golden["logits"][row][label].get<double>()));
   EXPECT_LE(worst_logit, kLogitTolerance);
   EXPECT_NEAR(outputs.at("loss").at(0), golden["loss"].get<double>(), 1e-5);
 
@@ -112,13 +70,15 @@ TEST_P(GoldenBert, AgreesWithPyTorch) {
     const Tensor& values = outputs.at(fmt::format("hidden{}", hidden["layer"].get<int>()));
     const auto row = hidden["row"].get<std::int64_t>();
     const auto position = hidden["position"].get<std::int64_t>();
-    const std::int64_t token = GetParam().is_packed
-                                   ? feed.at("offsets").data<std::int32_t>()[static_cast<std::size_t>(row)] + position
-                                   : row * values.dim(1) + position;
+    const std::int64_t token =
+        GetParam().is_packed
+            ? feed.at("offsets").data<std::int32_t>()[static_cast<std::size_t>(row)] + position
+            : row * values.dim(1) + position;
     for (std::int64_t feature = 0; feature < 128; ++feature)
-      worst_hidden = std::max(
-          worst_hidden, std::fabs(values.at(token * 128 + feature) -
-                                  hidden["values"][static_cast<std::size_t>(feature)].get<double>()));
+      worst_hidden =
+          std::max(worst_hidden,
+                   std::fabs(values.at(token * 128 + feature) -
+                             hidden["values"][static_cast<std::size_t>(feature)].get<double>()));
   }
   EXPECT_LE(worst_hidden, kHiddenTolerance);
   RecordProperty("worst_logit", fmt::format("{:.2e}", worst_logit));

@@ -190,6 +190,7 @@ TrainingGraph make_training_graph(const io::Model& model, const TrainingGraphOpt
     run_pass("randomize-dropout", graph);
   else
     run_pass("remove-dropout", graph);
+  run_pass("select-rows-early", graph);
   result.trained = TrainingGraphBuilder(graph, options, state).build();
   run_pass("remove-dead-nodes", graph);
   run_pass("eliminate-common-subexpressions", graph);

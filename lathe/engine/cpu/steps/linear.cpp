@@ -24,7 +24,7 @@ class LinearStep final : public Step {
   const RowSpace* rows() const override { return &space_; }
 
   void prepare(const Kernels& kernels, std::span<const Tensor* const> states) override {
-    packed_ = AlignedBuffer(kernels.packed_size(n_, k_) * static_cast<std::int64_t>(sizeof(float)));
+    packed_.reserve(kernels.packed_size(n_, k_) * static_cast<std::int64_t>(sizeof(float)));
     kernels.pack_b(states[1]->data<float>().data(), n_, k_, k_, 1, packed_.floats());
   }
 

@@ -1,0 +1,182 @@
+#include "lathe/engine/cpu/step.h"
+
+namespace lathe::engine {
+namespace {
+
+// The gradients of row-wise ops. What flows back to a row's operand is a row again; what a parameter
+// receives is a sum over rows, which the plan adds up group by group.
+
+class LinearInputGradientStep final : public Step {
+ public:
+  LinearInputGradientStep(RowSpace space, std::int64_t n, std::int64_t k)
+      : space_(std::move(space)), n_(n), k_(k) {}
+  const RowSpace* rows() const override { return &space_; }
+
+  // dx = dy . W is a product whose second operand is the weight as it lies: [n, k].
+  void prepare(const Kernels& kernels, std::span<const Tensor* const> states) override {
+    packed_.reserve(kernels.packed_size(k_, n_) * static_cast<std::int64_t>(sizeof(float)));
+    kernels.pack_b(states[1]->data<float>().data(), k_, n_, 1, k_, packed_.floats());
+  }
+
+  void run_rows(const RowCall& call) const override {
+    call.kernels.gemm({.rows = call.rows,
+                       .n = k_,
+                       .k = n_,
+                       .x = call.input(0),
+                       .x_stride = n_,
+                       .packed = packed_.floats(),
+                       .bias = nullptr,
+                       .activation = Unary::None,
+                       .residual = nullptr,
+                       .residual_stride = 0,
+                       .y = call.output(0),
+                       .y_stride = k_,
+                       .accumulate = false});
+  }
+
+ private:
+  RowSpace space_;
+  std::int64_t n_, k_;
+  AlignedBuffer packed_;
+};
+
+class LinearWeightGradientStep final : public Step {
+ public:
+  explicit LinearWeightGradientStep(RowSpace space) : space_(std::move(space)) {}
+  const RowSpace* rows() const override { return &space_; }
+  void run_rows(const RowCall& call) const override {
+    const std::int64_t n = space_.input_widths[0], k = space_.input_widths[1];
+    call.kernels.weight_gradient({.rows = call.rows,
+                                  .n = n,
+                                  .k = k,
+                                  .dy = call.input(0),
+                                  .dy_stride = n,
+                                  .x = call.input(1),
+                                  .x_stride = k,
+                                  .dw = call.output(0),
+                                  .dw_stride = k,
+                                  .accumulate = true});
+  }
+
+ private:
+  RowSpace space_;
+};
+
+class SumRowsStep final : public Step {
+ public:
+  explicit SumRowsStep(RowSpace space) : space_(std::move(space)) {}
+  const RowSpace* rows() const override { return &space_; }
+  void run_rows(const RowCall& call) const override {
+    const std::int64_t n = space_.input_widths[0];
+    call.kernels.sum_rows_accumulate(call.input(0), call.rows, n, n, call.output(0));
+  }
+
+ private:
+  RowSpace space_;
+};
+
+class LayerNormGradientStep final : public Step {
+ public:
+  LayerNormGradientStep(RowSpace space, float eps) : space_(std::move(space)), eps_(eps) {}
+  const RowSpace* rows() const override { return &space_; }
+  void run_rows(const RowCall& call) const override {
+    const std::int64_t n = space_.input_widths[0];
+    call.kernels.layer_norm_backward({.rows = call.rows,
+                                      .n = n,
+                                      .dy = call.input(0),
+                                      .dy_stride = n,
+                                      .x = call.input(1),
+                                      .x_stride = n,
+                                      .gamma = call.input(2),
+                                      .eps = eps_,
+                                      .dx_add = nullptr,
+                                      .dx_add_stride = 0,
+                                      .dx = call.output(0),
+                                      .dx_stride = n,
+                                      .dgamma = call.output(1),
+                                      .dbeta = call.output(2)});
+  }
+
+ private:
+  RowSpace space_;
+  float eps_;
+};
+
+class MapGradientStep final : public Step {
+ public:
+  MapGradientStep(RowSpace space, Unary function) : space_(std::move(space)), function_(function) {}
+  const RowSpace* rows() const override { return &space_; }
+  void run_rows(const RowCall& call) const override {
+    call.kernels.unary_backward(function_, call.input(0), call.input(1),
+                                call.rows * space_.output_widths[0], call.output(0));
+  }
+
+ private:
+  RowSpace space_;
+  Unary function_;
+};
+
+std::optional<Unary> differentiable_map(const AttributeReader& attributes) {
+  const std::string& name = attributes.text("function");
+  if (name == "relu") return Unary::Relu;
+  if (name == "gelu")
+    return attributes.text("approximate") == "tanh" ? Unary::GeluTanh : Unary::GeluErf;
+  if (name == "tanh") return Unary::Tanh;
+  if (name == "sigmoid") return Unary::Sigmoid;
+  if (name == "silu") return Unary::Silu;
+  if (name == "quick_gelu") return Unary::QuickGelu;
+  if (name == "exp") return Unary::Exp;
+  if (name == "log") return Unary::Log;
+  return std::nullopt;
+}
+
+using MadeStep = std::unique_ptr<Step>;
+
+MadeStep make_input_gradient(const Graph& graph, NodeId id) {
+  const Value weight = graph.input(id, 1);
+  const std::optional<RowShape> dy = row_shape(graph.type(graph.input(id, 0)));
+  const std::optional<RowShape> dx = row_shape(graph.types(id)[0]);
+  if (!dy || !dx || !graph.is(weight.node, "state") || graph.type(weight).dtype != DType::F32)
+    return nullptr;
+  return std::make_unique<LinearInputGradientStep>(
+      RowSpace{dy->rows, {dy->width, 0}, {dx->width}}, dy->width, dx->width);
+}
+
+MadeStep make_weight_gradient(const Graph& graph, NodeId id) {
+  const std::optional<RowShape> dy = row_shape(graph.type(graph.input(id, 0)));
+  const std::optional<RowShape> x = row_shape(graph.type(graph.input(id, 1)));
+  if (!dy || !x || dy->rows != x->rows) return nullptr;
+  return std::make_unique<LinearWeightGradientStep>(
+      RowSpace{dy->rows, {dy->width, x->width}, {0}});
+}
+
+MadeStep make_sum_rows(const Graph& graph, NodeId id) {
+  const std::optional<RowShape> x = row_shape(graph.type(graph.input(id, 0)));
+  if (!x) return nullptr;
+  return std::make_unique<SumRowsStep>(RowSpace{x->rows, {x->width}, {0}});
+}
+
+MadeStep make_layer_norm_gradient(const Graph& graph, NodeId id) {
+  const std::optional<RowShape> dy = row_shape(graph.type(graph.input(id, 0)));
+  if (!dy) return nullptr;
+  return std::make_unique<LayerNormGradientStep>(
+      RowSpace{dy->rows, {dy->width, dy->width, 0}, {dy->width, 0, 0}},
+      static_cast<float>(graph.attribute(id).real("eps")));
+}
+
+MadeStep make_map_gradient(const Graph& graph, NodeId id) {
+  const std::optional<RowShape> dy = row_shape(graph.types(id)[0]);
+  const std::optional<Unary> function = differentiable_map(graph.attribute(id));
+  if (!dy || !function) return nullptr;
+  return std::make_unique<MapGradientStep>(
+      RowSpace{dy->rows, {dy->width, dy->width}, {dy->width}}, *function);
+}
+
+const Register linear_input_gradient{CpuKernel{"linear_input_gradient", make_input_gradient}};
+const Register linear_weight_gradient{CpuKernel{"linear_weight_gradient", make_weight_gradient}};
+const Register sum_rows{CpuKernel{"sum_rows", make_sum_rows}};
+const Register layer_norm_gradient{CpuKernel{"layer_norm_gradient", make_layer_norm_gradient}};
+const Register map_gradient{CpuKernel{"map_gradient", make_map_gradient}};
+
+}  // namespace
+}  // namespace lathe::engine

@@ -1,0 +1,141 @@
+#include <algorithm>
+#include <cmath>
+
+#include "lathe/engine/cpu/step.h"
+
+namespace lathe::engine {
+namespace {
+
+// Elements a task updates: a multiple of the blocks that sums of squares are made of.
+constexpr std::int64_t kGrain = 16 * kSquaresBlock;
+
+std::int64_t num_chunks(std::int64_t count) { return (count + kGrain - 1) / kGrain; }
+
+float scalar(const WholeCall& call, std::size_t operand) {
+  return *reinterpret_cast<const float*>(call.inputs[operand]);
+}
+
+float* floats(const std::byte* bytes) {
+  return const_cast<float*>(reinterpret_cast<const float*>(bytes));
+}
+
+// Results must lie where their operands lie: the kernels update in place. A plan that could not
+// arrange it copies the operand first.
+float* in_place(const WholeCall& call, std::size_t output, std::size_t input, std::int64_t begin,
+                std::int64_t count) {
+  float* const target = reinterpret_cast<float*>(call.outputs[output]) + begin;
+  const float* const source = floats(call.inputs[input]) + begin;
+  if (target != source) std::copy(source, source + count, target);
+  return target;
+}
+
+class AdamwStep final : public Step {
+ public:
+  AdamwStep(double beta1, double beta2, double eps, double decay)
+      : beta1_(beta1), beta2_(beta2), eps_(eps), decay_(decay) {}
+  std::vector<InPlace> in_place() const override { return {{0, 0}, {1, 2}, {2, 3}}; }
+
+  void run_whole(const WholeCall& call) const override {
+    const std::int64_t count = call.graph.types(call.node)[0].num_elements().evaluate(call.symbols);
+    const double rate = scalar(call, 4);
+    const float scale = scalar(call, 5);
+    const double step = reinterpret_cast<const std::int32_t*>(call.inputs[6])[2];
+    if (step < 1 && !std::isnan(scale)) fail("AdamW counts steps from 1, not {}", step);
+    AdamwArgs args{};
+    args.scale = scale;
+    args.beta1 = static_cast<float>(beta1_);
+    args.one_minus_beta1 = static_cast<float>(1 - beta1_);
+    args.beta2 = static_cast<float>(beta2_);
+    args.one_minus_beta2 = static_cast<float>(1 - beta2_);
+    args.decay = static_cast<float>(1 - rate * decay_);
+    args.step_size = static_cast<float>(rate / (1 - std::pow(beta1_, step)));
+    args.root_correction = static_cast<float>(1 / std::sqrt(1 - std::pow(beta2_, step)));
+    args.eps = static_cast<float>(eps_);
+    call.parallel(num_chunks(count), [&](std::int64_t chunk, int) {
+      const std::int64_t begin = chunk * kGrain;
+      AdamwArgs part = args;
+      part.count = std::min(kGrain, count - begin);
+      part.param = engine::in_place(call, 0, 0, begin, part.count);
+      part.gradient = floats(call.inputs[1]) + begin;
+      part.m = engine::in_place(call, 1, 2, begin, part.count);
+      part.v = engine::in_place(call, 2, 3, begin, part.count);
+      call.kernels.adamw(part);
+    });
+  }
+
+ private:
+  double beta1_, beta2_, eps_, decay_;
+};
+
+class SgdStep final : public Step {
+ public:
+  SgdStep(double momentum, double decay) : momentum_(momentum), decay_(decay) {}
+  std::vector<InPlace> in_place() const override { return {{0, 0}, {1, 2}}; }
+
+  void run_whole(const WholeCall& call) const override {
+    const std::int64_t count = call.graph.types(call.node)[0].num_elements().evaluate(call.symbols);
+    call.parallel(num_chunks(count), [&](std::int64_t chunk, int) {
+      const std::int64_t begin = chunk * kGrain;
+      const std::int64_t part = std::min(kGrain, count - begin);
+      call.kernels.sgd({.count = part,
+                        .param = engine::in_place(call, 0, 0, begin, part),
+                        .gradient = floats(call.inputs[1]) + begin,
+                        .velocity = engine::in_place(call, 1, 2, begin, part),
+                        .scale = scalar(call, 4),
+                        .learning_rate = scalar(call, 3),
+                        .momentum = static_cast<float>(momentum_),
+                        .weight_decay = static_cast<float>(decay_)});
+    });
+  }
+
+ private:
+  double momentum_, decay_;
+};
+
+class SumSquaresStep final : public Step {
+ public:
+  void run_whole(const WholeCall& call) const override {
+    const std::int64_t count =
+        call.graph.type(call.graph.input(call.node, 0)).num_elements().evaluate(call.symbols);
+    std::vector<double> parts(static_cast<std::size_t>(num_chunks(count)));
+    call.parallel(num_chunks(count), [&](std::int64_t chunk, int) {
+      const std::int64_t begin = chunk * kGrain;
+      parts[static_cast<std::size_t>(chunk)] = call.kernels.sum_squares(
+          floats(call.inputs[0]) + begin, std::min(kGrain, count - begin));
+    });
+    double total = 0;
+    for (const double part : parts) total += part;
+    *reinterpret_cast<float*>(call.outputs[0]) = static_cast<float>(total);
+  }
+};
+
+bool all_f32(const Graph& graph, NodeId id, std::size_t operands) {
+  for (std::size_t i = 0; i < operands; ++i)
+    if (graph.type(graph.input(id, i)).dtype != DType::F32) return false;
+  return true;
+}
+
+const Register adamw{
+    CpuKernel{"adamw", [](const Graph& graph, NodeId id) -> std::unique_ptr<Step> {
+                if (!all_f32(graph, id, 6) || graph.type(graph.input(id, 6)).dtype != DType::I32)
+                  return nullptr;
+                const AttributeReader attributes = graph.attribute(id);
+                return std::make_unique<AdamwStep>(
+                    attributes.real("beta1"), attributes.real("beta2"), attributes.real("eps"),
+                    attributes.real("weight_decay"));
+              }}};
+const Register sgd{
+    CpuKernel{"sgd", [](const Graph& graph, NodeId id) -> std::unique_ptr<Step> {
+                if (!all_f32(graph, id, 5)) return nullptr;
+                const AttributeReader attributes = graph.attribute(id);
+                return std::make_unique<SgdStep>(attributes.real("momentum"),
+                                                 attributes.real("weight_decay"));
+              }}};
+const Register sum_squares{
+    CpuKernel{"sum_squares", [](const Graph& graph, NodeId id) -> std::unique_ptr<Step> {
+                if (!all_f32(graph, id, 1)) return nullptr;
+                return std::make_unique<SumSquaresStep>();
+              }}};
+
+}  // namespace
+}  // namespace lathe::engine
