@@ -123,6 +123,12 @@ bool has_split(const std::string& data, const std::string& split) {
   return false;
 }
 
+// Files are often sorted by label: the first few would be of one class.
+data::Dataset take_some(data::Dataset all, std::int64_t limit) {
+  if (limit == 0 || limit >= static_cast<std::int64_t>(all.examples.size())) return all;
+  return data::select(all, data::split_validation(all.labels(), limit, 0).validation);
+}
+
 data::Dataset load_examples(const Arguments& arguments) {
   // "train,unsup" is both, one after the other.
   data::Dataset examples;
@@ -135,9 +141,7 @@ data::Dataset load_examples(const Arguments& arguments) {
     std::move(part.examples.begin(), part.examples.end(), std::back_inserter(examples.examples));
     begin = end + 1;
   }
-  if (arguments.limit > 0 && arguments.limit < static_cast<std::int64_t>(examples.examples.size()))
-    examples.examples.resize(static_cast<std::size_t>(arguments.limit));
-  return examples;
+  return take_some(std::move(examples), arguments.limit);
 }
 
 struct Examples {
@@ -265,9 +269,7 @@ std::optional<train::Evaluation> evaluate_test(const Arguments& arguments, const
                                                const train::TrainOptions& options) {
   if (arguments.no_eval || arguments.objective != "classify" || !has_split(arguments.data, "test"))
     return std::nullopt;
-  data::Dataset test = data::load_dataset(arguments.data, "test");
-  if (arguments.limit > 0 && arguments.limit < static_cast<std::int64_t>(test.examples.size()))
-    test.examples.resize(static_cast<std::size_t>(arguments.limit));
+  const data::Dataset test = take_some(data::load_dataset(arguments.data, "test"), arguments.limit);
   const std::int64_t length = options.length == 0 ? train::max_length(model) : options.length;
   const data::TokenizedDataset tokens = data::tokenize(test, train::load_tokenizer(model), length,
                                                        options.truncation, *options.execution.pool);
@@ -433,7 +435,8 @@ void add_data_options(CLI::App& app, Arguments& arguments) {
   app.add_option("--vocabulary", arguments.vocabulary,
                  "directory with the vocabulary for a builder's model");
   app.add_option("--split", arguments.split, "what to train on, such as train,unsup [train]");
-  app.add_option("--limit", arguments.limit, "use the first so many examples only");
+  app.add_option("--limit", arguments.limit,
+                 "train and test on so many examples only, each label in its share");
   app.add_option("--length", arguments.length, "cut texts to so many tokens [the model's most]");
   app.add_option("--truncation", arguments.truncation, "what to keep: head or head+tail [head]");
   app.add_option("--validation", arguments.validation,
