@@ -37,6 +37,18 @@ void fill_normal(std::span<float> values, double scale, std::uint64_t seed, std:
   }
 }
 
+void fill_uniform(std::span<float> values, double bound, std::uint64_t seed,
+                  std::uint64_t stream) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::uint64_t block = i / 4;
+    const PhiloxCounter bits =
+        philox({static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32),
+                static_cast<std::uint32_t>(stream), static_cast<std::uint32_t>(stream >> 32)},
+               seed);
+    values[i] = static_cast<float>(bound * (2 * unit_interval(bits[i % 4]) - 1));
+  }
+}
+
 }  // namespace
 
 Tensor initialize_state(const Graph& graph, NodeId state, std::uint64_t seed) {
@@ -52,9 +64,11 @@ Tensor initialize_state(const Graph& graph, NodeId state, std::uint64_t seed) {
     for (float& value : values) value = 1;
   } else if (rule == "normal") {
     fill_normal(values, attributes.real("scale"), seed, hash_name(graph.name(state)));
+  } else if (rule == "uniform") {
+    fill_uniform(values, attributes.real("scale"), seed, hash_name(graph.name(state)));
   } else {
     throw unknown_name(fmt::format("init of state \"{}\"", graph.name(state)), rule,
-                       {"normal", "ones", "zeros"});
+                       {"normal", "ones", "uniform", "zeros"});
   }
   return tensor;
 }

@@ -47,6 +47,22 @@ TEST(Initialize, DrawsNormalNumbersOfTheScaleAskedFor) {
   EXPECT_NEAR(beyond_two / 1e5, 0.0455, 0.0033);  // the share beyond two deviations
 }
 
+// Uniform numbers within a bound have variance bound^2/3; of 100,000 of them the mean has a standard
+// error of 0.0018 bounds, and their mean square one of 0.00094 bounds^2.
+TEST(Initialize, DrawsUniformNumbersWithinTheBoundAskedFor) {
+  const State state =
+      initialize(parse_graph("w = state() {init=\"uniform\", scale=0.5} : f32[100000]"), 3);
+  double sum = 0, squares = 0;
+  const Tensor& w = state.at("w");
+  for (std::int64_t i = 0; i < w.num_elements(); ++i) {
+    ASSERT_LE(std::fabs(w.at(i)), 0.5);
+    sum += w.at(i) / 0.5;
+    squares += w.at(i) * w.at(i) / 0.25;
+  }
+  EXPECT_NEAR(sum / 1e5, 0, 0.0091);
+  EXPECT_NEAR(squares / 1e5, 1.0 / 3, 0.0047);
+}
+
 TEST(Initialize, FillsOnesAndZeros) {
   const State state =
       initialize(parse_graph("a = state() {init=\"ones\"} : f32[3]\nb = state() : i32[2]"), 1);
@@ -59,7 +75,7 @@ TEST(Initialize, NamesTheStateItCannotStart) {
     return error_text([&] { initialize(parse_graph(text), 1); });
   };
   EXPECT_EQ(refusal("w = state() {init=\"norml\"} : f32[3]"),
-            "unknown init of state \"w\" \"norml\"; known: normal, ones, zeros\n"
+            "unknown init of state \"w\" \"norml\"; known: normal, ones, uniform, zeros\n"
             "hint: did you mean \"normal\"?");
   EXPECT_EQ(refusal("w = state() {init=\"ones\"} : i32[3]"),
             "state \"w\": init \"ones\" needs f32, not i32[3]");

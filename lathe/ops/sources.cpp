@@ -30,8 +30,8 @@ const Register input{Op{
 const Register state{Op{
     .name = "state",
     .summary = "a value kept between runs, such as a parameter; its type is the one written",
-    .attributes = {{"init", std::string("zeros"), "how it starts: zeros, ones or normal"},
-                   {"scale", 0.0, "the standard deviation of a normal start"}},
+    .attributes = {{"init", std::string("zeros"), "how it starts: zeros, ones, normal or uniform"},
+                   {"scale", 0.0, "the deviation of a normal start, the bound of a uniform one"}},
     .infer = infer_state,
     .flops = flops,
     .is_source = true,
