@@ -2,6 +2,8 @@
 
 #include <re2/re2.h>
 
+#include <algorithm>
+
 #include "lathe/core/differentiate.h"
 #include "lathe/core/pass.h"
 
@@ -58,8 +60,7 @@ class TrainingGraphBuilder {
     std::vector<Value> parameters;
     std::vector<std::string> names;
     for (const NodeId id : graph_.nodes_of("state")) {
-      if (graph_.types(id)[0].dtype != DType::F32 || matches_any(graph_.name(id), options_.freeze))
-        continue;
+      if (graph_.types(id)[0].dtype != DType::F32 || !is_trained(graph_.name(id))) continue;
       parameters.push_back({id, 0});
       names.push_back(graph_.name(id));
     }
@@ -84,6 +85,12 @@ class TrainingGraphBuilder {
   }
 
  private:
+  bool is_trained(const std::string& name) const {
+    const std::vector<std::string>& only = options_.train_only;
+    if (!only.empty() && std::find(only.begin(), only.end(), name) == only.end()) return false;
+    return !matches_any(name, options_.freeze);
+  }
+
   Value input(const std::string& name, DType dtype, Shape shape) {
     return {graph_.add({.name = name, .op = "input", .inputs = {}, .types = {{dtype, shape, {}}}}), 0};
   }

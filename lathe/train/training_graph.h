@@ -19,6 +19,8 @@ struct TrainingGraphOptions {
   double max_norm = 1.0;                 ///< of the gradient; 0: no clipping
   int accumulation = 1;                  ///< micro-batches of a step
   std::vector<std::string> freeze = {};  ///< patterns (RE2) of parameters to leave as they are
+  /// Names of the only parameters to train; empty: all that are not frozen.
+  std::vector<std::string> train_only = {};
   bool dropout = true;
 };
 
