@@ -29,7 +29,9 @@ const std::map<std::string, Modules, std::less<>> kMayInclude = {
     {"data", {"core"}},
     {"engine", {"core", "numerics", "ops"}},
     {"train", {"core", "numerics", "ops", "models", "io", "data", "engine"}},
-    {"cli", {"core", "report", "numerics", "ops", "models", "io", "data", "engine", "train"}},
+    {"compress", {"core", "numerics", "ops", "models", "io", "data", "engine", "train"}},
+    {"cli",
+     {"core", "report", "numerics", "ops", "models", "io", "data", "engine", "train", "compress"}},
 };
 
 // What stands between the quotes of an #include line; empty for every other line.

@@ -1,0 +1,287 @@
+#include "lathe/compress/lora.h"
+
+#include <re2/re2.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "lathe/core/tensor.h"
+#include "lathe/models/initialize.h"
+
+namespace lathe::compress {
+namespace {
+
+constexpr std::string_view kA = ".lora_A.weight";
+constexpr std::string_view kB = ".lora_B.weight";
+constexpr std::string_view kSum = "/lora";
+constexpr std::int64_t kMaxRank = 65536;
+
+double parse_number(std::string_view key, std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
+    fail("{}=\"{}\": expected a number", key, text);
+  return value;
+}
+
+void check_options(const LoraOptions& options) {
+  if (options.rank < 1 || options.rank > kMaxRank)
+    fail("rank={}: expected 1 to {}", options.rank, kMaxRank);
+  if (!(options.alpha > 0)) fail("alpha={}: expected a number above 0", options.alpha);
+  if (!(options.dropout >= 0 && options.dropout < 1))
+    fail("dropout={}: expected 0 up to below 1", options.dropout);
+  if (options.targets.empty()) fail("targets: expected a pattern of the linears to adapt");
+}
+
+bool is_lora_state(std::string_view name) {
+  return name.ends_with(kA) || name.ends_with(kB);
+}
+
+// Random numbers of one site must not be those of another.
+std::int64_t free_site(const Graph& graph) {
+  std::int64_t site = 0;
+  for (const NodeId id : graph.topological_order())
+    if (!graph.op(id).dropout_attribute.empty())
+      site = std::max(site, graph.attribute(id).integer("site") + 1);
+  return site;
+}
+
+// The linears a path could be added to: those with a weight of their own, and no path's parts.
+std::vector<NodeId> adaptable_linears(const Graph& graph) {
+  std::vector<NodeId> found;
+  for (const NodeId id : graph.nodes_of("linear")) {
+    const Value weight = graph.input(id, 1);
+    if (graph.is(weight.node, "state") && !is_lora_state(graph.name(weight.node)))
+      found.push_back(id);
+  }
+  return found;
+}
+
+std::vector<NodeId> matching_linears(const Graph& graph, const std::vector<std::string>& targets) {
+  const std::vector<NodeId> linears = adaptable_linears(graph);
+  std::vector<bool> is_chosen(linears.size());
+  for (const std::string& text : targets) {
+    const RE2 pattern(text, RE2::Quiet);
+    if (!pattern.ok()) fail("targets=\"{}\": {}", text, pattern.error());
+    bool any = false;
+    for (std::size_t i = 0; i < linears.size(); ++i)
+      if (RE2::PartialMatch(graph.name(linears[i]), pattern)) is_chosen[i] = any = true;
+    if (any) continue;
+    if (linears.empty()) fail("targets=\"{}\": the model has no linear", text);
+    throw UserError(fmt::format("targets=\"{}\": no linear of the model matches it", text),
+                    fmt::format("linears have names such as \"{}\"", graph.name(linears.front())));
+  }
+  std::vector<NodeId> chosen;
+  for (std::size_t i = 0; i < linears.size(); ++i)
+    if (is_chosen[i]) chosen.push_back(linears[i]);
+  return chosen;
+}
+
+// Follows a path from its sum back to the linear; nothing where a node is not what it should be.
+std::optional<LoraPath> trace(const Graph& graph, NodeId sum) {
+  LoraPath path;
+  const auto is = [&](NodeId id, std::string_view op) { return graph.is(id, op); };
+  path.sum = sum;
+  if (!is(sum, "add")) return std::nullopt;
+  path.linear = graph.input(sum, 0).node;
+  path.product = graph.input(sum, 1).node;
+  if (!is(path.linear, "linear") || !is(path.product, "mul")) return std::nullopt;
+  path.name = graph.name(path.linear);
+  path.up = graph.input(path.product, 0).node;
+  path.factor = graph.input(path.product, 1).node;
+  if (!is(path.up, "linear") || !is(path.factor, "constant")) return std::nullopt;
+  path.down = graph.input(path.up, 0).node;
+  if (!is(path.down, "linear")) return std::nullopt;
+  path.a = graph.input(path.down, 1).node;
+  path.b = graph.input(path.up, 1).node;
+  if (graph.name(path.a) != lora_a_name(path.name) || graph.name(path.b) != lora_b_name(path.name))
+    return std::nullopt;
+  if (!is(path.a, "state") || !is(path.b, "state")) return std::nullopt;
+  Value x = graph.input(path.down, 0);
+  if (x != graph.input(path.linear, 0)) {
+    path.dropout = x.node;
+    if (!is(x.node, "dropout") || graph.input(x.node, 0) != graph.input(path.linear, 0))
+      return std::nullopt;
+    path.dropout_rate = graph.attribute(x.node).real("rate");
+  }
+  const std::vector<double> factors = graph.attribute(path.factor).reals("values");
+  if (factors.size() != 1) return std::nullopt;
+  path.scaling = factors[0];
+  path.rank = graph.types(path.a)[0].dims({}).at(0);
+  return path;
+}
+
+// W + scaling * B . A, each element summed in double and rounded once.
+Tensor fused_weight(const Tensor& weight, const Tensor& a, const Tensor& b, double scaling) {
+  Tensor result = weight;
+  const std::span<float> w = result.mutable_data<float>();
+  const std::span<const float> down = a.data<float>();
+  const std::span<const float> up = b.data<float>();
+  const auto rank = static_cast<std::size_t>(a.dim(0));
+  const auto width = static_cast<std::size_t>(a.dim(1));
+  std::vector<double> row(width);
+  for (std::size_t i = 0; i < w.size() / width; ++i) {
+    std::fill(row.begin(), row.end(), 0.0);
+    for (std::size_t r = 0; r < rank; ++r) {
+      const double factor = up[i * rank + r];
+      for (std::size_t k = 0; k < width; ++k) row[k] += factor * down[r * width + k];
+    }
+    for (std::size_t k = 0; k < width; ++k) {
+      float& element = w[i * width + k];
+      element = static_cast<float>(element + scaling * row[k]);
+    }
+  }
+  return result;
+}
+
+void remove_path(Graph& graph, const LoraPath& path) {
+  graph.replace_all_uses({path.sum, 0}, {path.linear, 0});
+  // Readers before what they read; a constant may be shared by several paths.
+  for (const NodeId id :
+       {path.sum, path.product, path.factor, path.up, path.down, path.dropout, path.a, path.b})
+    if (id.index >= 0 && graph.has(id) && graph.uses(id).empty()) graph.erase(id);
+}
+
+}  // namespace
+
+std::string lora_a_name(std::string_view name) {
+  return fmt::format("{}{}", name, kA);
+}
+std::string lora_b_name(std::string_view name) {
+  return fmt::format("{}{}", name, kB);
+}
+
+LoraOptions parse_lora_options(std::string_view text) {
+  LoraOptions options;
+  while (!text.empty()) {
+    const std::size_t equals = text.find('=');
+    const std::string_view key = text.substr(0, std::min(equals, text.find(',')));
+    if (key != "rank" && key != "alpha" && key != "dropout" && key != "targets")
+      throw unknown_name("setting", key, {"alpha", "dropout", "rank", "targets"});
+    if (key.size() != equals) fail("{}: expected {}=VALUE", key, key);
+    text.remove_prefix(equals + 1);
+    const std::size_t end = key == "targets" ? text.size() : std::min(text.find(','), text.size());
+    const std::string_view value = text.substr(0, end);
+    if (key == "targets") {
+      options.targets = {std::string(value)};
+      if (value.empty()) options.targets.clear();
+    } else if (key == "rank") {
+      const double rank = parse_number(key, value);
+      if (rank != std::floor(rank) || rank < 1 || rank > kMaxRank)
+        fail("rank={}: expected a whole number from 1 to {}", value, kMaxRank);
+      options.rank = static_cast<int>(rank);
+    } else {
+      (key == "alpha" ? options.alpha : options.dropout) = parse_number(key, value);
+    }
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  check_options(options);
+  return options;
+}
+
+std::vector<LoraPath> find_lora(const Graph& graph) {
+  std::vector<LoraPath> paths;
+  for (const NodeId id : graph.nodes_of("add")) {
+    if (!graph.name(id).ends_with(kSum)) continue;
+    if (std::optional<LoraPath> path = trace(graph, id)) paths.push_back(std::move(*path));
+  }
+  std::size_t num_states = 0;
+  for (const NodeId id : graph.nodes_of("state")) {
+    if (!is_lora_state(graph.name(id))) continue;
+    ++num_states;
+    const bool is_known = std::any_of(paths.begin(), paths.end(), [&](const LoraPath& path) {
+      return path.a == id || path.b == id;
+    });
+    if (!is_known)
+      fail("state \"{}\": belongs to no LoRA path that stands as it was inserted", graph.name(id));
+  }
+  check(num_states == 2 * paths.size(), "every LoRA path to have states of its own");
+  return paths;
+}
+
+void add_lora_path(Graph& graph, NodeId linear, int rank, double scaling, double dropout) {
+  const std::string name = graph.name(linear);
+  const NodeId weight = graph.input(linear, 1).node;
+  const Type& type = graph.types(weight)[0];
+  if (type.dtype != DType::F32)
+    fail("linear \"{}\": LoRA needs f32 weights, not {}", name, to_text(type));
+  for (const NodeId user : graph.users(weight))
+    if (user != linear)
+      fail(
+          "linear \"{}\": its weight \"{}\" is also read by \"{}\", so LoRA cannot be fused into "
+          "it",
+          name, graph.name(weight), graph.name(user));
+  const std::vector<std::int64_t> dims = type.dims({});
+  // The variance of PEFT's start, which is Kaiming's uniform one with slope sqrt(5).
+  const double bound = 1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(dims[1], 1)));
+  const std::int64_t site = dropout > 0 ? free_site(graph) : 0;
+
+  NodeId place = linear;
+  const auto insert = [&](NodeSpec spec) {
+    place = graph.insert_after(place, std::move(spec));
+    return Value{place, 0};
+  };
+  const Value y{linear, 0};
+  Value x = graph.input(linear, 0);
+  const Value a = insert({.name = lora_a_name(name),
+                          .op = "state",
+                          .inputs = {},
+                          .attributes = {{"init", std::string("uniform")}, {"scale", bound}},
+                          .types = {{DType::F32, {Size(rank), Size(dims[1])}, {}}}});
+  const Value b = insert({.name = lora_b_name(name),
+                          .op = "state",
+                          .inputs = {},
+                          .attributes = {{"init", std::string("zeros")}},
+                          .types = {{DType::F32, {Size(dims[0]), Size(rank)}, {}}}});
+  if (dropout > 0)
+    x = insert({.name = name + "/lora_dropout",
+                .op = "dropout",
+                .inputs = {x},
+                .attributes = {{"rate", dropout}, {"site", site}}});
+  const Value down = insert({.name = name + "/lora_A", .op = "linear", .inputs = {x, a, kNone}});
+  const Value up = insert({.name = name + "/lora_B", .op = "linear", .inputs = {down, b, kNone}});
+  const Value factor = insert({.name = name + "/lora_factor",
+                               .op = "constant",
+                               .inputs = {},
+                               .attributes = {{"values", std::vector<double>{scaling}}},
+                               .types = {{DType::F32, {}, {}}}});
+  const Value product = insert({.name = name + "/lora_scale", .op = "mul", .inputs = {up, factor}});
+  // The sum first reads the product twice, so that it is no reader of y while y's are moved to it.
+  const Value sum =
+      insert({.name = name + std::string(kSum), .op = "add", .inputs = {product, product}});
+  graph.replace_all_uses(y, sum);
+  graph.set_input(sum.node, 0, y);
+}
+
+int insert_lora(Graph& graph, State& state, const LoraOptions& options, std::uint64_t seed) {
+  check_options(options);
+  if (!find_lora(graph).empty())
+    throw UserError("the model has LoRA paths already",
+                    "fuse them into its weights first: lathe lora fuse");
+  const std::vector<NodeId> linears = matching_linears(graph, options.targets);
+  for (const NodeId linear : linears) {
+    const std::string name = graph.name(linear);
+    add_lora_path(graph, linear, options.rank, options.alpha / options.rank, options.dropout);
+    for (const std::string& added : {lora_a_name(name), lora_b_name(name)})
+      state[added] = models::initialize_state(graph, graph.at(added), seed);
+  }
+  return static_cast<int>(linears.size());
+}
+
+int fuse_lora(Graph& graph, State& state) {
+  const std::vector<LoraPath> paths = find_lora(graph);
+  for (const LoraPath& path : paths) {
+    const std::string weight = graph.name(graph.input(path.linear, 1).node);
+    const std::string a = graph.name(path.a), b = graph.name(path.b);
+    for (const std::string& name : {weight, a, b})
+      if (!state.contains(name)) fail("state \"{}\" has no value", name);
+    state[weight] = fused_weight(state.at(weight), state.at(a), state.at(b), path.scaling);
+    remove_path(graph, path);
+    state.erase(a);
+    state.erase(b);
+  }
+  return static_cast<int>(paths.size());
+}
+
+}  // namespace lathe::compress

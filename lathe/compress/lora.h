@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lathe/core/graph.h"
+
+/// LoRA (Hu et al. 2021): a linear `y = x . W^T + b` gets a parallel path of low rank,
+/// `y + alpha/rank * (dropout(x) . A^T) . B^T`, and A and B train in place of W.
+///
+/// All that is known of an inserted path stands in the graph, so that a model read back from its
+/// text can be trained on, fused or saved as an adapter.
+namespace lathe::compress {
+
+struct LoraOptions {
+  int rank = 8;
+  double alpha = 16;
+  double dropout = 0;                              ///< of what A reads, in training
+  std::vector<std::string> targets = {"encoder"};  ///< patterns (RE2) in the names of linears
+};
+
+/// Reads `rank=8,alpha=16,dropout=0.05,targets=query|value`; whatever is left out keeps its
+/// default. Patterns may hold commas, so the targets come last.
+LoraOptions parse_lora_options(std::string_view text);
+
+/// A path of low rank and the linear it stands beside.
+struct LoraPath {
+  std::string name;                                              ///< of the linear
+  NodeId linear, a, b, dropout, down, up, factor, product, sum;  ///< no node for dropout: none
+  std::int64_t rank = 0;
+  double scaling = 1;  ///< alpha/rank
+  double dropout_rate = 0;
+};
+
+/// The states' names for the linear `name`.
+std::string lora_a_name(std::string_view name);
+std::string lora_b_name(std::string_view name);
+
+/// Every path of the graph, in topological order. Fails on one that was changed since its
+/// insertion.
+std::vector<LoraPath> find_lora(const Graph& graph);
+
+/// Adds a path to one linear; fails where its weight is not its own. The caller gives A and B their
+/// values.
+void add_lora_path(Graph& graph, NodeId linear, int rank, double scaling, double dropout);
+
+/// Adds a path to every linear whose name a target matches; returns how many. A starts random by
+/// `seed`, B with zeros, so the outputs are what they were. Fails when a target matches nothing.
+int insert_lora(Graph& graph, State& state, const LoraOptions& options, std::uint64_t seed);
+
+/// Adds every path's product to its linear's weight and takes the path away; returns how many. The
+/// graph is then the one from before the insertion.
+int fuse_lora(Graph& graph, State& state);
+
+}  // namespace lathe::compress

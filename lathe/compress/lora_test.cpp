@@ -1,0 +1,295 @@
+#include "lathe/compress/lora.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "lathe/compress/trained_parameters.h"
+#include "lathe/core/graph_text.h"
+#include "lathe/core/pass.h"
+#include "lathe/engine/executor.h"
+#include "lathe/io/testing/refusal.h"
+#include "lathe/io/testing/tiny_bert.h"
+#include "lathe/models/initialize.h"
+#include "lathe/train/train_model.h"
+
+namespace lathe::compress {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+const char* const kTwoLinears = R"(lathe-ir 1
+symbols B
+x = input() : f32[B,4]
+up.weight = state() : f32[3,4]
+up.bias = state() : f32[3]
+up = linear(x, up.weight, up.bias) : f32[B,3]
+down.weight = state() : f32[2,3]
+down = linear(up, down.weight, none) : f32[B,2]
+output hidden <- up
+output y <- down
+)";
+
+TEST(InsertLora, AddsAPathThatEveryReaderSees) {
+  Graph graph = parse_graph(kTwoLinears);
+  State state = models::initialize(graph, 1);
+  EXPECT_EQ(
+      insert_lora(graph, state, {.rank = 2, .alpha = 3, .dropout = 0.1, .targets = {"up"}}, 1), 1);
+  EXPECT_EQ(print(graph), R"(lathe-ir 1
+symbols B
+x = input() : f32[B,4]
+up.weight = state() : f32[3,4]
+up.bias = state() : f32[3]
+up = linear(x, up.weight, up.bias) : f32[B,3]
+up.lora_A.weight = state() {init="uniform", scale=0.5} : f32[2,4]
+up.lora_B.weight = state() {init="zeros"} : f32[3,2]
+up/lora_dropout = dropout(x) {rate=0.1, site=0} : f32[B,4]
+up/lora_A = linear(up/lora_dropout, up.lora_A.weight, none) : f32[B,2]
+up/lora_B = linear(up/lora_A, up.lora_B.weight, none) : f32[B,3]
+up/lora_factor = constant() {values=[1.5]} : f32[]
+up/lora_scale = mul(up/lora_B, up/lora_factor) : f32[B,3]
+up/lora = add(up, up/lora_scale) : f32[B,3]
+down.weight = state() : f32[2,3]
+down = linear(up/lora, down.weight, none) : f32[B,2]
+output hidden <- up/lora
+output y <- down
+)");
+  verify(graph);
+  const std::vector<LoraPath> paths = find_lora(graph);
+  ASSERT_EQ(paths.size(), 1u);
+  EXPECT_EQ(paths[0].rank, 2);
+  EXPECT_EQ(paths[0].scaling, 1.5);
+  EXPECT_EQ(paths[0].dropout_rate, 0.1);
+  for (std::int64_t i = 0; i < 6; ++i) EXPECT_EQ(state.at("up.lora_B.weight").at(i), 0);
+  for (std::int64_t i = 0; i < 8; ++i) {
+    EXPECT_NE(state.at("up.lora_A.weight").at(i), 0);
+    EXPECT_LE(std::fabs(state.at("up.lora_A.weight").at(i)), 0.5);
+  }
+}
+
+TEST(InsertLora, DrawsFromASiteOfItsOwn) {
+  Graph graph = parse_graph(R"(
+    x = input() : f32[B,4]
+    d = dropout(x) {rate=0.1, site=6}
+    w = state() : f32[3,4]
+    one = linear(d, w, none)
+    v = state() : f32[3,3]
+    two = linear(one, v, none)
+    output y <- two
+  )");
+  State state = models::initialize(graph, 1);
+  insert_lora(graph, state, {.rank = 1, .dropout = 0.5, .targets = {"one|two"}}, 1);
+  EXPECT_EQ(print(graph, "one/lora_dropout"),
+            "one/lora_dropout = dropout(d) {rate=0.5, site=7} : f32[B,4]");
+  EXPECT_EQ(print(graph, "two/lora_dropout"),
+            "two/lora_dropout = dropout(one/lora) {rate=0.5, site=8} : f32[B,3]");
+}
+
+TEST(FuseLora, AddsTheScaledProductToTheWeight) {
+  Graph graph = parse_graph(kTwoLinears);
+  State state = models::initialize(graph, 1);
+  state["down.weight"] = Tensor::from<float>({2, 3}, {1, 2, 3, 4, 5, 6});
+  insert_lora(graph, state, {.rank = 1, .alpha = 2, .targets = {"down"}}, 1);
+  state["down.lora_A.weight"] = Tensor::from<float>({1, 3}, {1, 10, 100});
+  state["down.lora_B.weight"] = Tensor::from<float>({2, 1}, {1, -1});
+  EXPECT_EQ(fuse_lora(graph, state), 1);
+  EXPECT_TRUE(
+      identical(state.at("down.weight"), Tensor::from<float>({2, 3}, {3, 22, 203, 2, -15, -194})));
+  EXPECT_EQ(print(graph), kTwoLinears);
+  EXPECT_EQ(state.size(), 3u);
+  EXPECT_EQ(fuse_lora(graph, state), 0);
+}
+
+TEST(FuseLora, RefusesAPathThatWasChanged) {
+  Graph graph = parse_graph(kTwoLinears);
+  State state = models::initialize(graph, 1);
+  insert_lora(graph, state, {.targets = {"down"}}, 1);
+  graph.rename(graph.at("down/lora"), "sum");
+  EXPECT_EQ(io::refusal("", [&] { fuse_lora(graph, state); }),
+            "state \"down.lora_A.weight\": belongs to no LoRA path that stands as it was inserted");
+}
+
+TEST(InsertLora, RefusesWhatCannotBe) {
+  const auto refusal = [](const LoraOptions& options) {
+    Graph graph = parse_graph(kTwoLinears);
+    State state = models::initialize(graph, 1);
+    return io::refusal("", [&] { insert_lora(graph, state, options, 1); });
+  };
+  EXPECT_EQ(refusal({.targets = {"up", "encoder"}}),
+            "targets=\"encoder\": no linear of the model matches it");
+  EXPECT_EQ(refusal({.targets = {"("}}), "targets=\"(\": missing ): (");
+  EXPECT_EQ(refusal({.rank = 0, .targets = {"up"}}), "rank=0: expected 1 to 65536");
+  EXPECT_EQ(refusal({.alpha = 0, .targets = {"up"}}), "alpha=0: expected a number above 0");
+  EXPECT_EQ(refusal({.dropout = 1, .targets = {"up"}}), "dropout=1: expected 0 up to below 1");
+  Graph tied = parse_graph(R"(
+    i = input() : i32[B]
+    w = state() : f32[5,4]
+    e = embedding(i, w)
+    decoder = linear(e, w, none)
+    output y <- decoder
+  )");
+  State state = models::initialize(tied, 1);
+  EXPECT_EQ(io::refusal("", [&] { insert_lora(tied, state, {.targets = {"decoder"}}, 1); }),
+            "linear \"decoder\": its weight \"w\" is also read by \"e\", so LoRA cannot be fused "
+            "into it");
+  Graph twice = parse_graph(kTwoLinears);
+  state = models::initialize(twice, 1);
+  insert_lora(twice, state, {.targets = {"up"}}, 1);
+  EXPECT_EQ(io::refusal("", [&] { insert_lora(twice, state, {.targets = {"down"}}, 1); }),
+            "the model has LoRA paths already");
+}
+
+TEST(LoraOptions, AreReadFromText) {
+  const LoraOptions options =
+      parse_lora_options("alpha=32,rank=4,dropout=0.05,targets=query|layer.{1,2}value");
+  EXPECT_EQ(options.rank, 4);
+  EXPECT_EQ(options.alpha, 32);
+  EXPECT_EQ(options.dropout, 0.05);
+  EXPECT_THAT(options.targets, ElementsAre("query|layer.{1,2}value"));
+  EXPECT_THAT(parse_lora_options("rank=2").targets, ElementsAre("encoder"));
+}
+
+TEST(LoraOptions, NameWhatIsWrong) {
+  const auto refusal = [](const char* text) {
+    return io::refusal("", [&] { parse_lora_options(text); });
+  };
+  EXPECT_EQ(refusal("rnk=8"), "unknown setting \"rnk\"; known: alpha, dropout, rank, targets");
+  EXPECT_EQ(refusal("8"), "unknown setting \"8\"; known: alpha, dropout, rank, targets");
+  EXPECT_EQ(refusal("rank"), "rank: expected rank=VALUE");
+  EXPECT_EQ(refusal("rank,alpha=3"), "rank: expected rank=VALUE");
+  EXPECT_EQ(refusal("rank=2.5"), "rank=2.5: expected a whole number from 1 to 65536");
+  EXPECT_EQ(refusal("alpha=big"), "alpha=\"big\": expected a number");
+  EXPECT_EQ(refusal("targets="), "targets: expected a pattern of the linears to adapt");
+}
+
+// The base model without its heads' weights, as after pretraining.
+State headless_weights() {
+  State weights = io::tiny_weights();
+  std::erase_if(weights, [](const auto& entry) {
+    return entry.first.starts_with("classifier") || entry.first.starts_with("bert.pooler");
+  });
+  return weights;
+}
+
+data::Dataset opinions() {
+  data::Dataset dataset;
+  dataset.label_names = {"0", "1"};
+  for (int i = 0; i < 16; ++i)
+    dataset.examples.push_back({i % 2 == 1 ? "a fine film" : "the poor plot .", i % 2});
+  return dataset;
+}
+
+class LoraOnBert : public testing::TestWithParam<const char*> {
+ protected:
+  io::Model load() const { return io::load_model(directory_, {.task = "classify"}); }
+  Tensor logits(const io::Model& model) const {
+    Feed feed;
+    feed["input_ids"] = Tensor::from<std::int32_t>({2, 5}, {2, 5, 8, 7, 3, 2, 6, 9, 3, 0});
+    feed["attention_mask"] = Tensor::from<std::int32_t>({2, 5}, {1, 1, 1, 1, 1, 1, 1, 1, 1, 0});
+    feed["labels"] = Tensor::from<std::int32_t>({2}, {1, 0});
+    for (auto entry = feed.begin(); entry != feed.end();)
+      entry = model.graph.find(entry->first) ? std::next(entry) : feed.erase(entry);
+    return engine::make_executor(GetParam(), model.graph, model.state)->run(feed).at("logits");
+  }
+  // Trains for two epochs with LoRA beside every linear of the encoder.
+  train::TrainOutcome train(io::Model model) const {
+    train::TrainOptions options;
+    options.executor = GetParam();
+    options.trainer.epochs = 2;
+    options.trainer.batch_examples = 8;
+    options.trainer.learning_rate = 1e-2;
+    options.graph.train_only = lora_parameters(model.graph, fresh_head(model));
+    return train::train_model(std::move(model), opinions(), {}, options);
+  }
+
+  io::ScratchDirectory scratch_;
+  std::string directory_ = io::write_tiny_bert(scratch_, "m", headless_weights());
+};
+
+TEST_P(LoraOnBert, StartsWithTheBaseModelsOutputsBitForBit) {
+  io::Model model = load();
+  const Tensor before = logits(model);
+  EXPECT_EQ(insert_lora(model.graph, model.state, {.dropout = 0.1}, 3), 6);
+  EXPECT_TRUE(identical(logits(model), before));
+}
+
+TEST_P(LoraOnBert, TrainsItsPathsAndTheFreshHeadAlone) {
+  io::Model before = load();
+  insert_lora(before.graph, before.state, {.rank = 2, .dropout = 0.1}, 3);
+  const State after = train(before).model.state;
+  ASSERT_EQ(after.size(), before.state.size());
+  for (const auto& [name, tensor] : before.state) {
+    const bool is_trained = name.find("lora_") != name.npos || name.starts_with("bert.pooler") ||
+                            name.starts_with("classifier");
+    EXPECT_EQ(!identical(after.at(name), tensor), is_trained) << name;
+  }
+}
+
+// Two roundings of weights near 1 against sums of 16 terms: a few times 1e-7 a layer.
+TEST_P(LoraOnBert, FusesIntoTheOriginalGraphWithTheSameLogits) {
+  io::Model model = load();
+  const std::string original = print(model.graph);
+  insert_lora(model.graph, model.state, {.rank = 2, .dropout = 0.1}, 3);
+  io::Model trained = train(model).model;
+  const Tensor with_paths = logits(trained);
+  EXPECT_EQ(fuse_lora(trained.graph, trained.state), 6);
+  EXPECT_EQ(print(trained.graph), original);
+  const Tensor fused = logits(trained);
+  double moved = 0;
+  const Tensor base = logits(load());
+  for (std::int64_t i = 0; i < fused.num_elements(); ++i) {
+    EXPECT_NEAR(fused.at(i), with_paths.at(i), 1e-5);
+    moved += std::fabs(fused.at(i) - base.at(i));
+  }
+  EXPECT_GT(moved, 1e-3);
+}
+
+TEST_P(LoraOnBert, SurvivesACheckpoint) {
+  io::Model model = load();
+  insert_lora(model.graph, model.state, {.rank = 2}, 3);
+  const io::Model trained = train(model).model;
+  io::write_checkpoint(scratch_ / "out", trained);
+  const io::Model read = io::load_model((scratch_ / "out").string());
+  EXPECT_EQ(find_lora(read.graph).size(), 6u);
+  EXPECT_TRUE(identical(logits(read), logits(trained)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Executors, LoraOnBert, testing::Values("reference", "cpu"));
+
+TEST(LoraPasses, FuseWhatTheyInserted) {
+  Graph graph = parse_graph(kTwoLinears);
+  State state = models::initialize(graph, 1);
+  PassContext context{.options = {{"targets", std::string(".")}}, .state = &state};
+  EXPECT_EQ(run_pass("insert-lora", graph, context).changed, 2);
+  context.options = {};
+  EXPECT_EQ(run_pass("fuse-lora", graph, context).changed, 2);
+  EXPECT_EQ(print(graph), kTwoLinears);
+}
+
+TEST(TrainedParameters, AreCountedByModule) {
+  Graph graph = parse_graph(kTwoLinears);
+  State state = models::initialize(graph, 1);
+  insert_lora(graph, state, {.rank = 2, .targets = {"up"}}, 1);
+  const std::vector<std::string> trained = lora_parameters(graph, {"down.weight"});
+  EXPECT_THAT(trained, ElementsAre("up.lora_A.weight", "up.lora_B.weight", "down.weight"));
+  const std::vector<ModuleParameters> modules = count_parameters(graph, trained);
+  ASSERT_EQ(modules.size(), 2u);
+  EXPECT_EQ(modules[0].module, "up");
+  EXPECT_EQ(modules[0].trained, 14);
+  EXPECT_EQ(modules[0].frozen, 15);
+  EXPECT_EQ(modules[1].module, "down");
+  EXPECT_EQ(modules[1].trained, 6);
+  EXPECT_EQ(modules[1].frozen, 0);
+}
+
+TEST(TrainedParameters, OfAFreshModelAreItsHeadsAlone) {
+  const io::Model model = io::load_model("bert-tiny", {.task = "classify"});
+  EXPECT_THAT(fresh_head(model), ElementsAre("bert.pooler.dense.bias", "bert.pooler.dense.weight",
+                                             "classifier.bias", "classifier.weight"));
+  EXPECT_THAT(parameters_with_moments({{"optimizer.m.w", Tensor()}, {"w", Tensor()}}),
+              ElementsAre("w"));
+  EXPECT_THAT(parameters_with_moments({{"w", Tensor()}}), IsEmpty());
+}
+
+}  // namespace
+}  // namespace lathe::compress

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lathe/io/model.h"
+
+namespace lathe::compress {
+
+/// The states that train beside LoRA's because no file had values for them: a head. Of a model that
+/// is fresh altogether, only the states of its family's heads.
+std::vector<std::string> fresh_head(const io::Model& model);
+
+/// What a model with LoRA paths trains: their states, and the fresh ones.
+std::vector<std::string> lora_parameters(const Graph& graph, const std::vector<std::string>& fresh);
+
+/// The parameters that the states of a training run say it trains: those with a moment.
+std::vector<std::string> parameters_with_moments(const State& state);
+
+/// How many parameters a module has: the linear `a.b` with all of `a.b.weight`, `a.b.bias` and
+/// `a.b.lora_A.weight`.
+struct ModuleParameters {
+  std::string module;
+  std::int64_t trained = 0;
+  std::int64_t frozen = 0;
+};
+
+/// Every module with parameters, in the graph's order.
+std::vector<ModuleParameters> count_parameters(const Graph& graph,
+                                               const std::vector<std::string>& trained);
+
+/// "a.b" for "a.b.weight", "a.b.bias", "a.b.lora_A.weight".
+std::string module_of(std::string_view state_name);
+
+}  // namespace lathe::compress
