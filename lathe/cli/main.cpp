@@ -158,6 +158,12 @@ int report_error(const UserError& error) {
   return kUserError;
 }
 
+// What the commands below a common word are about.
+const char* group_summary(std::string_view group) {
+  return group == "lora" ? "look at a model's LoRA paths, fuse them into its weights"
+                         : "look at a graph, run passes on it";
+}
+
 int run_program(int argc, char** argv) {
   GlobalArguments global;
   global.settings.start = std::chrono::steady_clock::now();
@@ -177,7 +183,7 @@ int run_program(int argc, char** argv) {
       name = name.substr(blank + 1);
       parent = find_subcommand(app, group);
       if (parent == nullptr) {
-        parent = app.add_subcommand(group, "look at a graph, run passes on it");
+        parent = app.add_subcommand(group, group_summary(group));
         parent->require_subcommand(1);
       }
     }

@@ -1,5 +1,6 @@
 #include "lathe/cli/command.h"
 #include "lathe/cli/output_directory.h"
+#include "lathe/compress/lora.h"
 #include "lathe/core/graph_text.h"
 #include "lathe/io/atomic_file.h"
 #include "lathe/io/graph_json.h"
@@ -70,7 +71,10 @@ std::function<int(const Settings&)> setup_export(CLI::App& app) {
                "plain float weights, whatever the model stores; all models are float so far");
   return [arguments](const Settings& settings) {
     check_output_directory(arguments->out, arguments->force);
-    const io::Model model = load(*arguments, settings);
+    io::Model model = load(*arguments, settings);
+    // Other programs would leave the paths out and run another model.
+    if (const int count = compress::fuse_lora(model.graph, model.state); count > 0)
+      fmt::print(stderr, "note: LoRA was fused into {} linears\n", count);
     const auto shard_bytes = static_cast<std::int64_t>(arguments->shard_megabytes * 1e6);
     write_output_directory(arguments->out, arguments->force, [&](const auto& path) {
       io::write_huggingface(path, model, shard_bytes);

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lathe/cli/command.h"
+#include "lathe/cli/lora_training.h"
 #include "lathe/cli/memory.h"
 #include "lathe/cli/output_directory.h"
 #include "lathe/data/reviews.h"
@@ -31,6 +32,7 @@ struct Arguments {
   double lr = 2e-4, warmup = 0.06, weight_decay = 0.01, clip = 1.0, momentum = 0.9;
   std::int64_t validation = 0, validate_every = 0, patience = 0;
   std::vector<std::string> freeze;
+  std::string lora;
   std::int64_t length = 0, limit = 0, checkpoint_every = 0;
   std::string truncation = "head";
   double mask = 0.15;
@@ -66,6 +68,7 @@ void each_setting(Arguments& arguments, Visit visit) {
   visit("--validate-every", arguments.validate_every);
   visit("--patience", arguments.patience);
   visit("--freeze", arguments.freeze);
+  visit("--lora", arguments.lora);
   visit("--length", arguments.length);
   visit("--limit", arguments.limit);
   visit("--checkpoint-every", arguments.checkpoint_every);
@@ -370,13 +373,22 @@ int run(Arguments arguments, const Settings& settings, const CLI::App& app) {
     check_output_directory(arguments.out, arguments.force);
 
   ThreadPool pool(settings.threads);
-  const train::TrainOptions options = to_options(arguments, settings, pool);
+  train::TrainOptions options = to_options(arguments, settings, pool);
+  if (!arguments.lora.empty() && !arguments.freeze.empty())
+    fail("--freeze: with --lora everything but its paths and fresh heads is frozen already");
+  const compress::LoraOptions lora =
+      with_place("--lora", [&] { return compress::parse_lora_options(arguments.lora); });
   data::Dataset all = load_examples(arguments);
   const bool is_choosing = arguments.patience > 0 || arguments.validate_every > 0;
   if (is_choosing && arguments.validation == 0)
     arguments.validation = std::min(kHeldOut, static_cast<std::int64_t>(all.examples.size()) / 5);
   io::Model model =
       directory && directory->checkpoint() ? directory->checkpoint()->model : load(arguments, all);
+  if (!arguments.lora.empty())
+    options.graph.train_only = prepare_lora(
+        model, lora,
+        directory && directory->checkpoint() ? &directory->checkpoint()->state : nullptr,
+        arguments.seed);
   const Examples examples = hold_out(std::move(all), arguments.validation);
   if (!arguments.out.empty() && !directory) {
     if (!arguments.resume || fs::exists(fs::path(arguments.out) / "manifest.json"))
@@ -384,6 +396,8 @@ int run(Arguments arguments, const Settings& settings, const CLI::App& app) {
     directory = train::RunDirectory::create(arguments.out, to_json(arguments));
   }
   if (!settings.quiet) print_recipe(arguments, model, examples);
+  if (!settings.quiet && !arguments.lora.empty())
+    print_trained_parameters(model.graph, options.graph.train_only);
   if (!settings.quiet && directory && directory->checkpoint())
     fmt::print(stderr, "  going on after step {}\n", directory->checkpoint()->progress.step);
 
@@ -421,6 +435,9 @@ int run(Arguments arguments, const Settings& settings, const CLI::App& app) {
                  outcome.result.progress.step, outcome.result.num_steps);
     return 128 + interrupting_signal();
   }
+  if (directory && !arguments.lora.empty())
+    save_trained_adapter(arguments.out, outcome.model, options.graph.train_only,
+                         absolute_path(arguments.model));
   const std::optional<train::Evaluation> test =
       evaluate_test(arguments, outcome.model, settings, options);
   print_result(outcome, test, first_step, arguments, settings);
@@ -467,6 +484,9 @@ void add_recipe_options(CLI::App& app, Arguments& arguments) {
   app.add_option("--mask", arguments.mask, "share of tokens to guess, for mlm [0.15]");
   app.add_option("--freeze", arguments.freeze, "pattern of parameters that stay as they are")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option("--lora", arguments.lora,
+                 "train paths of low rank beside linears, not the model: "
+                 "rank=8,alpha=16,dropout=0,targets=PATTERN [encoder]");
   app.add_flag("--no-dropout", arguments.no_dropout, "train without dropout");
 }
 
@@ -489,6 +509,7 @@ const Register registration{Command{
     .summary = "train a model on texts",
     .examples = "  lathe train --model DIR --data ../shared/data/imdb --out run\n"
                 "  lathe train --resume --out run\n"
+                "  lathe train --model DIR --data D --lora rank=8,targets=query|value --out run\n"
                 "  lathe train --model bert-tiny --data reviews --epochs 3 --json\n"
                 "  lathe train --model bert-tiny --objective mlm --split train,unsup --data D "
                 "--vocabulary DIR --out run",
