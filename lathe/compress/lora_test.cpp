@@ -10,6 +10,7 @@
 #include "lathe/io/testing/refusal.h"
 #include "lathe/io/testing/tiny_bert.h"
 #include "lathe/models/initialize.h"
+#include "lathe/train/text_classifier.h"
 #include "lathe/train/train_model.h"
 
 namespace lathe::compress {
@@ -252,6 +253,29 @@ TEST_P(LoraOnBert, SurvivesACheckpoint) {
   const io::Model read = io::load_model((scratch_ / "out").string());
   EXPECT_EQ(find_lora(read.graph).size(), 6u);
   EXPECT_TRUE(identical(logits(read), logits(trained)));
+}
+
+// A real model fuses activations and additions into other kernels with the paths than without.
+TEST_P(LoraOnBert, StartsBitForBitFromARealModelPaddedAndPacked) {
+  const std::filesystem::path directory =
+      std::filesystem::path(LATHE_SHARED_DIR) / "data/bert-tiny-imdb-mlm";
+  if (!std::filesystem::exists(directory)) GTEST_SKIP() << directory << " is not there";
+  io::Model model = io::load_model(directory.string(), {.task = "classify"});
+  const data::Batch batch{.ids = {2, 1996, 2143, 2001, 2986, 3, 2, 3532, 5436, 3},
+                          .offsets = {0, 6, 10},
+                          .labels = {1, 0},
+                          .example_indices = {0, 1}};
+  const auto answer = [&](bool is_padded) {
+    train::ClassifierOptions options;
+    options.executor = GetParam();
+    options.allow_fresh = true;
+    options.is_padded = is_padded;
+    return train::TextClassifier(model, options).logits(batch);
+  };
+  const Tensor padded = answer(true), packed = answer(false);
+  EXPECT_EQ(insert_lora(model.graph, model.state, {}, 3), 12);
+  EXPECT_TRUE(identical(answer(true), padded));
+  EXPECT_TRUE(identical(answer(false), packed));
 }
 
 INSTANTIATE_TEST_SUITE_P(Executors, LoraOnBert, testing::Values("reference", "cpu"));
