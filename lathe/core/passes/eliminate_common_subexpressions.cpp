@@ -35,7 +35,7 @@ const Register registration{Pass{
     .name = "eliminate-common-subexpressions",
     .summary = "compute equal expressions once",
     .run = eliminate_common_subexpressions,
-    .keeps = {"profile", "statistics"},
+    .keeps = {"origin", "profile", "statistics"},
 }};
 
 }  // namespace

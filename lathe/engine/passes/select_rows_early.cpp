@@ -1,4 +1,5 @@
 #include "lathe/core/pass.h"
+#include "lathe/engine/fusion.h"
 
 namespace lathe::engine {
 namespace {
@@ -72,19 +73,22 @@ class RowSelector {
            is_token_shaped(graph_.type(graph_.input(id, 0)));
   }
 
-  Value choose(Value x, NodeId before) {
-    const std::string name = graph_.name(x.node) + "/first";
-    if (is_packed())
-      return {graph_.insert_before(
-                  before, {.name = name, .op = "select_in_sequence", .inputs = {x, offsets_}}),
-              0};
-    return {graph_.insert_before(before, {.name = name,
-                                          .op = "slice",
-                                          .inputs = {x},
-                                          .attributes = {{"axis", std::int64_t{1}},
-                                                         {"begin", std::int64_t{0}},
-                                                         {"end", std::int64_t{1}}}}),
-            0};
+  // A choice of the rows of `x` in the place of `choice`, and so for the nodes that one was for.
+  Value choose(Value x, NodeId choice) {
+    NodeSpec spec{.name = graph_.name(x.node) + "/first", .op = "select_in_sequence", .inputs = {x}};
+    if (is_packed()) {
+      spec.inputs.push_back(offsets_);
+    } else {
+      spec.op = "slice";
+      spec.attributes = {{"axis", std::int64_t{1}},
+                         {"begin", std::int64_t{0}},
+                         {"end", std::int64_t{1}}};
+    }
+    const Origin* const earlier = graph_.find_annotation<Origin>(choice);
+    Origin origin = earlier != nullptr ? *earlier : Origin{{graph_.name(choice)}};
+    const NodeId chosen = graph_.insert_before(choice, std::move(spec));
+    graph_.annotation<Origin>(chosen) = std::move(origin);
+    return {chosen, 0};
   }
 
   // Everybody who reads the node wants its chosen rows alone.
