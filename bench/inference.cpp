@@ -59,7 +59,8 @@ void dump(const io::Model& model, const std::string& data_spec, const std::strin
     const data::Batch batch = data::make_batch(tokens, plan.examples(b));
     put(batch.num_sequences());
     for (std::int32_t s = 0; s < batch.num_sequences(); ++s)
-      put(batch.offsets[static_cast<std::size_t>(s) + 1] - batch.offsets[static_cast<std::size_t>(s)]);
+      put(batch.offsets[static_cast<std::size_t>(s) + 1] -
+          batch.offsets[static_cast<std::size_t>(s)]);
     for (const std::int32_t id : batch.ids) put(id);
   }
 }
@@ -155,11 +156,12 @@ int run(int argc, char** argv) {
     total += once;
     ++rounds;
   }
-  fmt::print("{{\"case\": \"{}\", \"tokens\": {}, \"rounds\": {}, \"best_seconds\": {:.6f}, "
-             "\"mean_seconds\": {:.6f}, \"tokens_per_second\": {:.0f}, \"threads\": {}, "
-             "\"fma_peak_gflops_per_core\": {:.1f}}}\n",
-             what, tokens, rounds, best, total / rounds, static_cast<double>(tokens) / best, threads,
-             peak);
+  fmt::print(
+      "{{\"case\": \"{}\", \"tokens\": {}, \"rounds\": {}, \"best_seconds\": {:.6f}, "
+      "\"mean_seconds\": {:.6f}, \"tokens_per_second\": {:.0f}, \"threads\": {}, "
+      "\"fma_peak_gflops_per_core\": {:.1f}}}\n",
+      what, tokens, rounds, best, total / rounds, static_cast<double>(tokens) / best, threads,
+      peak);
   if (steps) {
     executor.set_timing(true);
     const int timed = 5;

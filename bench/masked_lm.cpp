@@ -2,11 +2,12 @@
 //
 //   bench_masked_lm MODEL_DIR DATA_DIR STEPS OUT.bin
 //
-// MODEL_DIR is a fresh model (`lathe export --model bert-tiny --task mlm --out DIR`, with a vocab.txt).
-// Trains on batches of 32 texts of at most 128 tokens with AdamW at a constant 1e-3, clipping 1.0,
-// no decay and no dropout, prints the loss of each step, and writes the batches to OUT.bin: int32
-// step count, then for each step its sequence count, lengths, masked ids, count of chosen tokens,
-// their places and labels. bench/masked_lm_rival.py trains PyTorch on the same batches.
+// MODEL_DIR is a fresh model (`lathe export --model bert-tiny --task mlm --out DIR`, with a
+// vocab.txt). Trains on batches of 32 texts of at most 128 tokens with AdamW at a constant 1e-3,
+// clipping 1.0, no decay and no dropout, prints the loss of each step, and writes the batches to
+// OUT.bin: int32 step count, then for each step its sequence count, lengths, masked ids, count of
+// chosen tokens, their places and labels. bench/masked_lm_rival.py trains PyTorch on the same
+// batches.
 
 #include <fmt/core.h>
 

@@ -2,9 +2,9 @@
 //
 //   bench_training MODEL_DIR CASE [--threads N] [--seconds S] [--steps]
 //
-// CASE is `full:ROWSxLENGTH` (full rows of made-up ids) or `packed:FILE` (a token file as written by
-// bench_inference; every batch is one step). Float32, the dropout of the configuration, AdamW with
-// clipping. Prints one JSON line; bench/training_rival.py runs PyTorch on the same batches.
+// CASE is `full:ROWSxLENGTH` (full rows of made-up ids) or `packed:FILE` (a token file as written
+// by bench_inference; every batch is one step). Float32, the dropout of the configuration, AdamW
+// with clipping. Prints one JSON line; bench/training_rival.py runs PyTorch on the same batches.
 
 #include <fmt/core.h>
 
@@ -124,11 +124,12 @@ int run(int argc, char** argv) {
     total += once;
     ++rounds;
   }
-  fmt::print("{{\"case\": \"{}\", \"tokens\": {}, \"rounds\": {}, \"best_seconds\": {:.6f}, "
-             "\"tokens_per_second\": {:.0f}, \"plan_and_first_step_seconds\": {:.4f}, "
-             "\"arena_mb\": {:.1f}, \"threads\": {}, \"fma_peak_gflops_per_core\": {:.1f}}}\n",
-             what, tokens, rounds, best, static_cast<double>(tokens) / best, first,
-             static_cast<double>(executor.report().arena_bytes) / 1e6, threads, peak);
+  fmt::print(
+      "{{\"case\": \"{}\", \"tokens\": {}, \"rounds\": {}, \"best_seconds\": {:.6f}, "
+      "\"tokens_per_second\": {:.0f}, \"plan_and_first_step_seconds\": {:.4f}, "
+      "\"arena_mb\": {:.1f}, \"threads\": {}, \"fma_peak_gflops_per_core\": {:.1f}}}\n",
+      what, tokens, rounds, best, static_cast<double>(tokens) / best, first,
+      static_cast<double>(executor.report().arena_bytes) / 1e6, threads, peak);
   if (!steps) return 0;
   executor.set_timing(true);
   constexpr int kTimed = 5;

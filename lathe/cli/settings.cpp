@@ -22,8 +22,12 @@ double Settings::seconds() const {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-bool is_interrupted() { return received_signal.load() != 0; }
-int interrupting_signal() { return received_signal.load(); }
+bool is_interrupted() {
+  return received_signal.load() != 0;
+}
+int interrupting_signal() {
+  return received_signal.load();
+}
 
 void install_signal_handlers() {
   struct sigaction action = {};

@@ -53,17 +53,25 @@ bool is_accepted(AttributeKind given, AttributeKind expected) {
 
 std::string_view name(AttributeKind kind) {
   switch (kind) {
-    case AttributeKind::Flag: return "true or false";
-    case AttributeKind::Integer: return "an integer";
-    case AttributeKind::Real: return "a number";
-    case AttributeKind::Text: return "a text";
-    case AttributeKind::Integers: return "a list of integers";
-    case AttributeKind::Reals: return "a list of numbers";
+    case AttributeKind::Flag:
+      return "true or false";
+    case AttributeKind::Integer:
+      return "an integer";
+    case AttributeKind::Real:
+      return "a number";
+    case AttributeKind::Text:
+      return "a text";
+    case AttributeKind::Integers:
+      return "a list of integers";
+    case AttributeKind::Reals:
+      return "a list of numbers";
   }
   return "";
 }
 
-std::string to_text(const Attribute& attribute) { return std::visit(Printer{}, attribute); }
+std::string to_text(const Attribute& attribute) {
+  return std::visit(Printer{}, attribute);
+}
 
 std::string to_text(const Attributes& attributes) {
   if (attributes.empty()) return {};
@@ -77,8 +85,9 @@ std::string to_text(const Attributes& attributes) {
 
 void check_attributes(const Attributes& attributes, const std::vector<AttributeSpec>& specs) {
   for (const auto& [attribute_name, value] : attributes) {
-    const auto spec = std::find_if(specs.begin(), specs.end(), [&, &wanted = attribute_name](
-                                       const AttributeSpec& s) { return s.name == wanted; });
+    const auto spec = std::find_if(
+        specs.begin(), specs.end(),
+        [&, &wanted = attribute_name](const AttributeSpec& s) { return s.name == wanted; });
     if (spec == specs.end()) {
       std::vector<std::string> known;
       for (const AttributeSpec& candidate : specs) known.push_back(candidate.name);

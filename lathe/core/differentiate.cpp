@@ -44,8 +44,7 @@ class Differentiator {
     }
     if (!any || graph_.op(id).is_source) return;
     const Op& op = graph_.op(id);
-    if (!op.gradient)
-      fail("node \"{}\": op {} has no gradient", graph_.name(id), op.name);
+    if (!op.gradient) fail("node \"{}\": op {} has no gradient", graph_.name(id), op.name);
     const std::vector<Value> of_operands = op.gradient(graph_, id, of_results);
     check(of_operands.size() == graph_.inputs(id).size(), "a gradient, or none, for each operand");
     for (std::size_t i = 0; i < of_operands.size(); ++i) {

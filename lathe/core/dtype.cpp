@@ -35,7 +35,9 @@ const Entry& entry(DType dtype) {
 
 }  // namespace
 
-std::string_view name(DType dtype) { return entry(dtype).name; }
+std::string_view name(DType dtype) {
+  return entry(dtype).name;
+}
 
 std::optional<DType> parse_dtype(std::string_view text) {
   for (const Entry& candidate : kEntries)
@@ -43,7 +45,11 @@ std::optional<DType> parse_dtype(std::string_view text) {
   return std::nullopt;
 }
 
-std::int64_t size_of(DType dtype) { return entry(dtype).bytes; }
-bool is_floating(DType dtype) { return entry(dtype).floating; }
+std::int64_t size_of(DType dtype) {
+  return entry(dtype).bytes;
+}
+bool is_floating(DType dtype) {
+  return entry(dtype).floating;
+}
 
 }  // namespace lathe

@@ -49,9 +49,8 @@ std::string nearest_name(std::string_view name, const std::vector<std::string>& 
 UserError unknown_name(std::string_view kind, std::string_view name,
                        const std::vector<std::string>& known) {
   const std::string nearest = nearest_name(name, known);
-  return UserError(
-      fmt::format("unknown {} \"{}\"; known: {}", kind, name, fmt::join(known, ", ")),
-      nearest.empty() ? std::string{} : fmt::format("did you mean \"{}\"?", nearest));
+  return UserError(fmt::format("unknown {} \"{}\"; known: {}", kind, name, fmt::join(known, ", ")),
+                   nearest.empty() ? std::string{} : fmt::format("did you mean \"{}\"?", nearest));
 }
 
 }  // namespace lathe

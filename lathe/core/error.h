@@ -13,8 +13,8 @@ namespace lathe {
 
 /// Something the user can fix: a file, a flag, a model, a shape. Exits 1 with one clear line.
 ///
-/// The message names the place, the value and what was expected, in lower case, without a full stop.
-/// Code that knows the place puts it in front with `at` as the error passes by.
+/// The message names the place, the value and what was expected, in lower case, without a full
+/// stop. Code that knows the place puts it in front with `at` as the error passes by.
 class UserError : public std::exception {
  public:
   explicit UserError(std::string message, std::string hint = {})

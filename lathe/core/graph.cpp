@@ -53,7 +53,9 @@ std::size_t Graph::position(NodeId id) const {
   return static_cast<std::size_t>(found - order_.begin());
 }
 
-NodeId Graph::add(NodeSpec spec) { return insert_at(order_.size(), std::move(spec)); }
+NodeId Graph::add(NodeSpec spec) {
+  return insert_at(order_.size(), std::move(spec));
+}
 
 NodeId Graph::insert_before(NodeId place, NodeSpec spec) {
   return insert_at(position(place), std::move(spec));
@@ -148,8 +150,7 @@ OpCall Graph::call(NodeId id) const {
   const Node& node = at(id);
   std::vector<const Type*> inputs;
   inputs.reserve(node.inputs.size());
-  for (const Value& value : node.inputs)
-    inputs.push_back(value.is_none() ? nullptr : &type(value));
+  for (const Value& value : node.inputs) inputs.push_back(value.is_none() ? nullptr : &type(value));
   return {*node.op, std::move(inputs), node.attributes, node.types};
 }
 
@@ -318,9 +319,9 @@ int Graph::replace_all_uses(Value from, Value to) {
         break;
       }
       case Use::Kind::Output: {
-        const auto found =
-            std::find_if(outputs_.begin(), outputs_.end(),
-                         [&](const auto& output) { return output.first == use.output; });
+        const auto found = std::find_if(outputs_.begin(), outputs_.end(), [&](const auto& output) {
+          return output.first == use.output;
+        });
         if (found->second != from) continue;
         remove_use(from, use);
         found->second = to;  // in place: the order of outputs is part of the graph
@@ -343,7 +344,8 @@ void Graph::erase(NodeId id) {
     std::vector<std::string> readers;
     for (const NodeId user : users(id)) readers.push_back(fmt::format("\"{}\"", name(user)));
     for (const Use& use : node.uses) {
-      if (use.kind == Use::Kind::Output) readers.push_back(fmt::format("output \"{}\"", use.output));
+      if (use.kind == Use::Kind::Output)
+        readers.push_back(fmt::format("output \"{}\"", use.output));
       if (use.kind == Use::Kind::StateUpdate)
         readers.push_back(fmt::format("the update of state \"{}\"", name(use.user)));
     }
@@ -370,8 +372,8 @@ void Graph::add_use(Value value, Use use) {
 void Graph::remove_use(Value value, const Use& use) {
   if (value.is_none()) return;
   std::vector<Use>& uses = at(value.node).uses;
-  const auto found =
-      std::find_if(uses.begin(), uses.end(), [&](const Use& other) { return same_use(other, use); });
+  const auto found = std::find_if(uses.begin(), uses.end(),
+                                  [&](const Use& other) { return same_use(other, use); });
   check(found != uses.end(), "every operand to be in its node's list of uses");
   uses.erase(found);
 }

@@ -44,7 +44,7 @@ struct NodeSpec {
 struct Use {
   enum class Kind { Operand, Output, StateUpdate };
   Kind kind = Kind::Operand;
-  NodeId user;          ///< the reading node; for a state update, the state
+  NodeId user;  ///< the reading node; for a state update, the state
   std::int32_t operand = 0;
   std::string output;  ///< the output's name
 };
@@ -122,10 +122,14 @@ class Graph {
 
   /// The annotation of type T on a node: created empty when first asked for.
   template <typename T>
-  T& annotation(NodeId id) { return annotations_.table<T>()[id.index]; }
+  T& annotation(NodeId id) {
+    return annotations_.table<T>()[id.index];
+  }
   /// The annotation of type T on a node, or nullptr.
   template <typename T>
-  const T* find_annotation(NodeId id) const { return annotations_.find<T>(id.index); }
+  const T* find_annotation(NodeId id) const {
+    return annotations_.find<T>(id.index);
+  }
   Annotations& annotations() { return annotations_; }
   const Annotations& annotations() const { return annotations_; }
 

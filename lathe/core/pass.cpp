@@ -53,9 +53,8 @@ std::string to_text(const Pipeline& pipeline) {
   return text;
 }
 
-void run_pipeline(
-    Graph& graph, const Pipeline& pipeline, PassContext& context,
-    const std::function<void(const PassInvocation&, const PassResult&)>& log) {
+void run_pipeline(Graph& graph, const Pipeline& pipeline, PassContext& context,
+                  const std::function<void(const PassInvocation&, const PassResult&)>& log) {
   for (const PassInvocation& invocation : pipeline) {
     context.options = invocation.options;
     const PassResult result = run_pass(invocation.name, graph, context);

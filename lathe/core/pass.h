@@ -18,9 +18,9 @@ using Feed = std::map<std::string, Tensor, std::less<>>;
 
 /// What a pass may use besides the graph.
 struct PassContext {
-  Attributes options = {};        ///< checked against the pass's own specs
-  State* state = nullptr;         ///< the states' values, for passes that execute or make some
-  std::vector<Feed> feeds = {};   ///< example batches, for passes that measure
+  Attributes options = {};       ///< checked against the pass's own specs
+  State* state = nullptr;        ///< the states' values, for passes that execute or make some
+  std::vector<Feed> feeds = {};  ///< example batches, for passes that measure
 };
 
 /// How much a pass changed, and what it has to say (an analysis says its findings).
@@ -77,8 +77,7 @@ Pipeline parse_pipeline(std::string_view text);
 std::string to_text(const Pipeline& pipeline);
 
 /// Runs a pipeline; `log` hears of every pass when it is done.
-void run_pipeline(
-    Graph& graph, const Pipeline& pipeline, PassContext& context,
-    const std::function<void(const PassInvocation&, const PassResult&)>& log = {});
+void run_pipeline(Graph& graph, const Pipeline& pipeline, PassContext& context,
+                  const std::function<void(const PassInvocation&, const PassResult&)>& log = {});
 
 }  // namespace lathe

@@ -22,8 +22,12 @@ std::int64_t checked_multiply(std::int64_t a, std::int64_t b) {
   return result;
 }
 
-bool is_symbol_start(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_'; }
-bool is_symbol_part(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+bool is_symbol_start(char c) {
+  return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
+bool is_symbol_part(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
 
 // One factor at the front of `text`, removed from it.
 std::optional<Size> take_factor(std::string_view& text) {
@@ -44,7 +48,9 @@ std::optional<Size> take_factor(std::string_view& text) {
 
 }  // namespace
 
-Size::Size(std::int64_t constant) { add_term({}, constant); }
+Size::Size(std::int64_t constant) {
+  add_term({}, constant);
+}
 
 Size Size::symbol(std::string name) {
   Size size;
@@ -165,7 +171,9 @@ Size& Size::operator+=(const Size& other) {
   return *this;
 }
 
-Size& Size::operator-=(const Size& other) { return *this += other * Size(-1); }
+Size& Size::operator-=(const Size& other) {
+  return *this += other * Size(-1);
+}
 
 Size& Size::operator*=(const Size& other) {
   Size product;

@@ -46,7 +46,8 @@ class Size {
   bool operator==(const Size&) const = default;
 
  private:
-  // A monomial is the sorted list of its symbols, repeated for powers; the empty one is the constant.
+  // A monomial is the sorted list of its symbols, repeated for powers; the empty one is the
+  // constant.
   using Monomial = std::vector<std::string>;
   void add_term(const Monomial& monomial, std::int64_t coefficient);
   std::map<Monomial, std::int64_t> terms_;

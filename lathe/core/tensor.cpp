@@ -31,7 +31,8 @@ float half_to_float(std::uint16_t half) {
   return std::bit_cast<float>(sign | ((exponent + 112u) << 23) | (mantissa << 13));
 }
 
-// Rounds a float's bits to its upper `32 - shift` bits, ties to even; the carry may reach the exponent.
+// Rounds a float's bits to its upper `32 - shift` bits, ties to even; the carry may reach the
+// exponent.
 std::uint32_t round_bits(std::uint32_t bits, int shift) {
   const std::uint32_t half = (1u << (shift - 1)) - 1u;
   return (bits + half + ((bits >> shift) & 1u)) >> shift;
@@ -154,8 +155,10 @@ Tensor Tensor::reshaped(std::vector<std::int64_t> dims) const {
 double Tensor::at(std::int64_t index) const {
   check(index >= 0 && index < num_elements_, "an index inside the tensor");
   switch (dtype_) {
-    case DType::F64: return load<double>(bytes_, index);
-    case DType::F32: return load<float>(bytes_, index);
+    case DType::F64:
+      return load<double>(bytes_, index);
+    case DType::F32:
+      return load<float>(bytes_, index);
     case DType::F16: {
       std::uint16_t bits;
       std::memcpy(&bits, bytes_ + 2 * index, 2);
@@ -166,12 +169,17 @@ double Tensor::at(std::int64_t index) const {
       std::memcpy(&bits, bytes_ + 2 * index, 2);
       return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
     }
-    case DType::I64: return load<std::int64_t>(bytes_, index);
-    case DType::I32: return load<std::int32_t>(bytes_, index);
-    case DType::I16: return load<std::int16_t>(bytes_, index);
-    case DType::I8: return load<std::int8_t>(bytes_, index);
+    case DType::I64:
+      return load<std::int64_t>(bytes_, index);
+    case DType::I32:
+      return load<std::int32_t>(bytes_, index);
+    case DType::I16:
+      return load<std::int16_t>(bytes_, index);
+    case DType::I8:
+      return load<std::int8_t>(bytes_, index);
     case DType::U8:
-    case DType::Bool: return load<std::uint8_t>(bytes_, index);
+    case DType::Bool:
+      return load<std::uint8_t>(bytes_, index);
   }
   return 0;
 }
@@ -184,23 +192,44 @@ Tensor Tensor::converted(DType dtype) const {
     // Integers go through their own type, because a double cannot carry 64 bits.
     if (dtype_ == DType::I64 && dtype == DType::I32) {
       const std::int64_t whole = data<std::int64_t>()[static_cast<std::size_t>(i)];
-      store(out, i, static_cast<std::int32_t>(std::clamp<std::int64_t>(
-                        whole, std::numeric_limits<std::int32_t>::min(),
-                        std::numeric_limits<std::int32_t>::max())));
+      store(out, i,
+            static_cast<std::int32_t>(
+                std::clamp<std::int64_t>(whole, std::numeric_limits<std::int32_t>::min(),
+                                         std::numeric_limits<std::int32_t>::max())));
       continue;
     }
     const double value = at(i);
     switch (dtype) {
-      case DType::F64: store(out, i, value); break;
-      case DType::F32: store(out, i, static_cast<float>(value)); break;
-      case DType::F16: store(out, i, float_to_half(to_odd(value))); break;
-      case DType::BF16: store(out, i, float_to_bfloat(to_odd(value))); break;
-      case DType::I64: store(out, i, to_integer<std::int64_t>(value)); break;
-      case DType::I32: store(out, i, to_integer<std::int32_t>(value)); break;
-      case DType::I16: store(out, i, to_integer<std::int16_t>(value)); break;
-      case DType::I8: store(out, i, to_integer<std::int8_t>(value)); break;
-      case DType::U8: store(out, i, to_integer<std::uint8_t>(value)); break;
-      case DType::Bool: store(out, i, static_cast<std::uint8_t>(value != 0)); break;
+      case DType::F64:
+        store(out, i, value);
+        break;
+      case DType::F32:
+        store(out, i, static_cast<float>(value));
+        break;
+      case DType::F16:
+        store(out, i, float_to_half(to_odd(value)));
+        break;
+      case DType::BF16:
+        store(out, i, float_to_bfloat(to_odd(value)));
+        break;
+      case DType::I64:
+        store(out, i, to_integer<std::int64_t>(value));
+        break;
+      case DType::I32:
+        store(out, i, to_integer<std::int32_t>(value));
+        break;
+      case DType::I16:
+        store(out, i, to_integer<std::int16_t>(value));
+        break;
+      case DType::I8:
+        store(out, i, to_integer<std::int8_t>(value));
+        break;
+      case DType::U8:
+        store(out, i, to_integer<std::uint8_t>(value));
+        break;
+      case DType::Bool:
+        store(out, i, static_cast<std::uint8_t>(value != 0));
+        break;
     }
   }
   return result;

@@ -23,14 +23,15 @@ inline std::string to_text(const std::vector<std::int64_t>& dims) {
 
 /// A dense row-major array with a concrete shape: a value, cheap to copy.
 ///
-/// Copies share their bytes until one of them writes (`mutable_data` clones a shared buffer), so the
-/// trials of a search share their parent's weights and a mapped file is never written.
+/// Copies share their bytes until one of them writes (`mutable_data` clones a shared buffer), so
+/// the trials of a search share their parent's weights and a mapped file is never written.
 class Tensor {
  public:
   Tensor() : Tensor(DType::F32, {0}) {}
   /// A zero-filled tensor.
   Tensor(DType dtype, std::vector<std::int64_t> dims);
-  /// A view of `bytes` kept alive by `owner`, never written through: a mapped file, a parent's buffer.
+  /// A view of `bytes` kept alive by `owner`, never written through: a mapped file, a parent's
+  /// buffer.
   static Tensor view(DType dtype, std::vector<std::int64_t> dims, const std::byte* bytes,
                      std::shared_ptr<const void> owner);
   template <typename T>

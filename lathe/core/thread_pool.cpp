@@ -13,7 +13,9 @@ namespace {
 // worker looks for the next job for a moment before it sleeps.
 constexpr int kSpins = 4000;
 
-void pause_briefly() { __builtin_ia32_pause(); }
+void pause_briefly() {
+  __builtin_ia32_pause();
+}
 
 }  // namespace
 

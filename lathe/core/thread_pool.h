@@ -17,8 +17,8 @@ int num_available_threads();
 /// A fixed set of threads that runs numbered tasks and waits for them.
 ///
 /// Tasks are handed out one at a time, so their order and owner vary from run to run: a task must
-/// write only what is its own, and the number of tasks must follow from the problem's extents, never
-/// from the number of threads. Then every thread count gives the same bits.
+/// write only what is its own, and the number of tasks must follow from the problem's extents,
+/// never from the number of threads. Then every thread count gives the same bits.
 class ThreadPool {
  public:
   /// `num_threads` counts the calling thread; 0 means as many as are available.

@@ -17,7 +17,9 @@ Size Type::num_elements() const {
   return product;
 }
 
-Size Type::num_bytes() const { return num_elements() * Size(size_of(dtype)); }
+Size Type::num_bytes() const {
+  return num_elements() * Size(size_of(dtype));
+}
 
 std::vector<std::int64_t> Type::dims(const SymbolValues& values) const {
   std::vector<std::int64_t> result;

@@ -12,8 +12,8 @@ class AlignedBuffer {
  public:
   AlignedBuffer() = default;
   explicit AlignedBuffer(std::int64_t bytes)
-      : memory_(static_cast<std::byte*>(
-            ::operator new(static_cast<std::size_t>(bytes), kAlignment))),
+      : memory_(
+            static_cast<std::byte*>(::operator new(static_cast<std::size_t>(bytes), kAlignment))),
         size_(bytes) {}
 
   std::byte* data() const { return memory_.get(); }

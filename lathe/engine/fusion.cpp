@@ -15,7 +15,7 @@ std::string to_text(const Origin& origin) {
 namespace {
 
 // Activations that the GEMM kernels apply before they store, by op name.
-constexpr std::array<std::string_view, 6> kActivations{"relu", "gelu",       "tanh",
+constexpr std::array<std::string_view, 6> kActivations{"relu",    "gelu", "tanh",
                                                        "sigmoid", "silu", "quick_gelu"};
 
 std::vector<Type> same_as_linear(const OpCall& call) {
@@ -57,7 +57,9 @@ const Register embedding_sum{Op{
         },
 }};
 
-bool is_read_once(const Graph& graph, Value value) { return graph.uses(value.node).size() == 1; }
+bool is_read_once(const Graph& graph, Value value) {
+  return graph.uses(value.node).size() == 1;
+}
 
 // Adds a lowered node in front of the matched root and notes what it came from; nothing where the
 // kernel cannot do it (a weight that is no state, ids of 64 bits), because a lowered op has no
@@ -90,8 +92,7 @@ void fuse_activations(Graph& graph) {
     rewrite(graph, pattern, [&](Graph& g, const Match& match) -> std::optional<Value> {
       if (!is_read_once(g, match["y"])) return std::nullopt;
       std::string name(activation);
-      if (activation == "gelu" &&
-          g.attribute(match.nodes.front()).text("approximate") == "tanh")
+      if (activation == "gelu" && g.attribute(match.nodes.front()).text("approximate") == "tanh")
         name = "gelu_tanh";
       return add_lowered(g, match, "fused_linear", {match["x"], match["w"], match["b"], kNone},
                          {{"activation", name}});
@@ -103,8 +104,8 @@ void fuse_residuals(Graph& graph) {
   const auto fuse = [](Graph& g, const Match& match) -> std::optional<Value> {
     const Value y = match["y"];
     if (!is_read_once(g, y) || g.type(match["r"]) != g.type(y)) return std::nullopt;
-    return add_lowered(g, match, "fused_linear",
-                       {match["x"], match["w"], match["b"], match["r"]}, g.attributes(y.node));
+    return add_lowered(g, match, "fused_linear", {match["x"], match["w"], match["b"], match["r"]},
+                       g.attributes(y.node));
   };
   rewrite(graph, Pattern("add(y = linear(x, w, b), r)"), fuse);
   rewrite(graph, Pattern("add(y = fused_linear(x, w, b, none), r)"), fuse);
@@ -123,17 +124,19 @@ void fuse_layer_norms(Graph& graph) {
 
 void fuse_embeddings(Graph& graph) {
   // Three tables before two, so that the longer sum is not cut short.
-  rewrite(graph, Pattern("add(s = add(e = embedding(i, t), f = embedding(j, u)), "
-                         "g = embedding(k, v))"),
-          [](Graph& g, const Match& match) -> std::optional<Value> {
-            for (const char* inner : {"s", "e", "f", "g"})
-              if (!is_read_once(g, match[inner])) return std::nullopt;
-            if (g.type(match["e"]) != g.type(match["f"]) || g.type(match["s"]) != g.type(match["g"]))
-              return std::nullopt;
-            return add_lowered(
-                g, match, "embedding_sum",
-                {match["i"], match["t"], match["j"], match["u"], match["k"], match["v"]}, {});
-          });
+  rewrite(
+      graph,
+      Pattern("add(s = add(e = embedding(i, t), f = embedding(j, u)), "
+              "g = embedding(k, v))"),
+      [](Graph& g, const Match& match) -> std::optional<Value> {
+        for (const char* inner : {"s", "e", "f", "g"})
+          if (!is_read_once(g, match[inner])) return std::nullopt;
+        if (g.type(match["e"]) != g.type(match["f"]) || g.type(match["s"]) != g.type(match["g"]))
+          return std::nullopt;
+        return add_lowered(g, match, "embedding_sum",
+                           {match["i"], match["t"], match["j"], match["u"], match["k"], match["v"]},
+                           {});
+      });
   rewrite(graph, Pattern("add(e = embedding(i, t), f = embedding(j, u))"),
           [](Graph& g, const Match& match) -> std::optional<Value> {
             if (!is_read_once(g, match["e"]) || !is_read_once(g, match["f"])) return std::nullopt;

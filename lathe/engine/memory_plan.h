@@ -19,7 +19,8 @@ struct MemoryPlan {
   std::int64_t total = 0;
 };
 
-/// Lays buffers out so that those alive at the same time never overlap. Offsets are multiples of 64.
+/// Lays buffers out so that those alive at the same time never overlap. Offsets are multiples
+/// of 64.
 MemoryPlan plan_memory(std::span<const Lifetime> lifetimes);
 
 }  // namespace lathe::engine

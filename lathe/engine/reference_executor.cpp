@@ -32,9 +32,9 @@ Feed run_reference(const Graph& graph, const State& state, const Feed& inputs,
     } else {
       std::vector<const Tensor*> operands;
       for (const Value& value : graph.inputs(id))
-        operands.push_back(
-            value.is_none() ? nullptr
-                            : &values.at(value.node)[static_cast<std::size_t>(value.index)]);
+        operands.push_back(value.is_none()
+                               ? nullptr
+                               : &values.at(value.node)[static_cast<std::size_t>(value.index)]);
       results = evaluate_node(graph, id, operands, symbols);
     }
     if (observe)
@@ -47,8 +47,7 @@ Feed run_reference(const Graph& graph, const State& state, const Feed& inputs,
     outputs[name] = values.at(value.node)[static_cast<std::size_t>(value.index)];
   if (updates != nullptr)
     for (const auto& [slot, value] : graph.state_updates())
-      (*updates)[graph.name(slot)] =
-          values.at(value.node)[static_cast<std::size_t>(value.index)];
+      (*updates)[graph.name(slot)] = values.at(value.node)[static_cast<std::size_t>(value.index)];
   return outputs;
 }
 
@@ -73,10 +72,8 @@ class ReferenceExecutor final : public Executor {
 const Register registration{ExecutorKind{
     .name = "reference",
     .summary = "node by node with clear loops that accumulate in double precision",
-    .make = [](const Graph& graph, const State& state,
-               const ExecutionOptions&) -> std::unique_ptr<Executor> {
-      return std::make_unique<ReferenceExecutor>(graph, state);
-    },
+    .make = [](const Graph& graph, const State& state, const ExecutionOptions&)
+        -> std::unique_ptr<Executor> { return std::make_unique<ReferenceExecutor>(graph, state); },
 }};
 
 }  // namespace

@@ -52,9 +52,9 @@ SymbolValues bind_symbols(const Graph& graph, const Feed& feed) {
   for (const NodeId id : inputs) {
     const Type& type = graph.types(id)[0];
     const Tensor& tensor = feed.find(graph.name(id))->second;
-    const std::vector<std::int64_t> dims = with_place(
-        fmt::format("input \"{}\" of shape {}", graph.name(id), to_text(tensor.dims())),
-        [&] { return type.dims(values); });
+    const std::vector<std::int64_t> dims =
+        with_place(fmt::format("input \"{}\" of shape {}", graph.name(id), to_text(tensor.dims())),
+                   [&] { return type.dims(values); });
     if (dims != tensor.dims())
       fail("input \"{}\" has shape {}, but {} is {} here", graph.name(id), to_text(tensor.dims()),
            to_text(type.shape), to_text(dims));
@@ -70,8 +70,8 @@ void check_state(const Graph& graph, const State& state) {
       fail("tensor \"{}\" is missing: expected {}", graph.name(id), to_text(type));
     const Tensor& tensor = found->second;
     if (tensor.dtype() != type.dtype || tensor.dims() != type.dims({}))
-      fail("tensor \"{}\" is {}{}, but {} is expected", graph.name(id),
-           lathe::name(tensor.dtype()), to_text(tensor.dims()), to_text(type));
+      fail("tensor \"{}\" is {}{}, but {} is expected", graph.name(id), lathe::name(tensor.dtype()),
+           to_text(tensor.dims()), to_text(type));
   }
 }
 

@@ -40,8 +40,8 @@ struct LoadOptions {
 /// or misshapen tensor is an error.
 Model load_model(const std::string& directory_or_name, const LoadOptions& options = {});
 
-/// Writes a Hugging Face directory (config.json, safetensors, the tokenizer's files): opens anywhere.
-/// `target` must not exist; it appears whole or not at all.
+/// Writes a Hugging Face directory (config.json, safetensors, the tokenizer's files): opens
+/// anywhere. `target` must not exist; it appears whole or not at all.
 void write_huggingface(const std::filesystem::path& target, const Model& model,
                        std::int64_t max_shard_bytes = 50'000'000'000);
 

@@ -16,7 +16,8 @@ Attributes read_family_config(const models::ModelFamily& family, const nlohmann:
 std::vector<std::string> read_label_names(const nlohmann::json& config);
 
 /// The task of the family that the configuration's `architectures` names, if it names one.
-std::optional<std::string> read_task(const models::ModelFamily& family, const nlohmann::json& config);
+std::optional<std::string> read_task(const models::ModelFamily& family,
+                                     const nlohmann::json& config);
 
 /// The configuration to write for a model: what was read, with its task, sizes and labels renewed.
 nlohmann::json write_config(const Model& model);

@@ -4,9 +4,9 @@
 namespace lathe::models {
 namespace {
 
-// The encoder of Devlin et al. 2018 as Hugging Face evaluates it: post-norm layers, learned absolute
-// positions, an embedding sum in the order (word + type) + position. Nodes carry the module paths of
-// its state dictionary, so weights match by name.
+// The encoder of Devlin et al. 2018 as Hugging Face evaluates it: post-norm layers, learned
+// absolute positions, an embedding sum in the order (word + type) + position. Nodes carry the
+// module paths of its state dictionary, so weights match by name.
 
 struct Bert {
   std::int64_t vocabulary, hidden, layers, heads, intermediate, positions, types;
@@ -75,9 +75,10 @@ Value embeddings(ModuleBuilder& builder, const Bert& bert, Value ids, Value toke
       builder.embedding(prefix + "token_type_embeddings", token_types, bert.types, bert.hidden);
   const Value position =
       builder.embedding(prefix + "position_embeddings", positions, bert.positions, bert.hidden);
-  const Value sum = builder.add(
-      prefix + "add_position", "add", {builder.add(prefix + "add_type", "add", {word, type}), position});
-  return builder.dropout(prefix + "dropout", builder.layer_norm(prefix + "LayerNorm", sum, bert.eps),
+  const Value sum = builder.add(prefix + "add_position", "add",
+                                {builder.add(prefix + "add_type", "add", {word, type}), position});
+  return builder.dropout(prefix + "dropout",
+                         builder.layer_norm(prefix + "LayerNorm", sum, bert.eps),
                          bert.hidden_dropout);
 }
 
@@ -87,23 +88,22 @@ Value encoder_layer(ModuleBuilder& builder, const Bert& bert, const std::string&
   const Value query = builder.linear(self + "query", x, bert.hidden);
   const Value key = builder.linear(self + "key", x, bert.hidden);
   const Value value = builder.linear(self + "value", x, bert.hidden);
-  const Value context = builder.add(self + "attention", "attention", {query, key, value, mask},
-                                    {{"heads", bert.heads},
-                                     {"dropout", bert.attention_dropout},
-                                     {"site", builder.next_site()}});
-  const Value projected = builder.dropout(
-      output + "dropout", builder.linear(output + "dense", context, bert.hidden),
-      bert.hidden_dropout);
+  const Value context = builder.add(
+      self + "attention", "attention", {query, key, value, mask},
+      {{"heads", bert.heads}, {"dropout", bert.attention_dropout}, {"site", builder.next_site()}});
+  const Value projected =
+      builder.dropout(output + "dropout", builder.linear(output + "dense", context, bert.hidden),
+                      bert.hidden_dropout);
   const Value attended = builder.layer_norm(
       output + "LayerNorm", builder.add(output + "add", "add", {projected, x}), bert.eps);
   const Value wide = builder.linear(prefix + "intermediate.dense", attended, bert.intermediate);
   const Value active = activate(builder, prefix + "intermediate.activation", bert.activation, wide);
-  const Value narrow =
-      builder.dropout(prefix + "output.dropout",
-                      builder.linear(prefix + "output.dense", active, bert.hidden),
-                      bert.hidden_dropout);
+  const Value narrow = builder.dropout(prefix + "output.dropout",
+                                       builder.linear(prefix + "output.dense", active, bert.hidden),
+                                       bert.hidden_dropout);
   return builder.layer_norm(prefix + "output.LayerNorm",
-                            builder.add(prefix + "output.add", "add", {narrow, attended}), bert.eps);
+                            builder.add(prefix + "output.add", "add", {narrow, attended}),
+                            bert.eps);
 }
 
 // A loss is a sum and a count; the graph divides them once, at the end.
@@ -153,7 +153,8 @@ Graph build_bert(const AttributeReader& config, const BuildOptions& options) {
     return false;
   };
   if (!wants("input_ids")) fail("bert needs the input input_ids");
-  if (options.num_labels < 1) fail("the number of labels is {}: expected 1 or more", options.num_labels);
+  if (options.num_labels < 1)
+    fail("the number of labels is {}: expected 1 or more", options.num_labels);
   Graph graph;
   ModuleBuilder builder(graph, bert.initializer_range);
   const Type ids_type{DType::I32, {Size::symbol("B"), Size::symbol("L")}, {}};
@@ -186,15 +187,13 @@ Attributes sizes(std::int64_t layers, std::int64_t hidden, std::int64_t heads) {
 const Register registration{ModelFamily{
     .name = "bert",
     .summary = "bidirectional transformer encoder for classification and masked language modelling",
-    .tasks = {{"classify",
-               "BertForSequenceClassification",
-               {"input_ids", "attention_mask", "labels"},
-               {"token_type_ids"}},
-              {"mlm",
-               "BertForMaskedLM",
-               {"input_ids", "attention_mask", "labels"},
-               {"token_type_ids"}},
-              {"encode", "BertModel", {"input_ids", "attention_mask"}, {"token_type_ids"}}},
+    .tasks =
+        {{"classify",
+          "BertForSequenceClassification",
+          {"input_ids", "attention_mask", "labels"},
+          {"token_type_ids"}},
+         {"mlm", "BertForMaskedLM", {"input_ids", "attention_mask", "labels"}, {"token_type_ids"}},
+         {"encode", "BertModel", {"input_ids", "attention_mask"}, {"token_type_ids"}}},
     .config = {{"vocab_size", std::int64_t{30522}, "rows of the word embedding"},
                {"hidden_size", std::int64_t{768}, "width of a token"},
                {"num_hidden_layers", std::int64_t{12}, "encoder layers"},

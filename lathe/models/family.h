@@ -19,9 +19,9 @@ struct BuildOptions {
 
 /// A job a family can do, and what Hugging Face calls the model that does it.
 struct TaskRecord {
-  std::string name;          ///< classify, mlm, causal-lm, encode
-  std::string architecture;  ///< BertForSequenceClassification, ...
-  std::vector<std::string> inputs;          ///< those of a graph nobody chose inputs for
+  std::string name;                               ///< classify, mlm, causal-lm, encode
+  std::string architecture;                       ///< BertForSequenceClassification, ...
+  std::vector<std::string> inputs;                ///< those of a graph nobody chose inputs for
   std::vector<std::string> optional_inputs = {};  ///< others it can have
 };
 

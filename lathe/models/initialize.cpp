@@ -19,7 +19,8 @@ std::uint64_t hash_name(std::string_view name) {
 }
 
 void fill_normal(std::span<float> values, double scale, std::uint64_t seed, std::uint64_t stream) {
-  // Box and Muller: two of the four words give one pair of normal numbers, so a counter serves four.
+  // Box and Muller: two of the four words give one pair of normal numbers, so a counter serves
+  // four.
   for (std::size_t i = 0; i < values.size(); i += 4) {
     const std::uint64_t block = i / 4;
     const PhiloxCounter bits =
@@ -37,8 +38,7 @@ void fill_normal(std::span<float> values, double scale, std::uint64_t seed, std:
   }
 }
 
-void fill_uniform(std::span<float> values, double bound, std::uint64_t seed,
-                  std::uint64_t stream) {
+void fill_uniform(std::span<float> values, double bound, std::uint64_t seed, std::uint64_t stream) {
   for (std::size_t i = 0; i < values.size(); ++i) {
     const std::uint64_t block = i / 4;
     const PhiloxCounter bits =

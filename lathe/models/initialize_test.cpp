@@ -47,8 +47,8 @@ TEST(Initialize, DrawsNormalNumbersOfTheScaleAskedFor) {
   EXPECT_NEAR(beyond_two / 1e5, 0.0455, 0.0033);  // the share beyond two deviations
 }
 
-// Uniform numbers within a bound have variance bound^2/3; of 100,000 of them the mean has a standard
-// error of 0.0018 bounds, and their mean square one of 0.00094 bounds^2.
+// Uniform numbers within a bound have variance bound^2/3; of 100,000 of them the mean has a
+// standard error of 0.0018 bounds, and their mean square one of 0.00094 bounds^2.
 TEST(Initialize, DrawsUniformNumbersWithinTheBoundAskedFor) {
   const State state =
       initialize(parse_graph("w = state() {init=\"uniform\", scale=0.5} : f32[100000]"), 3);

@@ -17,7 +17,8 @@ class ModuleBuilder {
   Value input(const std::string& name, Type type);
   /// A state, or the one of that name that is there already (tied weights are one slot).
   Value state(const std::string& name, Shape shape, std::string init);
-  Value add(std::string name, std::string op, std::vector<Value> inputs, Attributes attributes = {});
+  Value add(std::string name, std::string op, std::vector<Value> inputs,
+            Attributes attributes = {});
   Value linear(const std::string& name, Value x, std::int64_t outputs, bool has_bias = true);
   Value embedding(const std::string& name, Value ids, std::int64_t rows, std::int64_t width);
   Value layer_norm(const std::string& name, Value x, double eps);

@@ -59,8 +59,9 @@ void check_packed(const OpCall& call, std::size_t first) {
   require_offsets(call.input(first + kOffsets));
   if (q.axis(0) == k.axis(0)) return;
   if (q.axis(0) != num_sequences(call.input(first + kOffsets)))
-    fail("packed attention needs as many keys as queries, or one query a sequence: {} and {} differ",
-         q.axis(0).text(), k.axis(0).text());
+    fail(
+        "packed attention needs as many keys as queries, or one query a sequence: {} and {} differ",
+        q.axis(0).text(), k.axis(0).text());
   if (call.attributes().flag("causal"))
     fail("causal attention needs as many keys as queries: {} and {} differ", q.axis(0).text(),
          k.axis(0).text());

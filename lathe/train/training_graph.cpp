@@ -36,15 +36,14 @@ bool matches_any(const std::string& name, const std::vector<std::string>& patter
 void gather_masked_rows(Graph& graph) {
   const NodeId head = graph.at("cls.predictions.transform.dense");
   const Size chosen = Size::symbol("M");
-  const Value masked{graph.insert_before(head, {.name = "masked",
-                                                .op = "input",
-                                                .inputs = {},
-                                                .types = {{DType::I32, {chosen}, {}}}}),
-                     0};
-  const NodeId rows = graph.insert_before(
-      head, {.name = "cls.predictions.masked_rows",
-             .op = "gather_rows",
-             .inputs = {graph.input(head, 0), masked}});
+  const Value masked{
+      graph.insert_before(
+          head,
+          {.name = "masked", .op = "input", .inputs = {}, .types = {{DType::I32, {chosen}, {}}}}),
+      0};
+  const NodeId rows = graph.insert_before(head, {.name = "cls.predictions.masked_rows",
+                                                 .op = "gather_rows",
+                                                 .inputs = {graph.input(head, 0), masked}});
   graph.set_input(head, 0, {rows, 0});
   graph.set_types(graph.at("labels"), {{DType::I32, {chosen}, {}}});
   run_pass("infer-types", graph);
@@ -70,7 +69,8 @@ class TrainingGraphBuilder {
     graph_.set_output("loss_sum", loss.sum);
     graph_.set_output("loss_count", loss.count);
     learning_rate_ = input("learning_rate", DType::F32, {});
-    random_ = graph_.find("random") ? Value{graph_.at("random"), 0} : input("random", DType::I32, {3});
+    random_ =
+        graph_.find("random") ? Value{graph_.at("random"), 0} : input("random", DType::I32, {3});
 
     Value count = loss.count;
     if (options_.accumulation > 1) count = accumulate(gradients, names, count);
@@ -92,7 +92,8 @@ class TrainingGraphBuilder {
   }
 
   Value input(const std::string& name, DType dtype, Shape shape) {
-    return {graph_.add({.name = name, .op = "input", .inputs = {}, .types = {{dtype, shape, {}}}}), 0};
+    return {graph_.add({.name = name, .op = "input", .inputs = {}, .types = {{dtype, shape, {}}}}),
+            0};
   }
 
   Value new_state(const std::string& name, const Type& type) {
@@ -137,13 +138,12 @@ class TrainingGraphBuilder {
     Value total = kNone;
     for (const Value& gradient : gradients) {
       if (gradient.is_none()) continue;
-      const Value squares =
-          add(graph_.name(gradient.node) + "/squares", "sum_squares", {gradient});
+      const Value squares = add(graph_.name(gradient.node) + "/squares", "sum_squares", {gradient});
       total = total.is_none() ? squares : add("gradient_norm/total", "add", {total, squares});
     }
     if (total.is_none()) fail("the loss depends on no parameter that is trained");
-    const Value scale = add("gradient_norm", "gradient_scale", {total, count},
-                            {{"max_norm", options_.max_norm}});
+    const Value scale =
+        add("gradient_norm", "gradient_scale", {total, count}, {{"max_norm", options_.max_norm}});
     graph_.set_output("gradient_norm", {scale.node, 1});
     if (apply_.is_none()) return scale;
     // 0/0 is NaN, which tells the optimizer to leave everything as it is.
@@ -171,9 +171,9 @@ class TrainingGraphBuilder {
       return;
     }
     const Value velocity = new_state("optimizer.velocity." + name, type);
-    const Value step = add(name + "/sgd", "sgd",
-                           {parameter, gradient, velocity, learning_rate_, scale_},
-                           {{"momentum", options_.momentum}, {"weight_decay", decay}});
+    const Value step =
+        add(name + "/sgd", "sgd", {parameter, gradient, velocity, learning_rate_, scale_},
+            {{"momentum", options_.momentum}, {"weight_decay", decay}});
     graph_.bind_state(parameter.node, step);
     graph_.bind_state(velocity.node, {step.node, 1});
   }

@@ -168,8 +168,8 @@ int run(const Arguments& arguments, const Settings& settings) {
   const data::WordpieceTokenizer tokenizer = train::load_tokenizer(model);
   const data::Dataset dataset = data::load_dataset(arguments.data, "test");
   ThreadPool pool(settings.threads);
-  const data::TokenizedDataset tokens = data::tokenize(dataset, tokenizer, train::max_length(model),
-                                                       data::Truncation::Head, pool);
+  const data::TokenizedDataset tokens =
+      data::tokenize(dataset, tokenizer, train::max_length(model), data::Truncation::Head, pool);
   say(fmt::format("data       {}, {} reviews, {} tokens", arguments.data, tokens.size(),
                   tokens.ids.size()));
 
@@ -194,9 +194,8 @@ int run(const Arguments& arguments, const Settings& settings) {
   train::TextClassifier classifier(model, options);
   auto& executor = dynamic_cast<engine::CpuExecutor&>(classifier.executor());
   executor.set_timing(true);
-  report::Progress progress(stderr, {.is_enabled = !settings.quiet,
-                                     .label = "evaluating",
-                                     .unit = "reviews"});
+  report::Progress progress(
+      stderr, {.is_enabled = !settings.quiet, .label = "evaluating", .unit = "reviews"});
   train::EvaluationOptions evaluation;
   evaluation.progress = [&](std::int64_t done, std::int64_t) {
     progress.update(done, tokens.size());

@@ -32,7 +32,8 @@ std::optional<std::string> find_program(const std::string& name) {
 std::string processor_name() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);)
-    if (line.starts_with("model name")) return line.substr(std::min(line.size(), line.find(':') + 2));
+    if (line.starts_with("model name"))
+      return line.substr(std::min(line.size(), line.find(':') + 2));
   return "unknown";
 }
 
@@ -61,8 +62,8 @@ int run(const Settings& settings) {
   struct sysinfo memory = {};
   sysinfo(&memory);
   const double total = static_cast<double>(memory.totalram) * memory.mem_unit / 1e9;
-  const double available = static_cast<double>(memory.freeram + memory.bufferram) *
-                           memory.mem_unit / 1e9;
+  const double available =
+      static_cast<double>(memory.freeram + memory.bufferram) * memory.mem_unit / 1e9;
   std::vector<std::string> sets;
   for (const engine::Isa isa : {engine::Isa::Avx512, engine::Isa::Avx2, engine::Isa::Plain})
     if (engine::is_supported(isa)) sets.emplace_back(engine::name(isa));
@@ -89,10 +90,10 @@ int run(const Settings& settings) {
   fmt::print("FMA peak       {:.0f} GFLOP/s a core, measured\n", peak);
   fmt::print("threads        {}\n", num_available_threads());
   fmt::print("memory         {:.1f} GB, {:.1f} GB free\n", total, available);
-  fmt::print("CUDA           {}\n",
-             devices > 0 ? fmt::format("{} device{}; this build has no CUDA backend", devices,
-                                       devices == 1 ? "" : "s")
-                         : std::string("no device found"));
+  fmt::print("CUDA           {}\n", devices > 0
+                                        ? fmt::format("{} device{}; this build has no CUDA backend",
+                                                      devices, devices == 1 ? "" : "s")
+                                        : std::string("no device found"));
   for (const Tool& tool : kTools) {
     const auto path = find_program(tool.program);
     fmt::print("{:<14} {}\n", tool.program,

@@ -77,9 +77,8 @@ int run(const Arguments& arguments, const Settings& settings) {
   const data::TokenizedDataset tokenized =
       data::tokenize(dataset, tokenizer, length, data::Truncation::Head, pool);
 
-  report::Progress progress(stderr, {.is_enabled = !settings.quiet,
-                                     .label = "evaluating",
-                                     .unit = "reviews"});
+  report::Progress progress(
+      stderr, {.is_enabled = !settings.quiet, .label = "evaluating", .unit = "reviews"});
   train::EvaluationOptions evaluation = arguments.evaluation;
   evaluation.progress = [&](std::int64_t examples, std::int64_t) {
     progress.update(examples, tokenized.size());

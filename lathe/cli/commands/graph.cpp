@@ -22,9 +22,9 @@ std::string metadata_text(const Graph& graph) {
     for (std::size_t i = 0; i < graph.inputs(id).size(); ++i) {
       const Value value = graph.inputs(id)[i];
       const std::size_t spec = std::min(i, graph.op(id).operands.size() - 1);
-      text += fmt::format("    operand {:<3} {} = {}\n", i, graph.op(id).operands[spec].name,
-                          value.is_none() ? "none"
-                                          : graph.name(value) + " : " + to_text(graph.type(value)));
+      text += fmt::format(
+          "    operand {:<3} {} = {}\n", i, graph.op(id).operands[spec].name,
+          value.is_none() ? "none" : graph.name(value) + " : " + to_text(graph.type(value)));
     }
     for (std::size_t i = 0; i < graph.types(id).size(); ++i)
       text += fmt::format("    result {:<4} {}\n", i, to_text(graph.types(id)[i]));

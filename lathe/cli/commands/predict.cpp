@@ -21,8 +21,8 @@ struct Arguments {
 void print_prediction(const std::vector<std::string>& labels, std::span<const float> logits,
                       const Settings& settings) {
   const std::vector<double> probabilities = train::softmax(logits);
-  const auto best = static_cast<std::size_t>(
-      std::max_element(logits.begin(), logits.end()) - logits.begin());
+  const auto best =
+      static_cast<std::size_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
   if (!settings.json) {
     fmt::print("{}\t{:.4f}\n", labels[best], probabilities[best]);
     return;
@@ -56,8 +56,8 @@ std::function<int(const Settings&)> setup(CLI::App& app) {
         group.offsets.push_back(static_cast<std::int64_t>(group.ids.size()));
         group.labels.push_back(0);
       }
-      const data::BatchPlan plan = data::plan_batches(
-          group.lengths(), {.max_examples = 0, .max_tokens = kBatchTokens});
+      const data::BatchPlan plan =
+          data::plan_batches(group.lengths(), {.max_examples = 0, .max_tokens = kBatchTokens});
       for (std::int64_t b = 0; b < plan.num_batches(); ++b) {
         const Tensor logits = classifier.logits(data::make_batch(group, plan.examples(b)));
         const auto labels = static_cast<std::size_t>(logits.dim(1));

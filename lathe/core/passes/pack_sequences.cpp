@@ -4,8 +4,8 @@
 namespace lathe {
 namespace {
 
-// [B,L,...] becomes [T,...] and [B,...] becomes [S,...]; a shape that has B or L anywhere else mixes
-// positions in a way only the op itself could untangle.
+// [B,L,...] becomes [T,...] and [B,...] becomes [S,...]; a shape that has B or L anywhere else
+// mixes positions in a way only the op itself could untangle.
 Type packed_type(const Type& type, const PackedSequences& packed) {
   Type result = type;
   const Size rows = Size::symbol(packed.rows), length = Size::symbol(packed.length);

@@ -93,7 +93,8 @@ struct CpuExecutor::Plan {
   AlignedBuffer arena;
   std::vector<AlignedBuffer> scratch;
   std::vector<AlignedBuffer> group_sums;  // one for each group of tiles
-  std::vector<std::pair<int, int>> late_updates;  // (value, state) slots, copied after the last stage
+  std::vector<std::pair<int, int>>
+      late_updates;  // (value, state) slots, copied after the last stage
   bool states_changed = false;
   bool timing = false;
   std::vector<double> seconds;  // [thread][step]

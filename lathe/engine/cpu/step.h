@@ -20,7 +20,7 @@ namespace lathe::engine {
 /// others (weights). Steps over the same rows run one after another on a tile that stays in cache.
 struct RowSpace {
   Size rows;
-  std::vector<std::int64_t> input_widths;   ///< elements a row; 0 for an operand read whole
+  std::vector<std::int64_t> input_widths;  ///< elements a row; 0 for an operand read whole
   /// Elements a row; 0 for a result that sums something over all rows. `run_rows` adds to it, and
   /// the plan sees to it that the sum does not depend on the number of threads.
   std::vector<std::int64_t> output_widths;

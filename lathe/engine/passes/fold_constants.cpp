@@ -10,7 +10,8 @@ constexpr std::int64_t kMostElements = 64;
 bool is_small(const Graph& graph, NodeId id) {
   if (graph.types(id).size() != 1) return false;
   const Type& type = graph.types(id)[0];
-  if (type.dtype != DType::F32 && type.dtype != DType::I32 && type.dtype != DType::I64) return false;
+  if (type.dtype != DType::F32 && type.dtype != DType::I32 && type.dtype != DType::I64)
+    return false;
   const Size elements = type.num_elements();
   return elements.is_constant() && elements.constant() <= kMostElements;
 }
@@ -43,12 +44,11 @@ int fold_constants(Graph& graph) {
     const Tensor result = evaluate_node(graph, id, pointers, {})[0];
     std::vector<double> values;
     for (std::int64_t i = 0; i < result.num_elements(); ++i) values.push_back(result.at(i));
-    const NodeId constant =
-        graph.insert_before(id, {.name = graph.name(id) + "/folded",
-                                 .op = "constant",
-                                 .inputs = {},
-                                 .attributes = {{"values", std::move(values)}},
-                                 .types = graph.types(id)});
+    const NodeId constant = graph.insert_before(id, {.name = graph.name(id) + "/folded",
+                                                     .op = "constant",
+                                                     .inputs = {},
+                                                     .attributes = {{"values", std::move(values)}},
+                                                     .types = graph.types(id)});
     graph.replace_all_uses({id, 0}, {constant, 0});
     graph.erase(id);
     ++folded;

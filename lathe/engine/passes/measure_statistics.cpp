@@ -76,8 +76,8 @@ struct Accumulator {
 };
 
 PassResult measure_statistics(Graph& graph, PassContext& context) {
-  const AttributeReader options(
-      context.options, PassRegistry::instance().find("measure-statistics")->options);
+  const AttributeReader options(context.options,
+                                PassRegistry::instance().find("measure-statistics")->options);
   const double level = options.real("quantile");
   if (!(level > 0 && level <= 1)) fail("quantile={}: expected a share above 0, at most 1", level);
   std::map<NodeId, Accumulator> accumulators;

@@ -58,7 +58,8 @@ class DropoutRandomizer {
   RowNames row_names(const Type& type) {
     const Size& rows = type.shape[0];
     if (rows == Size::symbol("S"))
-      return {examples_, made("dropout/first_positions", "full_like", {examples_}, {{"value", 0.0}}, {})};
+      return {examples_,
+              made("dropout/first_positions", "full_like", {examples_}, {{"value", 0.0}}, {})};
     if (rows != Size::symbol("T"))
       fail("dropout on {} has neither token nor sequence rows", to_text(type));
     const Type tokens{DType::I32, {Size::symbol("T")}, {}};
@@ -101,7 +102,8 @@ int randomize_dropout(Graph& graph) {
 
 const Register registration{Pass{
     .name = "randomize-dropout",
-    .summary = "make dropout of a packed graph drop, by numbers that depend on example and position",
+    .summary =
+        "make dropout of a packed graph drop, by numbers that depend on example and position",
     .run = randomize_dropout,
 }};
 

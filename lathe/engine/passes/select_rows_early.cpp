@@ -75,14 +75,14 @@ class RowSelector {
 
   // A choice of the rows of `x` in the place of `choice`, and so for the nodes that one was for.
   Value choose(Value x, NodeId choice) {
-    NodeSpec spec{.name = graph_.name(x.node) + "/first", .op = "select_in_sequence", .inputs = {x}};
+    NodeSpec spec{
+        .name = graph_.name(x.node) + "/first", .op = "select_in_sequence", .inputs = {x}};
     if (is_packed()) {
       spec.inputs.push_back(offsets_);
     } else {
       spec.op = "slice";
-      spec.attributes = {{"axis", std::int64_t{1}},
-                         {"begin", std::int64_t{0}},
-                         {"end", std::int64_t{1}}};
+      spec.attributes = {
+          {"axis", std::int64_t{1}}, {"begin", std::int64_t{0}}, {"end", std::int64_t{1}}};
     }
     const Origin* const earlier = graph_.find_annotation<Origin>(choice);
     Origin origin = earlier != nullptr ? *earlier : Origin{{graph_.name(choice)}};

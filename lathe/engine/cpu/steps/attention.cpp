@@ -54,8 +54,7 @@ class AttentionShape {
     std::vector<Sequence> result;
     const std::int32_t* const offsets = integers(call, kOffsets);
     if (offsets == nullptr) {
-      for (std::int64_t b = 0; b < q[0]; ++b)
-        result.push_back({b * q[1], b * k[1], q[1], k[1]});
+      for (std::int64_t b = 0; b < q[0]; ++b) result.push_back({b * q[1], b * k[1], q[1], k[1]});
       return result;
     }
     const bool only_first = q[0] != k[0];

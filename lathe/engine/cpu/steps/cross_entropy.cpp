@@ -5,8 +5,8 @@ namespace {
 
 constexpr std::int64_t kGrain = 16;
 
-// cross_entropy(logits, labels) and its gradient, by rows. Each task sums its rows in double and the
-// tasks' sums are added in order.
+// cross_entropy(logits, labels) and its gradient, by rows. Each task sums its rows in double and
+// the tasks' sums are added in order.
 class CrossEntropyStep final : public Step {
  public:
   CrossEntropyStep(std::int64_t ignore_index, bool is_gradient)

@@ -95,10 +95,11 @@ const Register neg{unary_kernel("neg", Unary::Negate)};
 const Register abs{unary_kernel("abs", Unary::Abs)};
 const Register sqrt{unary_kernel("sqrt", Unary::Sqrt)};
 const Register reciprocal{unary_kernel("reciprocal", Unary::Reciprocal)};
-const Register gelu{CpuKernel{"gelu", [](const Graph& graph, NodeId id) {
-  const bool is_tanh = graph.attribute(id).text("approximate") == "tanh";
-  return make_unary(graph, id, is_tanh ? Unary::GeluTanh : Unary::GeluErf);
-}}};
+const Register gelu{
+    CpuKernel{"gelu", [](const Graph& graph, NodeId id) {
+                const bool is_tanh = graph.attribute(id).text("approximate") == "tanh";
+                return make_unary(graph, id, is_tanh ? Unary::GeluTanh : Unary::GeluErf);
+              }}};
 const Register add{binary_kernel("add", Binary::Add)};
 const Register sub{binary_kernel("sub", Binary::Subtract)};
 const Register mul{binary_kernel("mul", Binary::Multiply)};

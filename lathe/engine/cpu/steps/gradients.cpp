@@ -3,8 +3,8 @@
 namespace lathe::engine {
 namespace {
 
-// The gradients of row-wise ops. What flows back to a row's operand is a row again; what a parameter
-// receives is a sum over rows, which the plan adds up group by group.
+// The gradients of row-wise ops. What flows back to a row's operand is a row again; what a
+// parameter receives is a sum over rows, which the plan adds up group by group.
 
 class LinearInputGradientStep final : public Step {
  public:
@@ -138,16 +138,15 @@ MadeStep make_input_gradient(const Graph& graph, NodeId id) {
   const std::optional<RowShape> dx = row_shape(graph.types(id)[0]);
   if (!dy || !dx || !graph.is(weight.node, "state") || graph.type(weight).dtype != DType::F32)
     return nullptr;
-  return std::make_unique<LinearInputGradientStep>(
-      RowSpace{dy->rows, {dy->width, 0}, {dx->width}}, dy->width, dx->width);
+  return std::make_unique<LinearInputGradientStep>(RowSpace{dy->rows, {dy->width, 0}, {dx->width}},
+                                                   dy->width, dx->width);
 }
 
 MadeStep make_weight_gradient(const Graph& graph, NodeId id) {
   const std::optional<RowShape> dy = row_shape(graph.type(graph.input(id, 0)));
   const std::optional<RowShape> x = row_shape(graph.type(graph.input(id, 1)));
   if (!dy || !x || dy->rows != x->rows) return nullptr;
-  return std::make_unique<LinearWeightGradientStep>(
-      RowSpace{dy->rows, {dy->width, x->width}, {0}});
+  return std::make_unique<LinearWeightGradientStep>(RowSpace{dy->rows, {dy->width, x->width}, {0}});
 }
 
 MadeStep make_sum_rows(const Graph& graph, NodeId id) {
@@ -168,8 +167,8 @@ MadeStep make_map_gradient(const Graph& graph, NodeId id) {
   const std::optional<RowShape> dy = row_shape(graph.types(id)[0]);
   const std::optional<Unary> function = differentiable_map(graph.attribute(id));
   if (!dy || !function) return nullptr;
-  return std::make_unique<MapGradientStep>(
-      RowSpace{dy->rows, {dy->width, dy->width}, {dy->width}}, *function);
+  return std::make_unique<MapGradientStep>(RowSpace{dy->rows, {dy->width, dy->width}, {dy->width}},
+                                           *function);
 }
 
 const Register linear_input_gradient{CpuKernel{"linear_input_gradient", make_input_gradient}};

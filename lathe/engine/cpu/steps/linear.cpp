@@ -15,7 +15,8 @@ std::optional<Unary> activation_of(std::string_view name) {
   return std::nullopt;
 }
 
-// linear and fused_linear: a GEMM with packed weights, bias, activation and residual in its epilogue.
+// linear and fused_linear: a GEMM with packed weights, bias, activation and residual in its
+// epilogue.
 class LinearStep final : public Step {
  public:
   LinearStep(RowSpace space, std::int64_t n, std::int64_t k, Unary activation)

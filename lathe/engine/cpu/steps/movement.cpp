@@ -5,8 +5,8 @@
 namespace lathe::engine {
 namespace {
 
-// Ops that only move or make bytes: copies of whole rows, and the small integers that packed batches
-// are described by.
+// Ops that only move or make bytes: copies of whole rows, and the small integers that packed
+// batches are described by.
 
 std::int64_t row_bytes(const Type& type, const SymbolValues& symbols, std::size_t first_axis) {
   std::int64_t bytes = size_of(type.dtype);
@@ -45,16 +45,15 @@ class SelectInSequenceStep final : public Step {
   explicit SelectInSequenceStep(bool is_gradient) : is_gradient_(is_gradient) {}
   void run_whole(const WholeCall& call) const override {
     const Graph& graph = call.graph;
-    const Type& tokens = is_gradient_ ? graph.types(call.node)[0]
-                                      : graph.type(graph.input(call.node, 0));
+    const Type& tokens =
+        is_gradient_ ? graph.types(call.node)[0] : graph.type(graph.input(call.node, 0));
     const std::int64_t num_tokens = tokens.shape[0].evaluate(call.symbols);
     const std::int64_t bytes = row_bytes(tokens, call.symbols, 1);
     const std::int64_t sequences =
         graph.type(graph.input(call.node, 1)).shape[0].evaluate(call.symbols) - 1;
     const std::int64_t index = graph.attribute(call.node).integer("index");
     const auto* offsets = reinterpret_cast<const std::int32_t*>(call.inputs[1]);
-    if (is_gradient_)
-      std::memset(call.outputs[0], 0, static_cast<std::size_t>(num_tokens * bytes));
+    if (is_gradient_) std::memset(call.outputs[0], 0, static_cast<std::size_t>(num_tokens * bytes));
     for (std::int64_t s = 0; s < sequences; ++s) {
       const std::int64_t token = (index < 0 ? offsets[s + 1] : offsets[s]) + index;
       if (token < 0 || token < offsets[s] || token >= offsets[s + 1] || token >= num_tokens)
@@ -121,7 +120,9 @@ class PositionsStep final : public Step {
   }
 };
 
-bool is_i32(const Graph& graph, Value value) { return graph.type(value).dtype == DType::I32; }
+bool is_i32(const Graph& graph, Value value) {
+  return graph.type(value).dtype == DType::I32;
+}
 
 const Register slice{
     CpuKernel{"slice", [](const Graph&, NodeId) { return std::make_unique<SliceStep>(); }}};

@@ -39,8 +39,8 @@ class RmsNormStep final : public Step {
   const RowSpace* rows() const override { return &space_; }
   void run_rows(const RowCall& call) const override {
     const std::int64_t n = space_.output_widths[0];
-    call.kernels.rms_norm({call.rows, n, call.input(0), n, call.input(1), eps_, call.output(0), n,
-                           nullptr});
+    call.kernels.rms_norm(
+        {call.rows, n, call.input(0), n, call.input(1), eps_, call.output(0), n, nullptr});
   }
 
  private:

@@ -9,7 +9,9 @@ namespace {
 // Elements a task updates: a multiple of the blocks that sums of squares are made of.
 constexpr std::int64_t kGrain = 16 * kSquaresBlock;
 
-std::int64_t num_chunks(std::int64_t count) { return (count + kGrain - 1) / kGrain; }
+std::int64_t num_chunks(std::int64_t count) {
+  return (count + kGrain - 1) / kGrain;
+}
 
 float scalar(const WholeCall& call, std::size_t operand) {
   return *reinterpret_cast<const float*>(call.inputs[operand]);
@@ -100,8 +102,8 @@ class SumSquaresStep final : public Step {
     std::vector<double> parts(static_cast<std::size_t>(num_chunks(count)));
     call.parallel(num_chunks(count), [&](std::int64_t chunk, int) {
       const std::int64_t begin = chunk * kGrain;
-      parts[static_cast<std::size_t>(chunk)] = call.kernels.sum_squares(
-          floats(call.inputs[0]) + begin, std::min(kGrain, count - begin));
+      parts[static_cast<std::size_t>(chunk)] =
+          call.kernels.sum_squares(floats(call.inputs[0]) + begin, std::min(kGrain, count - begin));
     });
     double total = 0;
     for (const double part : parts) total += part;
@@ -115,22 +117,20 @@ bool all_f32(const Graph& graph, NodeId id, std::size_t operands) {
   return true;
 }
 
-const Register adamw{
-    CpuKernel{"adamw", [](const Graph& graph, NodeId id) -> std::unique_ptr<Step> {
-                if (!all_f32(graph, id, 6) || graph.type(graph.input(id, 6)).dtype != DType::I32)
-                  return nullptr;
-                const AttributeReader attributes = graph.attribute(id);
-                return std::make_unique<AdamwStep>(
-                    attributes.real("beta1"), attributes.real("beta2"), attributes.real("eps"),
-                    attributes.real("weight_decay"));
-              }}};
-const Register sgd{
-    CpuKernel{"sgd", [](const Graph& graph, NodeId id) -> std::unique_ptr<Step> {
-                if (!all_f32(graph, id, 5)) return nullptr;
-                const AttributeReader attributes = graph.attribute(id);
-                return std::make_unique<SgdStep>(attributes.real("momentum"),
-                                                 attributes.real("weight_decay"));
-              }}};
+const Register adamw{CpuKernel{
+    "adamw", [](const Graph& graph, NodeId id) -> std::unique_ptr<Step> {
+      if (!all_f32(graph, id, 6) || graph.type(graph.input(id, 6)).dtype != DType::I32)
+        return nullptr;
+      const AttributeReader attributes = graph.attribute(id);
+      return std::make_unique<AdamwStep>(attributes.real("beta1"), attributes.real("beta2"),
+                                         attributes.real("eps"), attributes.real("weight_decay"));
+    }}};
+const Register sgd{CpuKernel{"sgd", [](const Graph& graph, NodeId id) -> std::unique_ptr<Step> {
+                               if (!all_f32(graph, id, 5)) return nullptr;
+                               const AttributeReader attributes = graph.attribute(id);
+                               return std::make_unique<SgdStep>(attributes.real("momentum"),
+                                                                attributes.real("weight_decay"));
+                             }}};
 const Register sum_squares{
     CpuKernel{"sum_squares", [](const Graph& graph, NodeId id) -> std::unique_ptr<Step> {
                 if (!all_f32(graph, id, 1)) return nullptr;
