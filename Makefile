@@ -19,8 +19,8 @@ only = --tests-regex '^($(subst $(space),|,$(strip $(1))))_test$$'
 .PHONY: build demo test transcripts bench format check install clean help \
 	configure check-format check-tidy check-asan check-clang check-tsan
 
-build: configure  ## build the library, the program and the tests (this is plain `make`)
-	cmake --build $(RELEASE) --parallel $(JOBS)
+build: configure  ## build the library and the program (this is plain `make`)
+	cmake --build $(RELEASE) --parallel $(JOBS) --target lathe_program
 
 configure:
 	@scripts/install-packages build
