@@ -32,7 +32,8 @@ demo: build  ## the whole story on built-in data, ending in an HTML report
 
 test:  ## build and run every test of the release build, examples included
 	@scripts/install-packages build demo test
-	$(MAKE) build
+	$(MAKE) configure
+	cmake --build $(RELEASE) --parallel $(JOBS)
 	$(call ctest,$(RELEASE))
 
 transcripts: configure  ## rewrite tests/transcripts with what the program says now
