@@ -10,6 +10,26 @@ set_property(GLOBAL PROPERTY LATHE_MODULES "")
 # An installed program finds its library wherever the two were installed together.
 set(CMAKE_INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
 
+# The headers that nearly every file includes, compiled once: they are a third of the time of a
+# build. Two sets, because tests read gtest as well. Kernel files, which have flags of their own and
+# may share nothing inline, go without.
+function(lathe_precompiled target)
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/${target}.cpp CONTENT "")
+  add_library(${target} OBJECT ${PROJECT_BINARY_DIR}/${target}.cpp)
+  target_link_libraries(${target} PRIVATE fmt::fmt ${ARGN})
+  target_precompile_headers(${target} PRIVATE <algorithm> <array> <cstdint> <functional>
+    <map> <memory> <optional> <span> <string> <string_view> <vector> <fmt/format.h>)
+endfunction()
+# A program is compiled like the library, position-independent code and all, or it could not.
+function(lathe_reuse_headers program headers)
+  set_target_properties(${program} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(${program} PRIVATE -fPIC)
+  target_precompile_headers(${program} REUSE_FROM ${headers})
+endfunction()
+lathe_precompiled(library_headers)
+lathe_precompiled(test_headers GTest::gtest GTest::gmock)
+target_precompile_headers(test_headers PRIVATE <gtest/gtest.h> <gmock/gmock.h>)
+
 function(lathe_module name)
   cmake_parse_arguments(ARG "STRICT" "" "DEPENDS;LIBRARIES" ${ARGN})
   set(folder ${PROJECT_SOURCE_DIR}/lathe/${name})
@@ -33,7 +53,11 @@ function(lathe_module name)
   if(ARG_STRICT)
     target_compile_options(${name}_objects PRIVATE -Wconversion)
   endif()
+  target_precompile_headers(${name}_objects REUSE_FROM library_headers)
   foreach(source ${sources})
+    if(source MATCHES "_(avx512|avx2|plain)\\.cpp$")
+      set_source_files_properties(${source} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+    endif()
     if(source MATCHES "_avx512\\.cpp$")
       set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS
         "-O3;-mavx512f;-mavx512bw;-mavx512vl;-mavx512dq;-mavx2;-mfma;-mprefer-vector-width=512")
@@ -70,6 +94,7 @@ function(lathe_module name)
   if(tests)
     add_executable(${name}_test ${tests})
     target_link_libraries(${name}_test PRIVATE ${name} GTest::gtest_main GTest::gmock)
+    lathe_reuse_headers(${name}_test test_headers)
     target_compile_definitions(${name}_test PRIVATE
       LATHE_SHARED_DIR="${PROJECT_SOURCE_DIR}/../shared" LATHE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
     add_test(NAME ${name}_test COMMAND ${name}_test)
