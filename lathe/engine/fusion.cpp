@@ -5,6 +5,7 @@
 #include "lathe/core/pass.h"
 #include "lathe/core/pattern.h"
 #include "lathe/engine/cpu/step.h"
+#include "lathe/engine/sparse_gradients.h"
 
 namespace lathe::engine {
 
@@ -166,6 +167,7 @@ Graph lower(const Graph& graph) {
   run_pass("remove-dead-nodes", lowered);
   fuse_layer_norms(lowered);
   run_pass("remove-dead-nodes", lowered);
+  make_embedding_gradients_sparse(lowered);
   verify(lowered);
   return lowered;
 }

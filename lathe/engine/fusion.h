@@ -18,7 +18,8 @@ std::string to_text(const Origin& origin);
 /// additions inside the linears, sums of embeddings gathered at once. A graph that updates no state
 /// is run for its outputs alone, so its dropout goes too.
 ///
-/// Lowered ops exist only here: `fused_linear`, `fused_layer_norm`, `embedding_sum`.
+/// Lowered ops exist only here: `fused_linear`, `fused_layer_norm`, `embedding_sum`, and those of
+/// sparse_gradients.h.
 Graph lower(const Graph& graph);
 
 }  // namespace lathe::engine

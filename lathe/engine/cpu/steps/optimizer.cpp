@@ -31,6 +31,38 @@ float* in_place(const WholeCall& call, std::size_t output, std::size_t input, st
   return target;
 }
 
+// Calls update(begin, count, gradient) for ranges that make up the whole parameter, where the
+// gradient is null for zeros. Without `places` the gradient is as large as the parameter; with it,
+// it is the rows that are not zero, and `places` says where each row of the parameter has its own.
+template <typename Update>
+void over_ranges(const WholeCall& call, const std::byte* places_bytes, Update update) {
+  const std::vector<std::int64_t> dims = call.graph.types(call.node)[0].dims(call.symbols);
+  std::int64_t count = 1;
+  for (const std::int64_t size : dims) count *= size;
+  const float* const gradient = floats(call.inputs[1]);
+  if (places_bytes == nullptr) {
+    call.parallel(num_chunks(count), [&](std::int64_t chunk, int) {
+      const std::int64_t begin = chunk * kGrain;
+      update(begin, std::min(kGrain, count - begin), gradient + begin);
+    });
+    return;
+  }
+  const auto* const places = reinterpret_cast<const std::int32_t*>(places_bytes);
+  const std::int64_t rows = dims[0], n = dims[1];
+  const std::int64_t grain = std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, n));
+  call.parallel((rows + grain - 1) / grain, [&](std::int64_t chunk, int) {
+    const std::int64_t end = std::min(rows, (chunk + 1) * grain);
+    for (std::int64_t row = chunk * grain; row < end;) {
+      // Neighbours that are both used are neighbours in the gradient too.
+      const std::int32_t place = places[row];
+      std::int64_t next = row + 1;
+      while (next < end && (places[next] < 0) == (place < 0)) ++next;
+      update(row * n, (next - row) * n, place < 0 ? nullptr : gradient + place * n);
+      row = next;
+    }
+  });
+}
+
 class AdamwStep final : public Step {
  public:
   AdamwStep(double beta1, double beta2, double eps, double decay)
@@ -38,7 +70,6 @@ class AdamwStep final : public Step {
   std::vector<InPlace> in_place() const override { return {{0, 0}, {1, 2}, {2, 3}}; }
 
   void run_whole(const WholeCall& call) const override {
-    const std::int64_t count = call.graph.types(call.node)[0].num_elements().evaluate(call.symbols);
     const double rate = scalar(call, 4);
     const float scale = scalar(call, 5);
     const double step = reinterpret_cast<const std::int32_t*>(call.inputs[6])[2];
@@ -53,16 +84,16 @@ class AdamwStep final : public Step {
     args.step_size = static_cast<float>(rate / (1 - std::pow(beta1_, step)));
     args.root_correction = static_cast<float>(1 / std::sqrt(1 - std::pow(beta2_, step)));
     args.eps = static_cast<float>(eps_);
-    call.parallel(num_chunks(count), [&](std::int64_t chunk, int) {
-      const std::int64_t begin = chunk * kGrain;
-      AdamwArgs part = args;
-      part.count = std::min(kGrain, count - begin);
-      part.param = engine::in_place(call, 0, 0, begin, part.count);
-      part.gradient = floats(call.inputs[1]) + begin;
-      part.m = engine::in_place(call, 1, 2, begin, part.count);
-      part.v = engine::in_place(call, 2, 3, begin, part.count);
-      call.kernels.adamw(part);
-    });
+    over_ranges(call, call.inputs.size() > 7 ? call.inputs[7] : nullptr,
+                [&](std::int64_t begin, std::int64_t count, const float* gradient) {
+                  AdamwArgs part = args;
+                  part.count = count;
+                  part.param = engine::in_place(call, 0, 0, begin, count);
+                  part.gradient = gradient;
+                  part.m = engine::in_place(call, 1, 2, begin, count);
+                  part.v = engine::in_place(call, 2, 3, begin, count);
+                  call.kernels.adamw(part);
+                });
   }
 
  private:
@@ -75,30 +106,33 @@ class SgdStep final : public Step {
   std::vector<InPlace> in_place() const override { return {{0, 0}, {1, 2}}; }
 
   void run_whole(const WholeCall& call) const override {
-    const std::int64_t count = call.graph.types(call.node)[0].num_elements().evaluate(call.symbols);
-    call.parallel(num_chunks(count), [&](std::int64_t chunk, int) {
-      const std::int64_t begin = chunk * kGrain;
-      const std::int64_t part = std::min(kGrain, count - begin);
-      call.kernels.sgd({.count = part,
-                        .param = engine::in_place(call, 0, 0, begin, part),
-                        .gradient = floats(call.inputs[1]) + begin,
-                        .velocity = engine::in_place(call, 1, 2, begin, part),
-                        .scale = scalar(call, 4),
-                        .learning_rate = scalar(call, 3),
-                        .momentum = static_cast<float>(momentum_),
-                        .weight_decay = static_cast<float>(decay_)});
-    });
+    over_ranges(call, call.inputs.size() > 5 ? call.inputs[5] : nullptr,
+                [&](std::int64_t begin, std::int64_t count, const float* gradient) {
+                  call.kernels.sgd({.count = count,
+                                    .param = engine::in_place(call, 0, 0, begin, count),
+                                    .gradient = gradient,
+                                    .velocity = engine::in_place(call, 1, 2, begin, count),
+                                    .scale = scalar(call, 4),
+                                    .learning_rate = scalar(call, 3),
+                                    .momentum = static_cast<float>(momentum_),
+                                    .weight_decay = static_cast<float>(decay_)});
+                });
   }
 
  private:
   double momentum_, decay_;
 };
 
+// sum_squares(x), and sum_squares_of_rows(rows, used) of the first rows alone.
 class SumSquaresStep final : public Step {
  public:
   void run_whole(const WholeCall& call) const override {
-    const std::int64_t count =
-        call.graph.type(call.graph.input(call.node, 0)).num_elements().evaluate(call.symbols);
+    const std::vector<std::int64_t> dims =
+        call.graph.type(call.graph.input(call.node, 0)).dims(call.symbols);
+    std::int64_t count = 1;
+    for (const std::int64_t size : dims) count *= size;
+    if (call.inputs.size() > 1)
+      count = *reinterpret_cast<const std::int32_t*>(call.inputs[1]) * dims[1];
     std::vector<double> parts(static_cast<std::size_t>(num_chunks(count)));
     call.parallel(num_chunks(count), [&](std::int64_t chunk, int) {
       const std::int64_t begin = chunk * kGrain;
@@ -117,25 +151,30 @@ bool all_f32(const Graph& graph, NodeId id, std::size_t operands) {
   return true;
 }
 
-const Register adamw{CpuKernel{
-    "adamw", [](const Graph& graph, NodeId id) -> std::unique_ptr<Step> {
-      if (!all_f32(graph, id, 6) || graph.type(graph.input(id, 6)).dtype != DType::I32)
-        return nullptr;
-      const AttributeReader attributes = graph.attribute(id);
-      return std::make_unique<AdamwStep>(attributes.real("beta1"), attributes.real("beta2"),
-                                         attributes.real("eps"), attributes.real("weight_decay"));
-    }}};
-const Register sgd{CpuKernel{"sgd", [](const Graph& graph, NodeId id) -> std::unique_ptr<Step> {
-                               if (!all_f32(graph, id, 5)) return nullptr;
-                               const AttributeReader attributes = graph.attribute(id);
-                               return std::make_unique<SgdStep>(attributes.real("momentum"),
-                                                                attributes.real("weight_decay"));
-                             }}};
-const Register sum_squares{
-    CpuKernel{"sum_squares", [](const Graph& graph, NodeId id) -> std::unique_ptr<Step> {
-                if (!all_f32(graph, id, 1)) return nullptr;
-                return std::make_unique<SumSquaresStep>();
-              }}};
+std::unique_ptr<Step> make_adamw(const Graph& graph, NodeId id) {
+  if (!all_f32(graph, id, 6) || graph.type(graph.input(id, 6)).dtype != DType::I32) return nullptr;
+  const AttributeReader attributes = graph.attribute(id);
+  return std::make_unique<AdamwStep>(attributes.real("beta1"), attributes.real("beta2"),
+                                     attributes.real("eps"), attributes.real("weight_decay"));
+}
+
+std::unique_ptr<Step> make_sgd(const Graph& graph, NodeId id) {
+  if (!all_f32(graph, id, 5)) return nullptr;
+  const AttributeReader attributes = graph.attribute(id);
+  return std::make_unique<SgdStep>(attributes.real("momentum"), attributes.real("weight_decay"));
+}
+
+std::unique_ptr<Step> make_sum_squares(const Graph& graph, NodeId id) {
+  if (!all_f32(graph, id, 1)) return nullptr;
+  return std::make_unique<SumSquaresStep>();
+}
+
+const Register adamw{CpuKernel{"adamw", make_adamw}};
+const Register adamw_of_rows{CpuKernel{"adamw_of_rows", make_adamw}};
+const Register sgd{CpuKernel{"sgd", make_sgd}};
+const Register sgd_of_rows{CpuKernel{"sgd_of_rows", make_sgd}};
+const Register sum_squares{CpuKernel{"sum_squares", make_sum_squares}};
+const Register sum_squares_of_rows{CpuKernel{"sum_squares_of_rows", make_sum_squares}};
 
 }  // namespace
 }  // namespace lathe::engine
