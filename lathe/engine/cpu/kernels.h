@@ -1,26 +1,19 @@
 #pragma once
 
-#include <optional>
-#include <string_view>
-
+#include "lathe/core/isa.h"
 #include "lathe/engine/cpu/kernel_table.h"
 
 namespace lathe::engine {
 
-/// The instruction sets the float32 kernels exist for, from the least to the most able.
-///
-/// A result has the same bits for any thread count on one path; between paths it may differ in the
-/// last bits, because sums are split over other numbers of lanes and Plain has no fused
-/// multiply-add.
-enum class Isa { Plain, Avx2, Avx512 };
+/// A result of the float32 kernels has the same bits for any thread count on one path; between
+/// paths it may differ in the last bits, because sums are split over other numbers of lanes and
+/// Plain has no fused multiply-add.
+using lathe::best_isa;
+using lathe::is_supported;
+using lathe::Isa;
+using lathe::name;
+using lathe::parse_isa;
 
-/// "plain", "avx2" or "avx512".
-std::string_view name(Isa isa);
-std::optional<Isa> parse_isa(std::string_view text);
-/// Whether this processor and its operating system can run the path.
-bool is_supported(Isa isa);
-/// The most able path that is supported here.
-Isa best_isa();
 /// The kernels of a path; `isa` must be supported here.
 const Kernels& kernels(Isa isa);
 
