@@ -102,7 +102,7 @@ int run(int argc, char** argv) {
   const auto start = std::chrono::steady_clock::now();
   const train::TrainingGraph training = train::make_training_graph(model, {}, state);
   ThreadPool pool(threads);
-  engine::CpuExecutor executor(training.graph, state, {.pool = &pool});
+  engine::CpuExecutor executor(training.graph, std::move(state), {.pool = &pool});
   std::int32_t step = 0;
   executor.run(make_feed(batches.front(), ++step));
   const auto since = [](std::chrono::steady_clock::time_point from) {

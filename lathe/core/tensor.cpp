@@ -7,16 +7,14 @@
 #include <limits>
 #include <new>
 
+#include "lathe/core/memory.h"
+
 namespace lathe {
 namespace {
 
-// Cache-line aligned, so that vector loads of a row never straddle needlessly.
-constexpr std::align_val_t kAlignment{64};
-
 std::shared_ptr<std::byte[]> allocate(std::int64_t bytes) {
-  const auto size = static_cast<std::size_t>(bytes == 0 ? 1 : bytes);
-  auto* memory = static_cast<std::byte*>(::operator new(size, kAlignment));
-  return {memory, [](std::byte* p) { ::operator delete(p, kAlignment); }};
+  const auto size = static_cast<std::size_t>(bytes);
+  return {allocate_memory(size), [size](std::byte* memory) { free_memory(memory, size); }};
 }
 
 float half_to_float(std::uint16_t half) {
@@ -118,7 +116,8 @@ Tensor::Tensor(DType dtype, std::vector<std::int64_t> dims)
   } catch (const std::bad_alloc&) {
     fail("a tensor of shape {} does not fit in memory", to_text(dims_));
   }
-  std::memset(owned_.get(), 0, static_cast<std::size_t>(bytes));
+  if (static_cast<std::size_t>(bytes) < kLargeMemory)  // larger ones are zero already
+    std::memset(owned_.get(), 0, static_cast<std::size_t>(bytes));
   bytes_ = owned_.get();
 }
 

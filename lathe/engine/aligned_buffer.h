@@ -3,7 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <new>
+
+#include "lathe/core/memory.h"
 
 namespace lathe::engine {
 
@@ -12,8 +13,8 @@ class AlignedBuffer {
  public:
   AlignedBuffer() = default;
   explicit AlignedBuffer(std::int64_t bytes)
-      : memory_(
-            static_cast<std::byte*>(::operator new(static_cast<std::size_t>(bytes), kAlignment))),
+      : memory_(allocate_memory(static_cast<std::size_t>(bytes)),
+                Free{static_cast<std::size_t>(bytes)}),
         size_(bytes) {}
 
   std::byte* data() const { return memory_.get(); }
@@ -25,9 +26,9 @@ class AlignedBuffer {
   }
 
  private:
-  static constexpr std::align_val_t kAlignment{64};
   struct Free {
-    void operator()(std::byte* memory) const { ::operator delete(memory, kAlignment); }
+    std::size_t bytes;
+    void operator()(std::byte* memory) const { free_memory(memory, bytes); }
   };
   std::unique_ptr<std::byte, Free> memory_;
   std::int64_t size_ = 0;

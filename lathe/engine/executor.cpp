@@ -4,11 +4,11 @@
 
 namespace lathe::engine {
 
-std::unique_ptr<Executor> make_executor(std::string_view kind, const Graph& graph,
-                                        const State& state, const ExecutionOptions& options) {
+std::unique_ptr<Executor> make_executor(std::string_view kind, const Graph& graph, State state,
+                                        const ExecutionOptions& options) {
   const ExecutorKind& record = Registry<ExecutorKind>::instance().at(kind, "executor");
   check_state(graph, state);
-  return record.make(graph, state, options);
+  return record.make(graph, std::move(state), options);
 }
 
 }  // namespace lathe::engine

@@ -34,11 +34,12 @@ class Executor {
 struct ExecutorKind {
   std::string name;
   std::string summary;
-  std::unique_ptr<Executor> (*make)(const Graph&, const State&, const ExecutionOptions&);
+  std::unique_ptr<Executor> (*make)(const Graph&, State, const ExecutionOptions&);
 };
 
-/// Prepares a graph for execution: checks the states and, where the kind plans ahead, plans.
-std::unique_ptr<Executor> make_executor(std::string_view kind, const Graph& graph,
-                                        const State& state, const ExecutionOptions& options = {});
+/// Prepares a graph for execution: checks the states and, where the kind plans ahead, plans. States
+/// that the graph updates are copied, except those that are moved in and shared with nobody.
+std::unique_ptr<Executor> make_executor(std::string_view kind, const Graph& graph, State state,
+                                        const ExecutionOptions& options = {});
 
 }  // namespace lathe::engine

@@ -55,7 +55,7 @@ namespace {
 
 class ReferenceExecutor final : public Executor {
  public:
-  ReferenceExecutor(const Graph& graph, const State& state) : graph_(graph), state_(state) {}
+  ReferenceExecutor(const Graph& graph, State state) : graph_(graph), state_(std::move(state)) {}
   Feed run(const Feed& inputs) override {
     State updates;
     Feed outputs = run_reference(graph_, state_, inputs, {}, &updates);
@@ -72,8 +72,10 @@ class ReferenceExecutor final : public Executor {
 const Register registration{ExecutorKind{
     .name = "reference",
     .summary = "node by node with clear loops that accumulate in double precision",
-    .make = [](const Graph& graph, const State& state, const ExecutionOptions&)
-        -> std::unique_ptr<Executor> { return std::make_unique<ReferenceExecutor>(graph, state); },
+    .make = [](const Graph& graph, State state,
+               const ExecutionOptions&) -> std::unique_ptr<Executor> {
+      return std::make_unique<ReferenceExecutor>(graph, std::move(state));
+    },
 }};
 
 }  // namespace

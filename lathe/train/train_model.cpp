@@ -105,7 +105,7 @@ TrainOutcome train_model(io::Model model, const data::Dataset& examples,
   graph_options.accumulation = static_cast<int>(options.trainer.accumulation);
   const TrainingGraph training = make_training_graph(model, graph_options, state);
   const auto executor =
-      engine::make_executor(options.executor, training.graph, state, options.execution);
+      engine::make_executor(options.executor, training.graph, std::move(state), options.execution);
   std::optional<Validator> validator;
   if (!validation.examples.empty())
     validator.emplace(model, validation, tokenizer, objective, options);

@@ -474,10 +474,10 @@ void CpuExecutor::Plan::run_whole(const Stage& stage, const SymbolValues& sizes)
   }
 }
 
-CpuExecutor::CpuExecutor(const Graph& graph, const State& state, const ExecutionOptions& options)
+CpuExecutor::CpuExecutor(const Graph& graph, State state, const ExecutionOptions& options)
     : plan_(std::make_unique<Plan>()) {
   plan_->graph = lower(graph);
-  plan_->state = state;
+  plan_->state = std::move(state);
   plan_->kernels = &kernels(options.isa);
   plan_->pool = options.pool;
   plan_->build();
@@ -566,9 +566,9 @@ namespace {
 const Register registration{ExecutorKind{
     .name = "cpu",
     .summary = "a plan of fused vector kernels in one memory arena",
-    .make = [](const Graph& graph, const State& state,
+    .make = [](const Graph& graph, State state,
                const ExecutionOptions& options) -> std::unique_ptr<Executor> {
-      return std::make_unique<CpuExecutor>(graph, state, options);
+      return std::make_unique<CpuExecutor>(graph, std::move(state), options);
     },
 }};
 

@@ -32,7 +32,7 @@ struct PlanReport {
 /// arena laid out for the largest batch seen.
 class CpuExecutor final : public Executor {
  public:
-  CpuExecutor(const Graph& graph, const State& state, const ExecutionOptions& options);
+  CpuExecutor(const Graph& graph, State state, const ExecutionOptions& options);
   ~CpuExecutor() override;
   Feed run(const Feed& inputs) override;
   State state() const override;
