@@ -1,0 +1,87 @@
+// How a vector of numbers becomes elements of a format, NaN kept. Included inside a namespace by
+// the kernel files, after vector_*.h.
+
+// Multiples of a power of two between two ends.
+struct IntegerElement {
+  Floats low, high, magnet;
+  explicit IntegerElement(const ElementTable& table)
+      : low(broadcast(table.low)), high(broadcast(table.high)), magnet(broadcast(table.magnet)) {}
+  void move(float zero) {
+    low = low - broadcast(zero);
+    high = high - broadcast(zero);
+  }
+  Floats operator()(Floats value) const {
+    // The ends are multiples, so it does not matter that they come first. -0, which has no code,
+    // becomes 0 in the subtraction.
+    return (min(high, max(low, value)) + magnet) - magnet;
+  }
+};
+
+// Whole numbers too large for that.
+struct WideIntegerElement {
+  Floats low, high;
+  explicit WideIntegerElement(const ElementTable& table)
+      : low(broadcast(table.low)), high(broadcast(table.high)) {}
+  Floats operator()(Floats value) const {
+    return min(high, max(low, round_even(value))) + broadcast(0.0f);
+  }
+};
+
+struct MinifloatElement {
+  Ints half, cut_mask, smallest_normal, largest, beyond;
+  std::int32_t cut_bits;
+  Floats magnet;
+  explicit MinifloatElement(const ElementTable& table)
+      : half(broadcast((1 << (table.cut_bits - 1)) - 1)),
+        cut_mask(broadcast(-(1 << table.cut_bits))),
+        smallest_normal(broadcast(table.smallest_normal)),
+        largest(broadcast(table.largest)),
+        beyond(broadcast(table.beyond)),
+        cut_bits(table.cut_bits),
+        magnet(broadcast(table.subnormal_magnet)) {}
+  Floats operator()(Floats value) const {
+    const Ints sign = (Ints)value & broadcast(INT32_MIN);
+    const Ints magnitude = (Ints)value & broadcast(INT32_MAX);
+    // Half a step is added to the bits, a little less where the last kept bit is even; the carry
+    // may run into the exponent, where it belongs. (NaN overflows the sum and is put back below.)
+    const Ints normal = (magnitude + half + ((magnitude >> cut_bits) & broadcast(1))) & cut_mask;
+    // Below the smallest normal number all steps are equal, and an addition rounds to them.
+    const Ints subnormal = (Ints)(((Floats)magnitude + magnet) - magnet);
+    Ints rounded = magnitude < smallest_normal ? subnormal : normal;
+    rounded = rounded > largest ? beyond : rounded;
+    rounded = magnitude > broadcast(0x7f800000) ? magnitude : rounded;
+    return (Floats)(rounded | sign);
+  }
+};
+
+// The nearest of sixteen numbers, found by bisection.
+struct LevelElement {
+  Table levels, thresholds;
+  Floats middle;
+  explicit LevelElement(const ElementTable& table)
+      : levels(load_table(table.levels)),
+        thresholds(load_table(table.thresholds)),
+        middle(broadcast(table.thresholds[7])) {}
+  Floats operator()(Floats value) const {
+    Ints code = (value >= middle) & broadcast(8);
+    // code + step is reached where the threshold before it is.
+    code = code + ((value >= look_up(thresholds, code + broadcast(3))) & broadcast(4));
+    code = code + ((value >= look_up(thresholds, code + broadcast(1))) & broadcast(2));
+    code = code + ((value >= look_up(thresholds, code)) & broadcast(1));
+    const Floats level = look_up(levels, code);
+    return value == value ? level : value;
+  }
+};
+
+template <typename Body>
+inline void with_element(const ElementTable& table, Body body) {
+  switch (table.kind) {
+    case ElementTable::Kind::Integer:
+      if (table.magnet == 0) return body(WideIntegerElement(table));
+      return body(IntegerElement(table));
+    case ElementTable::Kind::Minifloat:
+      return body(MinifloatElement(table));
+    case ElementTable::Kind::Levels:
+      return body(LevelElement(table));
+  }
+}

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <cstdint>
+
+namespace lathe::numerics {
+
+// What the vector kernels of one instruction set offer. Plain data and function pointers only: a
+// kernel file includes nothing inline that other files share (tests/instruction_sets.cmake). Every
+// kernel rounds to nearest even and keeps NaN; every instruction set gives the same bits.
+
+/// The numbers an element can be, prepared for a kernel.
+struct ElementTable {
+  enum class Kind : std::int32_t { Integer, Minifloat, Levels };
+  Kind kind = Kind::Integer;
+  // Integer: multiples of a power of two between two ends, and a number so large that adding it
+  // leaves a float's last bit worth one step; 0 where the ends are too far apart for that and the
+  // step is 1.
+  float low = 0, high = 0, magnet = 0;
+  // Minifloat: mantissa bits cut from a float's, the smallest normal number, a magnet for the
+  // smallest step, the largest number and what is beyond it, as bits.
+  std::int32_t cut_bits = 0;
+  std::int32_t smallest_normal = 0;
+  float subnormal_magnet = 0;
+  std::int32_t largest = 0, beyond = 0;
+  // Levels: sixteen numbers and the fifteen thresholds between them, then one unused.
+  const float* levels = nullptr;
+  const float* thresholds = nullptr;
+};
+
+/// SharedExponent (codecs/shared_exponent.h) for a kernel.
+struct ExponentTable {
+  std::int32_t highest_exponent = 0;
+  std::int32_t round_up = 0;
+  std::int32_t lowest_code = 0;
+};
+
+/// Values that one scale covers.
+struct RunArgs {
+  const float* x = nullptr;
+  float* y = nullptr;
+  std::int64_t count = 0;
+  float scale = 1;
+  /// Multiply by this to get to the elements' units; 0: divide by `scale`.
+  float inverse = 1;
+  /// Written past the caches: for outputs that no cache holds.
+  bool streams = false;
+};
+
+/// Rows of blocks, each with the scale its own values make.
+struct BlockArgs {
+  const float* x = nullptr;
+  float* y = nullptr;
+  std::int64_t rows = 0, columns = 0;
+  std::int64_t block = 0;
+  bool streams = false;
+};
+
+/// Scales that somebody gave, one a block and row after row.
+struct GivenScales {
+  const float* scales = nullptr;
+  /// Whole numbers added to an integer element's code, so its ends move down; or nullptr.
+  const float* zeros = nullptr;
+  /// The scales are powers of two, so that 1 / scale is exact and a product does for a quotient.
+  bool is_power_of_two = false;
+};
+
+struct MagnitudeSum {
+  double sum = 0;
+  std::int64_t count = 0;
+};
+
+struct Kernels {
+  const char* isa;
+  /// y = element(x in units of the scale) * scale.
+  void (*round_run)(const ElementTable&, const RunArgs&);
+  /// The same with a given scale for every block.
+  void (*round_given_blocks)(const ElementTable&, const GivenScales&, const BlockArgs&);
+  /// The same with powers of two made by each block.
+  void (*round_blocks)(const ElementTable&, const ExponentTable&, const BlockArgs&);
+  /// The same with each block's largest finite magnitude, divided by `divisor`, as its scale. With
+  /// `by_reciprocal` values are multiplied by the rounded 1 / scale, else divided by the scale.
+  void (*round_scaled_blocks)(const ElementTable&, float divisor, bool by_reciprocal,
+                              const BlockArgs&);
+  /// The largest bit pattern without sign, so that any NaN or infinity shows.
+  std::uint32_t (*largest_magnitude)(const float* x, std::int64_t count);
+  /// The largest finite magnitude; 0 where there is none.
+  float (*largest_finite)(const float* x, std::int64_t count);
+  /// Widens [*low, *high] to hold every finite value.
+  void (*finite_range)(const float* x, std::int64_t count, float* low, float* high);
+  /// The finite magnitudes above `above`: their sum and number. Sixteen running sums in double,
+  /// element i in sum i modulo 16, folded in halves: the same on every path.
+  MagnitudeSum (*magnitudes_above)(const float* x, std::int64_t count, float above);
+  /// The sum of the finite magnitudes of x - sum of the terms sign * alphas[0 .. terms).
+  double (*residual_magnitudes)(const float* x, std::int64_t count, const float* alphas, int terms);
+  /// y = sum of sign(residual) * alphas[i], where sign(0) = 1.
+  void (*sign_terms)(const float* alphas, int terms, const RunArgs&);
+  /// y = sign(x) * alpha where |x| > delta, else 0.
+  void (*ternary)(float delta, float alpha, const RunArgs&);
+};
+
+}  // namespace lathe::numerics

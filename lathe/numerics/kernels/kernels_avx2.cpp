@@ -1,0 +1,38 @@
+// The rounding kernels for avx2. Everything is in this file's own namespace and nothing inline
+// comes from outside it: see kernel_table.h.
+
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "lathe/numerics/kernels/kernel_table.h"
+
+namespace lathe::numerics::avx2 {
+
+// The order is that of use.
+// clang-format off
+#include "lathe/numerics/kernels/vector_avx2.h"
+#include "lathe/numerics/kernels/elements.inl.h"
+#include "lathe/numerics/kernels/runs.inl.h"
+#include "lathe/numerics/kernels/blocks.inl.h"
+#include "lathe/numerics/kernels/statistics.inl.h"
+// clang-format on
+
+extern const Kernels table;
+const Kernels table = {
+    .isa = "avx2",
+    .round_run = round_run,
+    .round_given_blocks = round_given_blocks,
+    .round_blocks = round_blocks,
+    .round_scaled_blocks = round_scaled_blocks,
+    .largest_magnitude = largest_magnitude,
+    .largest_finite = largest_finite,
+    .finite_range = finite_range,
+    .magnitudes_above = magnitudes_above,
+    .residual_magnitudes = residual_magnitudes,
+    .sign_terms = sign_terms,
+    .ternary = ternary,
+};
+
+}  // namespace lathe::numerics::avx2

@@ -1,0 +1,42 @@
+// The rounding kernels for avx512. Everything is in this file's own namespace and nothing inline
+// comes from outside it: see kernel_table.h.
+
+// g++ 12 takes the "undefined" operands in its own intrinsics for uninitialised variables.
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wuninitialized"
+
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "lathe/numerics/kernels/kernel_table.h"
+
+namespace lathe::numerics::avx512 {
+
+// The order is that of use.
+// clang-format off
+#include "lathe/numerics/kernels/vector_avx512.h"
+#include "lathe/numerics/kernels/elements.inl.h"
+#include "lathe/numerics/kernels/runs.inl.h"
+#include "lathe/numerics/kernels/blocks.inl.h"
+#include "lathe/numerics/kernels/statistics.inl.h"
+// clang-format on
+
+extern const Kernels table;
+const Kernels table = {
+    .isa = "avx512",
+    .round_run = round_run,
+    .round_given_blocks = round_given_blocks,
+    .round_blocks = round_blocks,
+    .round_scaled_blocks = round_scaled_blocks,
+    .largest_magnitude = largest_magnitude,
+    .largest_finite = largest_finite,
+    .finite_range = finite_range,
+    .magnitudes_above = magnitudes_above,
+    .residual_magnitudes = residual_magnitudes,
+    .sign_terms = sign_terms,
+    .ternary = ternary,
+};
+
+}  // namespace lathe::numerics::avx512

@@ -1,0 +1,40 @@
+// The rounding kernels for plain. Everything is in this file's own namespace and nothing inline
+// comes from outside it: see kernel_table.h.
+
+#ifdef __SSE2__
+#include <xmmintrin.h>
+#endif
+
+#include <cstddef>
+#include <cstdint>
+
+#include "lathe/numerics/kernels/kernel_table.h"
+
+namespace lathe::numerics::plain {
+
+// The order is that of use.
+// clang-format off
+#include "lathe/numerics/kernels/vector_plain.h"
+#include "lathe/numerics/kernels/elements.inl.h"
+#include "lathe/numerics/kernels/runs.inl.h"
+#include "lathe/numerics/kernels/blocks.inl.h"
+#include "lathe/numerics/kernels/statistics.inl.h"
+// clang-format on
+
+extern const Kernels table;
+const Kernels table = {
+    .isa = "plain",
+    .round_run = round_run,
+    .round_given_blocks = round_given_blocks,
+    .round_blocks = round_blocks,
+    .round_scaled_blocks = round_scaled_blocks,
+    .largest_magnitude = largest_magnitude,
+    .largest_finite = largest_finite,
+    .finite_range = finite_range,
+    .magnitudes_above = magnitudes_above,
+    .residual_magnitudes = residual_magnitudes,
+    .sign_terms = sign_terms,
+    .ternary = ternary,
+};
+
+}  // namespace lathe::numerics::plain

@@ -1,0 +1,69 @@
+// Eight floats or 32-bit whole numbers in an AVX2 register. Included inside a namespace by
+// kernels_avx2.cpp, after <immintrin.h>; vector_avx512.h says what each function promises.
+
+constexpr std::int64_t kWidth = 8;
+using Floats __attribute__((vector_size(32))) = float;
+using Ints __attribute__((vector_size(32))) = std::int32_t;
+
+inline Floats load(const float* from) {
+  return _mm256_loadu_ps(from);
+}
+inline void store(float* to, Floats a) {
+  _mm256_storeu_ps(to, a);
+}
+inline void stream(float* to, Floats a) {
+  _mm256_stream_ps(to, a);
+}
+inline void end_streaming() {
+  _mm_sfence();
+}
+inline __m256i first_lanes(std::int64_t count) {
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)),
+                            _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+inline Floats load(const float* from, std::int64_t count) {
+  return _mm256_maskload_ps(from, first_lanes(count));
+}
+inline void store(float* to, Floats a, std::int64_t count) {
+  _mm256_maskstore_ps(to, first_lanes(count), a);
+}
+inline Floats broadcast(float a) {
+  return _mm256_set1_ps(a);
+}
+inline Ints broadcast(std::int32_t a) {
+  return (Ints)_mm256_set1_epi32(a);
+}
+inline Floats min(Floats a, Floats b) {
+  return _mm256_min_ps(a, b);
+}
+inline Floats max(Floats a, Floats b) {
+  return _mm256_max_ps(a, b);
+}
+inline Ints min(Ints a, Ints b) {
+  return (Ints)_mm256_min_epi32((__m256i)a, (__m256i)b);
+}
+inline Ints max(Ints a, Ints b) {
+  return (Ints)_mm256_max_epi32((__m256i)a, (__m256i)b);
+}
+inline Floats round_even(Floats a) {
+  return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+inline Ints largest_everywhere(Ints a) {
+  __m256i m = (__m256i)a;
+  m = _mm256_max_epi32(m, _mm256_permute2x128_si256(m, m, 1));
+  m = _mm256_max_epi32(m, _mm256_shuffle_epi32(m, _MM_SHUFFLE(1, 0, 3, 2)));
+  m = _mm256_max_epi32(m, _mm256_shuffle_epi32(m, _MM_SHUFFLE(2, 3, 0, 1)));
+  return (Ints)m;
+}
+struct Table {
+  __m256 low, high;
+};
+inline Table load_table(const float* from) {
+  return {_mm256_loadu_ps(from), _mm256_loadu_ps(from + 8)};
+}
+inline Floats look_up(Table table, Ints index) {
+  // Bit 3 of the index, moved to the sign, picks the half.
+  const __m256 half = _mm256_castsi256_ps(_mm256_slli_epi32((__m256i)index, 28));
+  return _mm256_blendv_ps(_mm256_permutevar8x32_ps(table.low, (__m256i)index),
+                          _mm256_permutevar8x32_ps(table.high, (__m256i)index), half);
+}

@@ -1,0 +1,74 @@
+// Sixteen floats or 32-bit whole numbers in an AVX-512 register. Included inside a namespace by
+// kernels_avx512.cpp, after <immintrin.h>; the other vector_*.h offer the same names. Arithmetic,
+// comparisons (all bits of a lane or none) and `mask ? a : b` are the compiler's own.
+
+constexpr std::int64_t kWidth = 16;
+using Floats __attribute__((vector_size(64))) = float;
+using Ints __attribute__((vector_size(64))) = std::int32_t;
+
+inline Floats load(const float* from) {
+  return _mm512_loadu_ps(from);
+}
+inline void store(float* to, Floats a) {
+  _mm512_storeu_ps(to, a);
+}
+// Past the caches; `to` is aligned to the vector.
+inline void stream(float* to, Floats a) {
+  _mm512_stream_ps(to, a);
+}
+// Makes streamed values visible in order with what is stored after.
+inline void end_streaming() {
+  _mm_sfence();
+}
+inline __mmask16 first_lanes(std::int64_t count) {
+  return static_cast<__mmask16>((1u << count) - 1);
+}
+// Lanes 0 .. count-1; the others read nothing and are 0.
+inline Floats load(const float* from, std::int64_t count) {
+  return _mm512_maskz_loadu_ps(first_lanes(count), from);
+}
+inline void store(float* to, Floats a, std::int64_t count) {
+  _mm512_mask_storeu_ps(to, first_lanes(count), a);
+}
+inline Floats broadcast(float a) {
+  return _mm512_set1_ps(a);
+}
+inline Ints broadcast(std::int32_t a) {
+  return (Ints)_mm512_set1_epi32(a);
+}
+// The second argument when either is NaN.
+inline Floats min(Floats a, Floats b) {
+  return _mm512_min_ps(a, b);
+}
+inline Floats max(Floats a, Floats b) {
+  return _mm512_max_ps(a, b);
+}
+inline Ints min(Ints a, Ints b) {
+  return (Ints)_mm512_min_epi32((__m512i)a, (__m512i)b);
+}
+inline Ints max(Ints a, Ints b) {
+  return (Ints)_mm512_max_epi32((__m512i)a, (__m512i)b);
+}
+// To whole numbers, ties to even.
+inline Floats round_even(Floats a) {
+  return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+// The largest lane in every lane.
+inline Ints largest_everywhere(Ints a) {
+  __m512i m = (__m512i)a;
+  m = _mm512_max_epi32(m, _mm512_shuffle_i32x4(m, m, _MM_SHUFFLE(1, 0, 3, 2)));
+  m = _mm512_max_epi32(m, _mm512_shuffle_i32x4(m, m, _MM_SHUFFLE(2, 3, 0, 1)));
+  m = _mm512_max_epi32(m, _mm512_shuffle_epi32(m, _MM_PERM_BADC));
+  m = _mm512_max_epi32(m, _mm512_shuffle_epi32(m, _MM_PERM_CDAB));
+  return (Ints)m;
+}
+// The sixteen floats of a table, and the one each lane asks for.
+struct Table {
+  __m512 all;
+};
+inline Table load_table(const float* from) {
+  return {_mm512_loadu_ps(from)};
+}
+inline Floats look_up(Table table, Ints index) {
+  return _mm512_permutexvar_ps((__m512i)index, table.all);
+}

@@ -1,0 +1,77 @@
+// Four floats or 32-bit whole numbers by the compiler's own vector types, which any processor has.
+// Included inside a namespace by kernels_plain.cpp; vector_avx512.h says what each function
+// promises.
+
+constexpr std::int64_t kWidth = 4;
+using Floats __attribute__((vector_size(16))) = float;
+using Ints __attribute__((vector_size(16))) = std::int32_t;
+
+inline Floats load(const float* from) {
+  Floats a;
+  __builtin_memcpy(&a, from, sizeof a);
+  return a;
+}
+inline void store(float* to, Floats a) {
+  __builtin_memcpy(to, &a, sizeof a);
+}
+#ifdef __SSE2__
+inline void stream(float* to, Floats a) {
+  _mm_stream_ps(to, a);
+}
+inline void end_streaming() {
+  _mm_sfence();
+}
+#else
+inline void stream(float* to, Floats a) {
+  store(to, a);
+}
+inline void end_streaming() {}
+#endif
+inline Floats load(const float* from, std::int64_t count) {
+  Floats a{0, 0, 0, 0};
+  for (int i = 0; i < count; ++i) a[i] = from[i];
+  return a;
+}
+inline void store(float* to, Floats a, std::int64_t count) {
+  for (int i = 0; i < count; ++i) to[i] = a[i];
+}
+inline Floats broadcast(float a) {
+  return Floats{a, a, a, a};
+}
+inline Ints broadcast(std::int32_t a) {
+  return Ints{a, a, a, a};
+}
+inline Floats min(Floats a, Floats b) {
+  return a < b ? a : b;
+}
+inline Floats max(Floats a, Floats b) {
+  return a > b ? a : b;
+}
+inline Ints min(Ints a, Ints b) {
+  return a < b ? a : b;
+}
+inline Ints max(Ints a, Ints b) {
+  return a > b ? a : b;
+}
+inline Floats round_even(Floats a) {
+  // Adding 2^23 leaves a float no room for a fraction; from there on there is none to round.
+  const Floats magnet = broadcast(0x1p23f);
+  const Ints sign = (Ints)a & broadcast(INT32_MIN);
+  const Floats magnitude = (Floats)((Ints)a & broadcast(INT32_MAX));
+  const Floats whole = (magnitude + magnet) - magnet;
+  const Floats rounded = (Floats)((Ints)whole | sign);
+  return magnitude < magnet ? rounded : a;
+}
+inline Ints largest_everywhere(Ints a) {
+  a = max(a, __builtin_shufflevector(a, a, 2, 3, 0, 1));
+  return max(a, __builtin_shufflevector(a, a, 1, 0, 3, 2));
+}
+struct Table {
+  const float* all;
+};
+inline Table load_table(const float* from) {
+  return {from};
+}
+inline Floats look_up(Table table, Ints index) {
+  return Floats{table.all[index[0]], table.all[index[1]], table.all[index[2]], table.all[index[3]]};
+}
