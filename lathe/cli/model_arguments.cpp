@@ -9,7 +9,8 @@ void add_model_option(CLI::App& app, ModelArguments& arguments) {
 }
 
 void add_task_options(CLI::App& app, ModelArguments& arguments) {
-  app.add_option("--task", arguments.task, "what the graph is for: classify, mlm, encode");
+  app.add_option("--task", arguments.task,
+                 "what the graph is for: classify, mlm, causal-lm, encode");
   app.add_option("--inputs", arguments.inputs, "the graph's inputs, separated by commas")
       ->delimiter(',')
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);

@@ -86,6 +86,8 @@ void build_graph(Model& model, const LoadOptions& options) {
     for (std::int64_t i = 0; i < options.num_labels; ++i)
       model.label_names.push_back(fmt::format("LABEL_{}", i));
   }
+  for (const auto& [key, value] : models::find_task(*model.family, model.task).config)
+    model.config[key] = value;
   model.graph = models::build(*model.family, model.config,
                               {.task = model.task,
                                .inputs = options.inputs,

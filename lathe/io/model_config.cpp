@@ -101,13 +101,25 @@ std::vector<std::string> read_label_names(const json& config) {
 }
 
 std::optional<std::string> read_task(const models::ModelFamily& family, const json& config) {
+  // A decoder's head on a model that attends both ways does not predict the next token.
+  const auto has_keys = [&](const models::TaskRecord& task) {
+    for (const auto& [key, value] : task.config) {
+      const auto found = config.find(key);
+      if (found == config.end() || *found != to_json(value)) return false;
+    }
+    return true;
+  };
   const auto architectures = config.find("architectures");
-  if (architectures == config.end() || !architectures->is_array()) return std::nullopt;
+  if (architectures == config.end() || !architectures->is_array()) {
+    for (const models::TaskRecord& task : family.tasks)
+      if (!task.config.empty() && has_keys(task)) return task.name;
+    return std::nullopt;
+  }
   for (const json& architecture : *architectures) {
     if (!architecture.is_string()) continue;
     const auto name = architecture.get<std::string>();
     for (const models::TaskRecord& task : family.tasks)
-      if (task.architecture == name) return task.name;
+      if (task.architecture == name && has_keys(task)) return task.name;
     if (name.ends_with("ForPreTraining") || name.ends_with("LMHeadModel"))
       for (const models::TaskRecord& task : family.tasks)
         if (task.name == "mlm") return task.name;

@@ -75,6 +75,18 @@ TEST(Task, FollowsTheArchitecture) {
   EXPECT_FALSE(read_task(bert, {{"architectures", "BertModel"}}));
 }
 
+TEST(Task, IsThatOfADecoderOnlyWhereItLooksBackAlone) {
+  const models::ModelFamily& bert = models::FamilyRegistry::instance().at("bert", "family");
+  const auto task = [&](const char* config) {
+    return read_task(bert, json::parse(config)).value_or("none");
+  };
+  EXPECT_EQ(task(R"({"architectures": ["BertLMHeadModel"], "is_decoder": true})"), "causal-lm");
+  EXPECT_EQ(task(R"({"architectures": ["BertLMHeadModel"]})"), "mlm");
+  EXPECT_EQ(task(R"({"architectures": ["BertForMaskedLM"], "is_decoder": true})"), "mlm");
+  EXPECT_EQ(task(R"({"is_decoder": true})"), "causal-lm");
+  EXPECT_EQ(task(R"({"is_decoder": false})"), "none");
+}
+
 TEST(WriteConfig, RenewsTaskSizesAndLabelsAndKeepsTheRest) {
   Model model;
   model.family = &models::FamilyRegistry::instance().at("bert", "family");

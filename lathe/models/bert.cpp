@@ -6,12 +6,14 @@ namespace {
 
 // The encoder of Devlin et al. 2018 as Hugging Face evaluates it: post-norm layers, learned
 // absolute positions, an embedding sum in the order (word + type) + position. Nodes carry the
-// module paths of its state dictionary, so weights match by name.
+// module paths of its state dictionary, so weights match by name. As a decoder it attends to what
+// came before alone, and predicts the next token with the head of masked language modelling.
 
 struct Bert {
   std::int64_t vocabulary, hidden, layers, heads, intermediate, positions, types;
   double hidden_dropout, attention_dropout, classifier_dropout, eps, initializer_range;
   std::string activation;
+  bool is_decoder;
 
   explicit Bert(const AttributeReader& config)
       : vocabulary(config.integer("vocab_size")),
@@ -27,7 +29,8 @@ struct Bert {
                                                                  : hidden_dropout),
         eps(config.real("layer_norm_eps")),
         initializer_range(config.real("initializer_range")),
-        activation(config.text("hidden_act")) {
+        activation(config.text("hidden_act")),
+        is_decoder(config.flag("is_decoder")) {
     const auto positive = [](std::string_view key, std::int64_t value) {
       constexpr std::int64_t kMost = std::int64_t{1} << 24;
       if (value < 1 || value > kMost) fail("{} is {}: expected 1 to {}", key, value, kMost);
@@ -46,6 +49,8 @@ struct Bert {
     const std::string& position_type = config.text("position_embedding_type");
     if (position_type != "absolute")
       fail("position_embedding_type \"{}\" is not supported: expected \"absolute\"", position_type);
+    if (config.flag("add_cross_attention"))
+      fail("add_cross_attention is true, which is not supported: expected false");
   }
 };
 
@@ -88,9 +93,11 @@ Value encoder_layer(ModuleBuilder& builder, const Bert& bert, const std::string&
   const Value query = builder.linear(self + "query", x, bert.hidden);
   const Value key = builder.linear(self + "key", x, bert.hidden);
   const Value value = builder.linear(self + "value", x, bert.hidden);
-  const Value context = builder.add(
-      self + "attention", "attention", {query, key, value, mask},
-      {{"heads", bert.heads}, {"dropout", bert.attention_dropout}, {"site", builder.next_site()}});
+  Attributes attention{
+      {"heads", bert.heads}, {"dropout", bert.attention_dropout}, {"site", builder.next_site()}};
+  if (bert.is_decoder) attention["causal"] = true;
+  const Value context =
+      builder.add(self + "attention", "attention", {query, key, value, mask}, std::move(attention));
   const Value projected =
       builder.dropout(output + "dropout", builder.linear(output + "dense", context, bert.hidden),
                       bert.hidden_dropout);
@@ -131,7 +138,9 @@ void classification_head(ModuleBuilder& builder, const Bert& bert, const BuildOp
   }
 }
 
-void masked_lm_head(ModuleBuilder& builder, const Bert& bert, Value encoded, bool with_labels) {
+// Labels are the tokens to predict, each at the place it is predicted from; those of a decoder are
+// one place ahead of the inputs.
+void language_head(ModuleBuilder& builder, const Bert& bert, Value encoded, bool with_labels) {
   const std::string prefix = "cls.predictions.";
   const Value dense = builder.linear(prefix + "transform.dense", encoded, bert.hidden);
   const Value active = activate(builder, prefix + "transform.activation", bert.activation, dense);
@@ -170,8 +179,8 @@ Graph build_bert(const AttributeReader& config, const BuildOptions& options) {
     x = encoder_layer(builder, bert, fmt::format("bert.encoder.layer.{}.", layer), x, mask);
   if (options.task == "classify")
     classification_head(builder, bert, options, x, wants("labels"));
-  else if (options.task == "mlm")
-    masked_lm_head(builder, bert, x, wants("labels"));
+  else if (options.task == "mlm" || options.task == "causal-lm")
+    language_head(builder, bert, x, wants("labels"));
   else
     graph.set_output("last_hidden_state", x);
   return graph;
@@ -186,13 +195,18 @@ Attributes sizes(std::int64_t layers, std::int64_t hidden, std::int64_t heads) {
 
 const Register registration{ModelFamily{
     .name = "bert",
-    .summary = "bidirectional transformer encoder for classification and masked language modelling",
+    .summary = "transformer encoder for classification and language modelling",
     .tasks =
         {{"classify",
           "BertForSequenceClassification",
           {"input_ids", "attention_mask", "labels"},
           {"token_type_ids"}},
          {"mlm", "BertForMaskedLM", {"input_ids", "attention_mask", "labels"}, {"token_type_ids"}},
+         {"causal-lm",
+          "BertLMHeadModel",
+          {"input_ids", "attention_mask", "labels"},
+          {"token_type_ids"},
+          {{"is_decoder", true}}},
          {"encode", "BertModel", {"input_ids", "attention_mask"}, {"token_type_ids"}}},
     .config = {{"vocab_size", std::int64_t{30522}, "rows of the word embedding"},
                {"hidden_size", std::int64_t{768}, "width of a token"},
@@ -208,7 +222,9 @@ const Register registration{ModelFamily{
                {"initializer_range", 0.02, "standard deviation of fresh weights"},
                {"layer_norm_eps", 1e-12, "added to variances"},
                {"pad_token_id", std::int64_t{0}, "id that fills padded rows"},
-               {"position_embedding_type", std::string("absolute"), "kind of positions"}},
+               {"position_embedding_type", std::string("absolute"), "kind of positions"},
+               {"is_decoder", false, "attend to earlier tokens only"},
+               {"add_cross_attention", false, "attend to an encoder's tokens too"}},
     .presets = {{"bert-tiny", sizes(2, 128, 2)},
                 {"bert-mini", sizes(4, 256, 4)},
                 {"bert-small", sizes(4, 512, 8)},

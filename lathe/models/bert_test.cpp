@@ -44,6 +44,17 @@ TEST(Bert, TiesTheDecoderOfMaskedLanguageModellingToTheEmbedding) {
             "bert.embeddings.word_embeddings.weight, cls.predictions.bias) : f32[B,L,50]");
 }
 
+TEST(Bert, LooksBackOnlyAsADecoder) {
+  const auto is_causal = [](const char* config, const char* task) {
+    const Graph graph = bert(fmt::format("{}{}", kSmall, config).c_str(), {.task = task});
+    return graph.attribute(graph.at("bert.encoder.layer.1.attention.self.attention"))
+        .flag("causal");
+  };
+  EXPECT_FALSE(is_causal("", "mlm"));
+  EXPECT_TRUE(is_causal(", is_decoder=true", "mlm"));
+  EXPECT_TRUE(is_causal("", "causal-lm"));
+}
+
 TEST(Bert, TakesEveryPositionForRealWithoutAMask) {
   const Graph graph = bert(kSmall, {.task = "encode", .inputs = {"input_ids"}});
   EXPECT_EQ(print(graph, "attention_mask"),

@@ -40,8 +40,10 @@ Graph build(const ModelFamily& family, const Attributes& config, const BuildOpti
   BuildOptions complete = options;
   const TaskRecord& task = find_task(family, options.task);
   if (complete.inputs.empty()) complete.inputs = task.inputs;
-  check_attributes(config, family.config);
-  Graph graph = family.build(AttributeReader(config, family.config), complete);
+  Attributes with_task = config;
+  for (const auto& [key, value] : task.config) with_task[key] = value;
+  check_attributes(with_task, family.config);
+  Graph graph = family.build(AttributeReader(with_task, family.config), complete);
   for (const std::string& input : complete.inputs) {
     const std::optional<NodeId> node = graph.find(input);
     if (node && graph.is(*node, "input")) continue;

@@ -23,6 +23,7 @@ struct TaskRecord {
   std::string architecture;                       ///< BertForSequenceClassification, ...
   std::vector<std::string> inputs;                ///< those of a graph nobody chose inputs for
   std::vector<std::string> optional_inputs = {};  ///< others it can have
+  Attributes config = {};                         ///< keys whose values the task fixes
 };
 
 /// An architecture that builds graphs from a configuration.

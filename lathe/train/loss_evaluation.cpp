@@ -1,8 +1,10 @@
 #include "lathe/train/loss_evaluation.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "lathe/core/error.h"
+#include "lathe/core/interrupt.h"
 #include "lathe/core/select_outputs.h"
 
 namespace lathe::train {
@@ -26,9 +28,10 @@ Graph loss_graph(const Graph& graph) {
 
 }  // namespace
 
-double evaluate_loss(const io::Model& model, const data::TokenizedDataset& dataset,
-                     const Objective& objective, const std::string& executor,
-                     const engine::ExecutionOptions& options) {
+LossEvaluation evaluate_loss(const io::Model& model, const data::TokenizedDataset& dataset,
+                             const Objective& objective, const std::string& executor,
+                             const engine::ExecutionOptions& options,
+                             const std::function<bool(std::int64_t)>& progress) {
   const auto running =
       engine::make_executor(executor, loss_graph(model.graph), model.state, options);
   data::BatchOptions batching;
@@ -36,14 +39,24 @@ double evaluate_loss(const io::Model& model, const data::TokenizedDataset& datas
   batching.max_tokens = kBatchTokens;
   const std::vector<std::int64_t> lengths = dataset.lengths();
   const data::BatchPlan plan = data::plan_batches(lengths, batching);
+  LossEvaluation result;
   double sum = 0, count = 0;
-  for (std::int64_t batch = 0; batch < plan.num_batches(); ++batch) {
-    const Feed outputs = running->run(
-        make_validation_feed(data::make_batch(dataset, plan.examples(batch)), objective));
+  for (std::int64_t index = 0; index < plan.num_batches(); ++index) {
+    const data::Batch batch = data::make_batch(dataset, plan.examples(index));
+    const Feed feed = make_validation_feed(batch, objective);
+    const auto start = std::chrono::steady_clock::now();
+    const Feed outputs = running->run(feed);
+    result.forward_seconds +=
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     sum += outputs.at("loss_sum").at(0);
     count += outputs.at("loss_count").at(0);
+    result.examples += static_cast<std::int64_t>(batch.labels.size());
+    result.tokens += static_cast<std::int64_t>(batch.ids.size());
+    if (progress && !progress(result.examples)) throw Interrupted();
   }
-  return sum / std::max(1.0, count);
+  result.predictions = static_cast<std::int64_t>(count);
+  result.loss = sum / std::max(1.0, count);
+  return result;
 }
 
 }  // namespace lathe::train

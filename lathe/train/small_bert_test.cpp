@@ -121,6 +121,30 @@ TEST(SmallBert, EncodesTokensAlikePaddedAndPackedWithEveryActivation) {
   }
 }
 
+TEST(SmallBert, PredictsATokenOfADecoderFromThoseBeforeIt) {
+  Graph graph = small_bert("causal-lm");
+  graph.remove_output("loss");
+  run_pass("remove-dead-nodes", graph);
+  graph.erase(graph.at("labels"));
+  run_pass("pack-sequences", graph);
+  const State state = models::initialize(graph, 2);
+  const auto logits = [&](const char* kind, std::int32_t last) {
+    Feed feed;
+    feed["input_ids"] = Tensor::from<std::int32_t>({7}, {5, 6, 7, 8, last, 9, 3});
+    feed["offsets"] = Tensor::from<std::int32_t>({3}, {0, 5, 7});
+    return engine::make_executor(kind, graph, state)->run(feed)["logits"];
+  };
+  for (const char* kind : {"reference", "cpu"}) {
+    const Tensor one = logits(kind, 10), other = logits(kind, 11);
+    for (std::int64_t token = 0; token < 7; ++token) {
+      bool is_same = true;
+      for (std::int64_t i = token * 50; i < token * 50 + 50; ++i)
+        is_same = is_same && one.at(i) == other.at(i);
+      EXPECT_EQ(is_same, token != 4) << kind << ", token " << token;
+    }
+  }
+}
+
 TEST(SmallBert, NamesTheEmbeddingOfAnIdOrAPositionOutsideItsTable) {
   const Graph graph = small_bert("encode");
   const auto executor = engine::make_executor("cpu", graph, models::initialize(graph, 1));

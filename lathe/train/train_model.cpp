@@ -54,7 +54,7 @@ class Validator {
     Validation result{.step = step};
     if (objective_.name != "classify") {
       result.loss =
-          evaluate_loss(current, tokens_, objective_, options_.executor, options_.execution);
+          evaluate_loss(current, tokens_, objective_, options_.executor, options_.execution).loss;
       result.score = -result.loss;
       return result;
     }

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "lathe/core/graph_text.h"
 #include "lathe/io/testing/refusal.h"
 #include "lathe/io/testing/tiny_bert.h"
 
@@ -136,6 +137,21 @@ TEST_F(TrainModel, LearnsToGuessMaskedTokens) {
   EXPECT_EQ(outcome.model.task, "mlm");
   ASSERT_EQ(validation_losses.size(), 8u);
   EXPECT_LT(validation_losses.back(), validation_losses.front());
+}
+
+TEST_F(TrainModel, LearnsTheNextTokenAndWritesADecoder) {
+  task_of_run_ = options_.graph.objective = "causal-lm";
+  options_.graph.dropout = false;
+  options_.executor = "cpu";
+  options_.trainer.epochs = 20;
+  callbacks_.step = [&](const StepReport& report) { losses_.push_back(report.loss); };
+  const TrainOutcome outcome = run();
+  // Every text begins "a fine" or "a poor": the start is known, and much of what follows.
+  EXPECT_LT(losses_.back(), losses_.front() / 2);
+  io::write_huggingface(scratch_ / "decoder", outcome.model);
+  const io::Model read = io::load_model((scratch_ / "decoder").string());
+  EXPECT_EQ(read.task, "causal-lm");
+  EXPECT_EQ(print(read.graph), print(outcome.model.graph));
 }
 
 TEST_F(TrainModel, AddsUpBatchesToTheSameStep) {

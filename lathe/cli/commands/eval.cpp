@@ -1,3 +1,4 @@
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "lathe/cli/command.h"
@@ -5,6 +6,7 @@
 #include "lathe/data/dataset.h"
 #include "lathe/report/progress.h"
 #include "lathe/train/evaluation.h"
+#include "lathe/train/loss_evaluation.h"
 
 namespace lathe::cli {
 namespace {
@@ -52,22 +54,80 @@ void print_result(const train::Evaluation& result, const io::Model& model,
     fmt::print("  {:<12} {:>8}\n", model.label_names[row], fmt::join(result.confusion[row], " "));
 }
 
+void print_result(const train::LossEvaluation& result, const io::Model& model,
+                  const Settings& settings) {
+  const double rate = static_cast<double>(result.tokens) / result.forward_seconds;
+  const double perplexity = std::exp(result.loss);
+  if (settings.json) {
+    nlohmann::ordered_json line;
+    line["task"] = model.task;
+    line["loss"] = result.loss;
+    line["perplexity"] = perplexity;
+    line["predictions"] = result.predictions;
+    line["examples"] = result.examples;
+    line["tokens"] = result.tokens;
+    line["seconds"] = settings.seconds();
+    line["forward_seconds"] = result.forward_seconds;
+    line["tokens_per_second"] = rate;
+    line["peak_memory_bytes"] = peak_memory_bytes();
+    fmt::print("{}\n", line.dump());
+    return;
+  }
+  fmt::print("loss       {:.4f}\n", result.loss);
+  fmt::print("perplexity {:.4f}  ({} tokens, {})\n", perplexity, result.predictions,
+             model.task == "mlm" ? "15 % of all, masked" : "each from those before it");
+  fmt::print("examples   {}\ntokens     {}\n", result.examples, result.tokens);
+  fmt::print("forward    {:.2f} s, {:.0f} tokens/s\n", result.forward_seconds, rate);
+  fmt::print("in all     {:.2f} s, {:.0f} MB at most\n", settings.seconds(),
+             static_cast<double>(peak_memory_bytes()) / 1e6);
+}
+
+bool is_language_task(const std::string& task) {
+  return task == "mlm" || task == "causal-lm";
+}
+
+// A model that was saved as a language model is measured as one; any other has or gets a
+// classifier.
+io::Model load(const Arguments& arguments, const Settings& settings) {
+  const std::string& task = arguments.model.task;
+  io::Model model = io::load_model(arguments.model.model, {.task = task, .seed = settings.seed});
+  if (!task.empty() && task != "classify" && !is_language_task(task))
+    fail("--task {}: has nothing to measure; expected classify, mlm or causal-lm", task);
+  if (model.task == "classify" || is_language_task(model.task)) return model;
+  return io::load_model(arguments.model.model, {.task = "classify", .seed = settings.seed});
+}
+
+int evaluate_language(const io::Model& model, const data::TokenizedDataset& tokenized,
+                      const data::WordpieceTokenizer& tokenizer, const Arguments& arguments,
+                      const Settings& settings, const engine::ExecutionOptions& execution) {
+  constexpr double kMaskShare = 0.15;
+  report::Progress progress(
+      stderr, {.is_enabled = !settings.quiet, .label = "evaluating", .unit = "texts"});
+  const train::LossEvaluation result = train::evaluate_loss(
+      model, tokenized, train::make_objective(model.task, tokenizer, kMaskShare, settings.seed),
+      arguments.executor, execution, [&](std::int64_t examples) {
+        progress.update(examples, tokenized.size());
+        return !is_interrupted();
+      });
+  progress.finish();
+  print_result(result, model, settings);
+  return 0;
+}
+
 int run(const Arguments& arguments, const Settings& settings) {
-  const io::Model model =
-      io::load_model(arguments.model.model, {.task = "classify", .seed = settings.seed});
+  const io::Model model = load(arguments, settings);
   ThreadPool pool(settings.threads);
   train::ClassifierOptions options;
   options.executor = arguments.executor;
   options.is_padded = arguments.is_padded;
   options.execution = {.pool = &pool, .isa = settings.isa};
-  train::TextClassifier classifier(model, options);
   const data::WordpieceTokenizer tokenizer = train::load_tokenizer(model);
 
   data::Dataset dataset = data::load_dataset(arguments.data, arguments.split);
   if (arguments.limit > 0 && arguments.limit < static_cast<std::int64_t>(dataset.examples.size()))
     dataset.examples.resize(static_cast<std::size_t>(arguments.limit));
   const auto num_labels = static_cast<std::int64_t>(model.label_names.size());
-  if (dataset.num_labels() > num_labels)
+  if (model.task == "classify" && dataset.num_labels() > num_labels)
     fail("{}: has {} labels, but the model knows {}", arguments.data, dataset.num_labels(),
          num_labels);
   const std::int64_t longest = train::max_length(model);
@@ -76,7 +136,10 @@ int run(const Arguments& arguments, const Settings& settings) {
     fail("--length {}: expected 3 to {}, the model's longest sequence", length, longest);
   const data::TokenizedDataset tokenized =
       data::tokenize(dataset, tokenizer, length, data::Truncation::Head, pool);
+  if (is_language_task(model.task))
+    return evaluate_language(model, tokenized, tokenizer, arguments, settings, options.execution);
 
+  train::TextClassifier classifier(model, options);
   report::Progress progress(
       stderr, {.is_enabled = !settings.quiet, .label = "evaluating", .unit = "reviews"});
   train::EvaluationOptions evaluation = arguments.evaluation;
@@ -93,6 +156,8 @@ int run(const Arguments& arguments, const Settings& settings) {
 std::function<int(const Settings&)> setup(CLI::App& app) {
   auto arguments = std::make_shared<Arguments>();
   add_model_option(app, arguments->model);
+  app.add_option("--task", arguments->model.task,
+                 "classify, mlm or causal-lm [what the model was saved for, or classify]");
   app.add_option("--data", arguments->data,
                  "directory with train and test as .tsv, .csv or .jsonl (also .zst), an aclImdb "
                  "tree, or reviews")
@@ -112,7 +177,7 @@ std::function<int(const Settings&)> setup(CLI::App& app) {
 
 const Register registration{Command{
     .name = "eval",
-    .summary = "accuracy and loss of a classifier",
+    .summary = "accuracy and loss of a classifier, perplexity of a language model",
     .examples = "  lathe eval --model DIR --data ../shared/data/imdb --split test\n"
                 "  lathe eval --model DIR --data reviews --json\n"
                 "  lathe eval --model DIR --data D --padded --batch-size 32",

@@ -49,8 +49,9 @@ int run(const ModelArguments& arguments, const Settings& settings) {
     fmt::print("{}\n", line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
     return 0;
   }
-  fmt::print("family      {}: {}\ntask        {}\n", model.family->name, model.family->summary,
-             model.task);
+  const std::string& architecture = models::find_task(*model.family, model.task).architecture;
+  fmt::print("family      {}: {}\ntask        {}{}\n", model.family->name, model.family->summary,
+             model.task, architecture.empty() ? "" : fmt::format(" ({})", architecture));
   if (model.task == "classify") fmt::print("labels      {}\n", fmt::join(model.label_names, ", "));
   fmt::print("parameters  {} in {} tensors, {:.1f} MB\n", parameters, model.state.size(),
              static_cast<double>(bytes) / 1e6);
