@@ -26,14 +26,8 @@ std::shared_ptr<const NumberFormat> parse(std::string_view text) {
   spec.codec = fixed_codec(width, is_unsigned);
   spec.facts.family = "fixed";
   if (is_auto) {
-    spec.rule = ScaleRule::GivenPowerOfTwo;
-    spec.facts.scale_source = ScaleSource::Given;
-    spec.facts.is_scale_power_of_two = true;
-    spec.facts.scale_bits = 8;
-    const bool is_channel = arguments.flag("channel");
-    if (is_channel) spec.facts.granularity = Granularity::Row;
-    spec.facts.text = fmt::format("fixed:{},auto{}{}", width, is_unsigned ? ",unsigned" : "",
-                                  is_channel ? ",channel" : "");
+    spec.facts.text = fmt::format("fixed:{},auto{}", width, is_unsigned ? ",unsigned" : "");
+    use_given_power_of_two(spec, arguments);
   } else {
     // Within these every step and every end is a float.
     const std::int64_t fraction = parse_integer(fraction_text, "fraction", -64, 96);

@@ -19,16 +19,12 @@ std::shared_ptr<const NumberFormat> parse(std::string_view text) {
   const std::int64_t high = (std::int64_t{1} << (width - 1)) - 1;
   spec.codec = IntegerCodec{width, -high, high, 0};
   spec.element_step = power_of_two(2 - width);
-  spec.rule = ScaleRule::SharedExponent;
-  spec.exponent = {.highest_exponent = 0, .round_up = kFloorRule, .lowest_code = 0};
+  use_shared_exponent(spec, {.highest_exponent = 0, .round_up = kFloorRule, .lowest_code = 0}, 1,
+                      block);
   FormatFacts& facts = spec.facts;
   facts.family = "mxint";
   facts.text =
       block == 32 ? fmt::format("mxint:{}", width) : fmt::format("mxint:{},block={}", width, block);
-  facts.scale_source = ScaleSource::Local;
-  facts.granularity = Granularity::Block;
-  facts.block_columns = block;
-  facts.scale_bits = 8;
   return make_scaled_format(std::move(spec));
 }
 

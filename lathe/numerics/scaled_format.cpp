@@ -7,6 +7,7 @@
 
 #include "lathe/core/error.h"
 #include "lathe/numerics/bit_stream.h"
+#include "lathe/numerics/format_arguments.h"
 #include "lathe/numerics/kernels/kernels.h"
 #include "lathe/numerics/random_bits.h"
 
@@ -438,6 +439,32 @@ ElementTable element_table(const ElementCodec& codec, float element_step) {
     table.thresholds = std::get<LevelCodec>(codec).thresholds;
   }
   return table;
+}
+
+void use_given_power_of_two(ScaledSpec& spec, FormatArguments& arguments) {
+  spec.rule = ScaleRule::GivenPowerOfTwo;
+  spec.facts.scale_source = ScaleSource::Given;
+  spec.facts.is_scale_power_of_two = true;
+  spec.facts.scale_bits = 8;
+  if (!arguments.flag("channel")) return;
+  spec.facts.granularity = Granularity::Row;
+  spec.facts.text += ",channel";
+}
+
+void use_shared_exponent(ScaledSpec& spec, SharedExponent exponent, std::int64_t block_rows,
+                         std::int64_t block_columns) {
+  spec.rule = ScaleRule::SharedExponent;
+  spec.exponent = exponent;
+  spec.facts.scale_source = ScaleSource::Local;
+  spec.facts.granularity = Granularity::Block;
+  spec.facts.block_rows = block_rows;
+  spec.facts.block_columns = block_columns;
+  spec.facts.scale_bits = 8;
+}
+
+int lowest_scale_code(const MinifloatCodec& codec) {
+  // The scale 2^(code - 127) times the smallest step must be at least 2^-149.
+  return std::max(0, codec.mantissa_bits - codec.lowest_exponent() - 22);
 }
 
 std::shared_ptr<const NumberFormat> make_scaled_format(ScaledSpec spec) {

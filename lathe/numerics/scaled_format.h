@@ -13,6 +13,8 @@
 
 namespace lathe::numerics {
 
+class FormatArguments;
+
 using ElementCodec = std::variant<IntegerCodec, MinifloatCodec, LevelCodec>;
 
 /// How a block's scale comes about. `facts` say where from and for how many values.
@@ -41,6 +43,15 @@ struct ScaledSpec {
 };
 
 std::shared_ptr<const NumberFormat> make_scaled_format(ScaledSpec spec);
+
+/// Makes the scale a given power of two: one, or one a row where the arguments say "channel",
+/// which is then added to the format's text.
+void use_given_power_of_two(ScaledSpec& spec, FormatArguments& arguments);
+/// Makes the scale a power of two of each block's own, stored in a byte.
+void use_shared_exponent(ScaledSpec& spec, SharedExponent exponent, std::int64_t block_rows,
+                         std::int64_t block_columns);
+/// The least scale code with which a minifloat's smallest step is still a float.
+int lowest_scale_code(const MinifloatCodec& codec);
 
 /// The power of two whose ratio to `scale` is nearest to 1, between 2^-126 and 2^126; NaN for what
 /// is no positive number.

@@ -28,11 +28,13 @@ struct WideIntegerElement {
 };
 
 struct MinifloatElement {
-  Ints half, cut_mask, smallest_normal, largest, beyond;
+  Ints half, parity, cut_mask, smallest_normal, largest, beyond;
   std::int32_t cut_bits;
   Floats magnet;
   explicit MinifloatElement(const ElementTable& table)
-      : half(broadcast((1 << (table.cut_bits - 1)) - 1)),
+      // Without mantissa bits the last kept bit is the leading 1, which is odd: ties go up.
+      : half(broadcast((1 << (table.cut_bits - 1)) - (table.cut_bits < 23 ? 1 : 0))),
+        parity(broadcast(table.cut_bits < 23 ? 1 : 0)),
         cut_mask(broadcast(-(1 << table.cut_bits))),
         smallest_normal(broadcast(table.smallest_normal)),
         largest(broadcast(table.largest)),
@@ -44,7 +46,7 @@ struct MinifloatElement {
     const Ints magnitude = (Ints)value & broadcast(INT32_MAX);
     // Half a step is added to the bits, a little less where the last kept bit is even; the carry
     // may run into the exponent, where it belongs. (NaN overflows the sum and is put back below.)
-    const Ints normal = (magnitude + half + ((magnitude >> cut_bits) & broadcast(1))) & cut_mask;
+    const Ints normal = (magnitude + half + ((magnitude >> cut_bits) & parity)) & cut_mask;
     // Below the smallest normal number all steps are equal, and an addition rounds to them.
     const Ints subnormal = (Ints)(((Floats)magnitude + magnet) - magnet);
     Ints rounded = magnitude < smallest_normal ? subnormal : normal;

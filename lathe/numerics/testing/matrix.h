@@ -23,6 +23,12 @@ inline bool is_same(float a, float b) {
   return (std::isnan(a) && std::isnan(b)) || bits_of(a) == bits_of(b);
 }
 
+inline bool are_same(const float* a, const float* b, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i)
+    if (!is_same(a[i], b[i])) return false;
+  return true;
+}
+
 /// Scales and zero points for a format that is given them, different for every block.
 struct Given {
   std::vector<float> scales, zeros;
