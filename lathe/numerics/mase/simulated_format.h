@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "lathe/core/number_format.h"
+
+namespace lathe::numerics {
+
+/// One block's values on their way through a quantizer of MASE.
+struct SimulatedBlock {
+  const float* x = nullptr;
+  float* y = nullptr;  ///< may be x
+  std::int64_t rows = 0, columns = 0;
+  std::int64_t stride = 0;  ///< from row to row
+  /// The block's largest magnitude; for a block of zeros the smallest that is not 0 among the
+  /// blocks beside it, or 1.
+  float largest = 1;
+};
+
+/// A twin of one of MASE's quantizers: what it does to a block of values.
+///
+/// MASE simulates, and passes some values through that are on no grid, so there are no codes of
+/// `element_bits` bits: `encode` stores the resulting floats.
+struct SimulatedSpec {
+  /// text, family, element_bits, blocks (0 columns: the row), range and scale_bits.
+  FormatFacts facts;
+  bool needs_largest = false;
+  std::function<void(const SimulatedBlock&)> quantize;
+};
+
+std::shared_ptr<const NumberFormat> make_simulated_format(SimulatedSpec spec);
+
+}  // namespace lathe::numerics

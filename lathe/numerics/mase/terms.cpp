@@ -1,0 +1,124 @@
+// Twins of MASE's binary and ternary quantizers with scales.
+#include <numeric>
+#include <vector>
+
+#include "lathe/core/number_format.h"
+#include "lathe/numerics/format_arguments.h"
+#include "lathe/numerics/mase/quantizers.h"
+#include "lathe/numerics/mase/simulated_format.h"
+
+namespace lathe::numerics {
+
+namespace {
+
+SimulatedSpec row_spec(std::string family, std::string text, int bits, double maximum) {
+  SimulatedSpec spec;
+  FormatFacts& facts = spec.facts;
+  facts.family = std::move(family);
+  facts.text = std::move(text);
+  facts.element_bits = bits;
+  facts.maximum = maximum;
+  facts.smallest_step = 1;
+  facts.granularity = Granularity::Row;
+  facts.scale_source = ScaleSource::Local;
+  facts.scale_bits = 32;
+  return spec;
+}
+
+// The mean of the magnitudes above a limit; NaN where there is none, as in MASE.
+float mean_magnitude(const SimulatedBlock& block, float above) {
+  double sum = 0;
+  double count = 0;
+  for (std::int64_t c = 0; c < block.columns; ++c) {
+    const float magnitude = std::fabs(block.x[c]);
+    if (!(magnitude > above)) continue;
+    sum += magnitude;
+    ++count;
+  }
+  return static_cast<float>(sum / count);
+}
+
+std::shared_ptr<const NumberFormat> parse_binary_scaled(std::string_view text) {
+  FormatArguments(text).finish();
+  SimulatedSpec spec = row_spec("mase.binary_scaled", "mase.binary_scaled", 1, 1);
+  spec.facts.minimum = 0;
+  spec.quantize = [](const SimulatedBlock& block) {
+    const float alpha = mean_magnitude(block, -1);
+    for (std::int64_t c = 0; c < block.columns; ++c) {
+      const float x = block.x[c];
+      block.y[c] = std::isnan(x) ? x : x > 0 ? alpha : 0 * alpha;
+    }
+  };
+  return make_simulated_format(std::move(spec));
+}
+
+std::shared_ptr<const NumberFormat> parse_binary_residual(std::string_view text) {
+  FormatArguments arguments(text);
+  int levels = 2;
+  if (const std::optional<std::string> number = arguments.next_text())
+    levels = static_cast<int>(parse_integer(*number, "levels", 1, 3));
+  arguments.finish();
+  SimulatedSpec spec =
+      row_spec("mase.binary_residual", fmt::format("mase.binary_residual:{}", levels), levels, 1);
+  spec.facts.minimum = -1;
+  // Its means are constants, as they are before training.
+  spec.facts.scale_source = ScaleSource::None;
+  spec.facts.scale_bits = 0;
+  std::vector<float> means;
+  const auto total = static_cast<float>(levels * (levels + 1) / 2);
+  for (int level = levels; level > 0; --level) means.push_back(static_cast<float>(level) / total);
+  spec.quantize = [means](const SimulatedBlock& block) {
+    for (std::int64_t c = 0; c < block.columns; ++c) {
+      float residual = block.x[c];
+      float sum = 0;
+      for (const float mean : means) {
+        const float term = sign_of(residual) * mean;
+        residual -= term;
+        sum += term;
+      }
+      block.y[c] = sum;
+    }
+  };
+  return make_simulated_format(std::move(spec));
+}
+
+std::shared_ptr<const NumberFormat> parse_ternary(std::string_view text) {
+  FormatArguments arguments(text);
+  const bool is_scaled = arguments.flag("scaled");
+  arguments.finish();
+  SimulatedSpec spec =
+      row_spec("mase.ternary", is_scaled ? "mase.ternary:scaled" : "mase.ternary", 2, 1);
+  spec.facts.minimum = -1;
+  if (!is_scaled) spec.facts.scale_bits = 0;
+  spec.quantize = [is_scaled](const SimulatedBlock& block) {
+    const float delta = 0.75f * mean_magnitude(block, -1);
+    const float alpha = is_scaled ? mean_magnitude(block, delta) : 1;
+    for (std::int64_t c = 0; c < block.columns; ++c) {
+      const float x = block.x[c];
+      block.y[c] = std::isnan(x) ? x : x > delta ? alpha : x < -delta ? -alpha : 0;
+    }
+  };
+  return make_simulated_format(std::move(spec));
+}
+
+const Register registrations[] = {
+    Register{FormatFamily{.name = "mase.binary_scaled",
+                          .summary = "MASE's binary quantizer that is not bipolar, value for value",
+                          .syntax = "mase.binary_scaled",
+                          .parse = parse_binary_scaled,
+                          .examples = {"mase.binary_scaled"}}},
+    Register{
+        FormatFamily{.name = "mase.binary_residual",
+                     .summary = "MASE's residual signs with their first means, value for value",
+                     .syntax = "mase.binary_residual[:LEVELS]",
+                     .parse = parse_binary_residual,
+                     .examples = {"mase.binary_residual:2"}}},
+    Register{FormatFamily{.name = "mase.ternary",
+                          .summary = "MASE's ternary quantizer, value for value",
+                          .syntax = "mase.ternary[:scaled]",
+                          .parse = parse_ternary,
+                          .examples = {"mase.ternary", "mase.ternary:scaled"}}},
+};
+
+}  // namespace
+}  // namespace lathe::numerics
