@@ -2,40 +2,46 @@
 
 #include <cstdint>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "lathe/core/number_format.h"
 
-/// Choosing the scales that a format is handed, from values it is going to round.
 namespace lathe::numerics {
 
-/// How much of the values' range a format covers: all of it, all but the outermost share, or what
-/// gives the least squared error.
-struct RangeRule {
-  enum class Method { Extremes, Percentile, LeastError };
-  Method method = Method::LeastError;
-  double percentile = 0.9999;  ///< share of the values inside, for Percentile
-};
-
-/// "minmax", "percentile" (also "percentile=0.999") or "mse".
-RangeRule parse_range_rule(std::string_view text);
-
-/// One scale, and one zero point where the format has them, for each that a matrix needs.
-struct Scales {
-  std::vector<float> scales;
-  std::vector<float> zeros;
-};
-
-/// The scale and zero point that cover minimum to maximum (and 0) without clipping.
+/// A scale for a format that is given one, and a zero point where it has one.
 struct ScaleAndZero {
   float scale = 1;
   float zero = 0;
+  friend bool operator==(const ScaleAndZero&, const ScaleAndZero&) = default;
 };
+
+/// The least scale with which nothing between two numbers is clipped; a power of two for formats
+/// that use one. Formats with a zero point always keep 0 among their numbers. 1 for an empty range.
 ScaleAndZero scale_for_range(const NumberFormat& format, double minimum, double maximum);
 
-/// Scales for a matrix, each from the values it covers. The format's scales must be handed in.
-Scales choose_scales(const NumberFormat& format, std::span<const float> values, std::int64_t rows,
-                     std::int64_t columns, const RangeRule& rule);
+/// A matrix whose scales are wanted, one for each that the format is given.
+struct CalibrationValues {
+  std::span<const float> values;
+  std::int64_t rows = 0, columns = 0;
+};
+
+/// scale_for_range of the finite values of every block.
+std::vector<ScaleAndZero> scales_by_range(const NumberFormat& format,
+                                          const CalibrationValues& values);
+
+/// The scale that covers a share of the magnitudes (of both ends, with a zero point): 0.999 clips
+/// one in a thousand.
+std::vector<ScaleAndZero> scales_by_percentile(const NumberFormat& format,
+                                               const CalibrationValues& values, double share);
+
+struct ErrorSearch {
+  /// Ranges are tried from the whole one down to this part of it.
+  double least_ratio = 0.2;
+  int steps = 64;
+};
+/// The scale with the least squared error among those for parts of the range.
+std::vector<ScaleAndZero> scales_by_error(const NumberFormat& format,
+                                          const CalibrationValues& values,
+                                          const ErrorSearch& search = {});
 
 }  // namespace lathe::numerics
