@@ -4,8 +4,7 @@
 //   bench_formats [plain|avx2|avx512] [FORMAT...]
 //
 // A format and memcpy take turns on the same buffers and each reports its best round, because the
-// clock and the memory of a shared machine drift by more than the difference between them. A
-// format's ratio is the best of the pairs: its rate over that of the copy just before it.
+// clock and the memory of a shared machine drift by more than the difference between them.
 
 #include <fmt/format.h>
 
@@ -30,7 +29,7 @@ using namespace lathe;
 constexpr std::int64_t kRows = 16384;
 constexpr std::int64_t kColumns = 2048;
 constexpr std::int64_t kCount = kRows * kColumns;
-constexpr int kRounds = 7;
+constexpr int kRounds = 9;
 
 struct AlignedDelete {
   void operator()(float* values) const { std::free(values); }
@@ -53,7 +52,7 @@ struct Rates {
   double format = 0, copy = 0;  // bytes read and written a second
 };
 
-// The rates of the round in which the format came nearest to the copy.
+// The best rates of several rounds in turn.
 Rates measure(const NumberFormat& format, ThreadPool& pool, const float* x, float* y, Isa isa) {
   const std::int64_t scales = format.num_given_scales(kRows, kColumns);
   const std::vector<float> all_scales(static_cast<std::size_t>(scales), 0.03f);
@@ -85,7 +84,8 @@ Rates measure(const NumberFormat& format, ThreadPool& pool, const float* x, floa
   for (int round = 0; round < kRounds; ++round) {
     const double copied = kBytes / seconds_of(copy);
     const double quantized = kBytes / seconds_of(quantize);
-    if (best.copy == 0 || quantized / copied > best.format / best.copy) best = {quantized, copied};
+    best.copy = std::max(best.copy, copied);
+    best.format = std::max(best.format, quantized);
   }
   return best;
 }

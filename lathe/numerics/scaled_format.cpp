@@ -302,17 +302,17 @@ class ScaledFormat final : public NumberFormat {
                            .y = args.y,
                            .rows = args.rows,
                            .columns = args.columns,
+                           .block_rows = tile_rows(args.rows),
                            .block = tile_columns(args.columns),
                            .streams = streams};
     if (spec_.facts.scale_source == ScaleSource::Local &&
-        (tile_rows(args.rows) > 1 || spec_.rule == ScaleRule::Range))
+        (spec_.facts.granularity == Granularity::Tensor || spec_.rule == ScaleRule::Range))
       return quantize_tiles(args, table, streams);
     switch (spec_.rule) {
       case ScaleRule::Constant: {
         // A wide integer element has no step of its own.
-        const float step = table_.magnet == 0 && table_.kind == ElementTable::Kind::Integer
-                               ? spec_.element_step
-                               : 1.0f;
+        const float step =
+            table_.kind == ElementTable::Kind::WideInteger ? spec_.element_step : 1.0f;
         table.round_run(table_, {args.x, args.y, count, step, 1 / step, streams});
         return;
       }
@@ -350,14 +350,12 @@ class ScaledFormat final : public NumberFormat {
       for (float& scale : powers) scale = nearest_power_of_two(scale);
       given.scales = powers.data();
       given.is_power_of_two = true;
-      // A wide integer's step is part of its scale.
-      if (table_.magnet == 0 && table_.kind == ElementTable::Kind::Integer)
-        check(spec_.element_step == 1, "no step besides a given scale");
+      check(spec_.element_step == 1, "no step besides a given scale");
     }
     table.round_given_blocks(table_, given, blocks);
   }
 
-  // Blocks of several rows, and scales with zero points.
+  // Scales of whole matrices, and scales with zero points.
   void quantize_tiles(const QuantizeArgs& args, const Kernels& table, bool streams) const {
     for_tiles(args.rows, args.columns, [&](const Tile& tile) {
       const BlockScale scale = scale_by_kernel(args, tile, table);
@@ -414,25 +412,30 @@ float nearest_power_of_two(float scale) {
 ElementTable element_table(const ElementCodec& codec, float element_step) {
   ElementTable table;
   if (const auto* integer = std::get_if<IntegerCodec>(&codec)) {
-    table.kind = ElementTable::Kind::Integer;
     // Between -2^22 and 2^22 steps a magnet of 1.5 * 2^23 steps leaves no room for a fraction. A
     // zero point moves the ends by as much as they are apart.
     const bool is_narrow = integer->bits <= 21;
+    table.kind = is_narrow ? ElementTable::Kind::Integer : ElementTable::Kind::WideInteger;
     const float step = is_narrow ? element_step : 1;
     table.low = static_cast<float>(integer->low) * step;
     table.high = static_cast<float>(integer->high) * step;
-    table.magnet = is_narrow ? 0x1.8p23f * step : 0;
+    table.magnet = 0x1.8p23f * step;
   } else if (const auto* minifloat = std::get_if<MinifloatCodec>(&codec)) {
-    table.kind = ElementTable::Kind::Minifloat;
+    const auto word = [](float value) { return static_cast<std::int32_t>(bits_of(value)); };
+    table.high = minifloat->decode(minifloat->largest_code());
+    table.low = -table.high;
     table.cut_bits = 23 - minifloat->mantissa_bits;
-    table.smallest_normal =
-        static_cast<std::int32_t>(bits_of(power_of_two(minifloat->lowest_exponent())));
-    table.subnormal_magnet =
-        power_of_two(minifloat->lowest_exponent() + 23 - minifloat->mantissa_bits);
-    table.largest =
-        static_cast<std::int32_t>(bits_of(minifloat->decode(minifloat->largest_code())));
-    table.beyond =
-        static_cast<std::int32_t>(bits_of(minifloat->decode(minifloat->overflow_code())));
+    table.smallest_normal = word(power_of_two(minifloat->lowest_exponent()));
+    table.magnet_offset = (table.cut_bits << 23) + 0x400000;
+    table.subnormal_magnet = power_of_two(minifloat->lowest_exponent() + table.cut_bits);
+    table.largest = word(table.high);
+    table.beyond = word(minifloat->decode(minifloat->overflow_code()));
+    // The binade that a number rounds up into has no larger magnet than its own.
+    const bool has_magnets =
+        std::max(minifloat->highest_exponent(), minifloat->lowest_exponent()) + table.cut_bits <=
+        127;
+    table.kind = has_magnets && table.beyond == table.largest ? ElementTable::Kind::Minifloat
+                                                              : ElementTable::Kind::WideMinifloat;
   } else {
     table.kind = ElementTable::Kind::Levels;
     table.levels = std::get<LevelCodec>(codec).levels;

@@ -10,7 +10,7 @@ struct IntegerElement {
     low = low - broadcast(zero);
     high = high - broadcast(zero);
   }
-  Floats operator()(Floats value) const {
+  LATHE_KERNEL_INLINE Floats operator()(Floats value) const {
     // The ends are multiples, so it does not matter that they come first. -0, which has no code,
     // becomes 0 in the subtraction.
     return (min(high, max(low, value)) + magnet) - magnet;
@@ -22,16 +22,37 @@ struct WideIntegerElement {
   Floats low, high;
   explicit WideIntegerElement(const ElementTable& table)
       : low(broadcast(table.low)), high(broadcast(table.high)) {}
-  Floats operator()(Floats value) const {
+  LATHE_KERNEL_INLINE Floats operator()(Floats value) const {
     return min(high, max(low, round_even(value))) + broadcast(0.0f);
   }
 };
 
+// Saturates. Adding one and a half times a power of two, so large that the last bit of the sum is
+// worth a step of the number's binade, rounds as the processor rounds: to nearest even, a carry
+// into the next binade included.
 struct MinifloatElement {
+  Floats low, high;
+  Ints smallest_normal, magnet_offset;
+  explicit MinifloatElement(const ElementTable& table)
+      : low(broadcast(table.low)),
+        high(broadcast(table.high)),
+        smallest_normal(broadcast(table.smallest_normal)),
+        magnet_offset(broadcast(table.magnet_offset)) {}
+  LATHE_KERNEL_INLINE Floats operator()(Floats value) const {
+    const Floats bounded = min(high, max(low, value));
+    // Below the smallest normal number all steps are equal.
+    const Ints exponent = max((Ints)bounded & broadcast(0x7f800000), smallest_normal);
+    const Floats magnet = (Floats)(exponent + magnet_offset);
+    const Floats rounded = (bounded + magnet) - magnet;
+    return (Floats)((Ints)rounded | ((Ints)value & broadcast(INT32_MIN)));  // -0 is a number
+  }
+};
+
+struct WideMinifloatElement {
   Ints half, parity, cut_mask, smallest_normal, largest, beyond;
   std::int32_t cut_bits;
   Floats magnet;
-  explicit MinifloatElement(const ElementTable& table)
+  explicit WideMinifloatElement(const ElementTable& table)
       // Without mantissa bits the last kept bit is the leading 1, which is odd: ties go up.
       : half(broadcast((1 << (table.cut_bits - 1)) - (table.cut_bits < 23 ? 1 : 0))),
         parity(broadcast(table.cut_bits < 23 ? 1 : 0)),
@@ -41,13 +62,12 @@ struct MinifloatElement {
         beyond(broadcast(table.beyond)),
         cut_bits(table.cut_bits),
         magnet(broadcast(table.subnormal_magnet)) {}
-  Floats operator()(Floats value) const {
+  LATHE_KERNEL_INLINE Floats operator()(Floats value) const {
     const Ints sign = (Ints)value & broadcast(INT32_MIN);
     const Ints magnitude = (Ints)value & broadcast(INT32_MAX);
     // Half a step is added to the bits, a little less where the last kept bit is even; the carry
     // may run into the exponent, where it belongs. (NaN overflows the sum and is put back below.)
     const Ints normal = (magnitude + half + ((magnitude >> cut_bits) & parity)) & cut_mask;
-    // Below the smallest normal number all steps are equal, and an addition rounds to them.
     const Ints subnormal = (Ints)(((Floats)magnitude + magnet) - magnet);
     Ints rounded = magnitude < smallest_normal ? subnormal : normal;
     rounded = rounded > largest ? beyond : rounded;
@@ -64,12 +84,12 @@ struct LevelElement {
       : levels(load_table(table.levels)),
         thresholds(load_table(table.thresholds)),
         middle(broadcast(table.thresholds[7])) {}
-  Floats operator()(Floats value) const {
-    Ints code = (value >= middle) & broadcast(8);
+  LATHE_KERNEL_INLINE Floats operator()(Floats value) const {
+    Ints code = value >= middle ? broadcast(8) : broadcast(0);
     // code + step is reached where the threshold before it is.
-    code = code + ((value >= look_up(thresholds, code + broadcast(3))) & broadcast(4));
-    code = code + ((value >= look_up(thresholds, code + broadcast(1))) & broadcast(2));
-    code = code + ((value >= look_up(thresholds, code)) & broadcast(1));
+    code = value >= look_up(thresholds, code + broadcast(3)) ? code + broadcast(4) : code;
+    code = value >= look_up(thresholds, code + broadcast(1)) ? code + broadcast(2) : code;
+    code = value >= look_up(thresholds, code) ? code + broadcast(1) : code;
     const Floats level = look_up(levels, code);
     return value == value ? level : value;
   }
@@ -79,10 +99,13 @@ template <typename Body>
 inline void with_element(const ElementTable& table, Body body) {
   switch (table.kind) {
     case ElementTable::Kind::Integer:
-      if (table.magnet == 0) return body(WideIntegerElement(table));
       return body(IntegerElement(table));
+    case ElementTable::Kind::WideInteger:
+      return body(WideIntegerElement(table));
     case ElementTable::Kind::Minifloat:
       return body(MinifloatElement(table));
+    case ElementTable::Kind::WideMinifloat:
+      return body(WideMinifloatElement(table));
     case ElementTable::Kind::Levels:
       return body(LevelElement(table));
   }

@@ -10,16 +10,19 @@ namespace lathe::numerics {
 
 /// The numbers an element can be, prepared for a kernel.
 struct ElementTable {
-  enum class Kind : std::int32_t { Integer, Minifloat, Levels };
+  enum class Kind : std::int32_t { Integer, WideInteger, Minifloat, WideMinifloat, Levels };
   Kind kind = Kind::Integer;
-  // Integer: multiples of a power of two between two ends, and a number so large that adding it
-  // leaves a float's last bit worth one step; 0 where the ends are too far apart for that and the
-  // step is 1.
+  // Integer: multiples of a power of two between two ends, and a magnet: a number so large that
+  // adding it leaves a float's last bit worth one step. WideInteger: whole numbers, further apart
+  // than a magnet can serve.
   float low = 0, high = 0, magnet = 0;
-  // Minifloat: mantissa bits cut from a float's, the smallest normal number, a magnet for the
-  // smallest step, the largest number and what is beyond it, as bits.
+  // Minifloat: the ends as low and high, the smallest normal number as bits, and what is added to a
+  // number's exponent field to get the magnet of its binade, which saves most of what follows.
+  std::int32_t smallest_normal = 0, magnet_offset = 0;
+  // WideMinifloat: exponents beyond any magnet, or numbers beyond the ends that become infinity or
+  // NaN. Mantissa bits cut from a float's, a magnet for the subnormal numbers, the largest number
+  // and what is beyond it, as bits.
   std::int32_t cut_bits = 0;
-  std::int32_t smallest_normal = 0;
   float subnormal_magnet = 0;
   std::int32_t largest = 0, beyond = 0;
   // Levels: sixteen numbers and the fifteen thresholds between them, then one unused.
@@ -51,7 +54,7 @@ struct BlockArgs {
   const float* x = nullptr;
   float* y = nullptr;
   std::int64_t rows = 0, columns = 0;
-  std::int64_t block = 0;
+  std::int64_t block_rows = 1, block = 0;
   bool streams = false;
 };
 
@@ -87,8 +90,8 @@ struct Kernels {
   float (*largest_finite)(const float* x, std::int64_t count);
   /// Widens [*low, *high] to hold every finite value.
   void (*finite_range)(const float* x, std::int64_t count, float* low, float* high);
-  /// The finite magnitudes above `above`: their sum and number. Sixteen running sums in double,
-  /// element i in sum i modulo 16, folded in halves: the same on every path.
+  /// The finite magnitudes above `above`: their sum and number. The order of additions is fixed
+  /// (statistics.inl.h), so that every path has the same sum.
   MagnitudeSum (*magnitudes_above)(const float* x, std::int64_t count, float above);
   /// The sum of the finite magnitudes of x - sum of the terms sign * alphas[0 .. terms).
   double (*residual_magnitudes)(const float* x, std::int64_t count, const float* alphas, int terms);

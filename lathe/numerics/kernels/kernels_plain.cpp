@@ -10,6 +10,9 @@
 
 #include "lathe/numerics/kernels/kernel_table.h"
 
+// A vector that is passed to a function that is not inlined goes through memory.
+#define LATHE_KERNEL_INLINE inline __attribute__((always_inline))
+
 namespace lathe::numerics::plain {
 
 // The order is that of use.

@@ -1,8 +1,9 @@
 // Values under one scale. Included inside a namespace by the kernel files, after elements.inl.h.
 
-// Applies `map` to a run of values, past the caches if asked and the output can be aligned.
+// Applies `map` to a run of values, past the caches if asked; then end_streaming is still to come.
 template <typename Map>
-inline void map_run(const float* x, float* y, std::int64_t count, bool streams, Map map) {
+LATHE_KERNEL_INLINE void map_run(const float* x, float* y, std::int64_t count, bool streams,
+                                 Map map) {
   std::int64_t i = 0;
   if (streams) {
     const auto address = reinterpret_cast<std::uintptr_t>(y);
@@ -12,7 +13,6 @@ inline void map_run(const float* x, float* y, std::int64_t count, bool streams, 
     if (address % sizeof(float) == 0 && head < count) {
       if (head > 0) store(y, map(load(x, head)), head);
       for (i = head; i + kWidth <= count; i += kWidth) stream(y + i, map(load(x + i)));
-      end_streaming();
     }
   }
   for (; i + 2 * kWidth <= count; i += 2 * kWidth) {
@@ -48,4 +48,5 @@ inline void round_run_by(const Element& element, const RunArgs& args) {
 
 void round_run(const ElementTable& table, const RunArgs& args) {
   with_element(table, [&](const auto& element) { round_run_by(element, args); });
+  if (args.streams) end_streaming();
 }

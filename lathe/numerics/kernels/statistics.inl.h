@@ -43,15 +43,17 @@ void finite_range(const float* x, std::int64_t count, float* low, float* high) {
   }
 }
 
-// Sixteen sums, whatever the width of a vector: element i belongs to sum i modulo 16.
+// Sixteen sums, whatever the width of a vector: element i belongs to sum i modulo 16. Each adds up
+// kRun elements in float, which loses next to nothing, and those sums in double.
 struct SixteenSums {
   using Half __attribute__((vector_size(kWidth * sizeof(float) / 2))) = float;
   using Doubles __attribute__((vector_size(kWidth * sizeof(float)))) = double;
   static constexpr int kVectors = 16 / kWidth;
+  static constexpr int kRun = 8;
   Doubles low[kVectors] = {}, high[kVectors] = {};
 
   static Doubles widen(Half a) { return __builtin_convertvector(a, Doubles); }
-  void add(int v, Floats a) {
+  LATHE_KERNEL_INLINE void add(int v, Floats a) {
     Half halves[2];
     __builtin_memcpy(halves, &a, sizeof a);
     low[v] += widen(halves[0]);
@@ -69,35 +71,54 @@ struct SixteenSums {
   }
 };
 
-// The sum of magnitude(x) in the order that SixteenSums fixes; magnitude(0) = 0.
-template <typename Magnitude>
-inline double sum_in_order(const float* x, std::int64_t count, Magnitude magnitude) {
+// The sum of magnitude(values) in that order. Lanes beyond the end are not added.
+template <int kRun, typename Magnitude>
+LATHE_KERNEL_INLINE double sum_by_runs(const float* x, std::int64_t count, Magnitude magnitude) {
   SixteenSums sums;
   std::int64_t i = 0;
-  for (; i + 16 <= count; i += 16)
-    for (int v = 0; v < SixteenSums::kVectors; ++v)
-      sums.add(v, magnitude(load(x + i + v * kWidth)));
-  for (int v = 0; i < count; ++v, i += kWidth)
-    sums.add(v, magnitude(count - i >= kWidth ? load(x + i) : load(x + i, count - i)));
+  for (; i + 16 * kRun <= count; i += 16 * kRun)
+    for (int v = 0; v < SixteenSums::kVectors; ++v) {
+      Floats run = magnitude(load(x + i + v * kWidth));
+      for (int step = 1; step < kRun; ++step)
+        run += magnitude(load(x + i + step * 16 + v * kWidth));
+      sums.add(v, run);
+    }
+  for (int v = 0; i + kWidth <= count; v = (v + 1) % SixteenSums::kVectors, i += kWidth)
+    sums.add(v, magnitude(load(x + i)));
+  if (i < count) {
+    float lanes[kWidth] = {};
+    store(lanes, magnitude(load(x + i, count - i)), count - i);
+    sums.add(static_cast<int>(i / kWidth % SixteenSums::kVectors), load(lanes));
+  }
   return sums.total();
 }
 
+template <typename Magnitude>
+LATHE_KERNEL_INLINE double sum_in_order(const float* x, std::int64_t count, Magnitude magnitude) {
+  const double sum = sum_by_runs<SixteenSums::kRun>(x, count, magnitude);
+  // Eight magnitudes of the largest floats together are beyond float.
+  return sum - sum == 0 ? sum : sum_by_runs<1>(x, count, magnitude);
+}
+
 MagnitudeSum magnitudes_above(const float* x, std::int64_t count, float above) {
+  if (above < 0)
+    return {sum_in_order(x, count, [](Floats a) { return (Floats)finite_magnitude_bits(a); }),
+            count};
   const Floats limit = broadcast(above);
-  MagnitudeSum result;
-  // Each lane counts down, because a true comparison is -1; the total is taken before 32 bits fill.
-  constexpr std::int64_t kPiece = std::int64_t{1} << 30;
-  for (std::int64_t start = 0; start < count; start += kPiece) {
-    const std::int64_t length = count - start < kPiece ? count - start : kPiece;
-    Ints counts = broadcast(0);
-    result.sum += sum_in_order(x + start, length, [&](Floats a) {
-      const Floats magnitude = (Floats)finite_magnitude_bits(a);
-      const Ints is_above = magnitude > limit;
-      counts += is_above;
-      return (Floats)((Ints)magnitude & is_above);
-    });
-    for (std::int64_t lane = 0; lane < kWidth; ++lane) result.count -= counts[lane];
+  // Each lane counts down, because a true comparison is -1.
+  Ints counts = broadcast(0);
+  const auto magnitude_above = [&](Floats a) {
+    const Floats magnitude = (Floats)finite_magnitude_bits(a);
+    const Ints is_above = magnitude > limit;
+    counts += is_above;
+    return is_above ? magnitude : broadcast(0.0f);
+  };
+  MagnitudeSum result{sum_by_runs<SixteenSums::kRun>(x, count, magnitude_above), 0};
+  if (result.sum - result.sum != 0) {
+    counts = broadcast(0);
+    result.sum = sum_by_runs<1>(x, count, magnitude_above);
   }
+  for (std::int64_t lane = 0; lane < kWidth; ++lane) result.count -= counts[lane];
   return result;
 }
 
@@ -106,45 +127,53 @@ inline Floats sign_term(Floats residual, Floats alpha) {
   return residual >= broadcast(0.0f) ? alpha : -alpha;
 }
 
-double residual_magnitudes(const float* x, std::int64_t count, const float* alphas, int terms) {
-  SixteenSums sums;
-  const auto magnitude = [&](Floats a) {
-    Floats residual = a;
-    for (int t = 0; t < terms; ++t) residual -= sign_term(residual, broadcast(alphas[t]));
-    return finite_magnitude_bits(a) == magnitude_bits(a) ? (Floats)finite_magnitude_bits(residual)
-                                                         : broadcast(0.0f);
-  };
-  // A short last vector holds zeros, whose residuals are not 0: those lanes are cut after.
-  std::int64_t i = 0;
-  for (; i + 16 <= count; i += 16)
-    for (int v = 0; v < SixteenSums::kVectors; ++v)
-      sums.add(v, magnitude(load(x + i + v * kWidth)));
-  for (int v = 0; i < count; ++v, i += kWidth) {
-    float lanes[kWidth] = {};
-    const std::int64_t left = count - i < kWidth ? count - i : kWidth;
-    store(lanes, magnitude(load(x + i, left)), left);
-    sums.add(v, load(lanes));
+template <int kTerms>
+struct Terms {
+  constexpr operator int() const { return kTerms; }  // NOLINT(google-explicit-constructor)
+};
+// Calls body with the number of terms as a constant where it is a usual one, else with 0.
+template <typename Body>
+LATHE_KERNEL_INLINE auto with_terms(int terms, Body body) {
+  switch (terms) {
+    case 1:
+      return body(Terms<1>{});
+    case 2:
+      return body(Terms<2>{});
+    case 3:
+      return body(Terms<3>{});
+    default:
+      return body(Terms<0>{});
   }
-  return sums.total();
+}
+
+double residual_magnitudes(const float* x, std::int64_t count, const float* alphas, int terms) {
+  if (terms == 0) return magnitudes_above(x, count, -1).sum;
+  return with_terms(terms, [&](auto constant) {
+    const int number = constant > 0 ? static_cast<int>(constant) : terms;
+    return sum_in_order(x, count, [=](Floats a) {
+      Floats residual = a;
+      for (int t = 0; t < number; ++t) residual -= sign_term(residual, broadcast(alphas[t]));
+      // What is not finite stays so, and counts for nothing.
+      return (Floats)finite_magnitude_bits(residual);
+    });
+  });
 }
 
 void sign_terms(const float* alphas, int terms, const RunArgs& args) {
-  if (terms == 1) {
-    const Floats alpha = broadcast(alphas[0]);
-    map_run(args.x, args.y, args.count, args.streams,
-            [&](Floats value) { return value == value ? sign_term(value, alpha) : value; });
-    return;
-  }
-  map_run(args.x, args.y, args.count, args.streams, [&](Floats value) {
-    Floats sum = sign_term(value, broadcast(alphas[0]));
-    Floats residual = value - sum;
-    for (int t = 1; t < terms; ++t) {
-      const Floats term = sign_term(residual, broadcast(alphas[t]));
-      residual -= term;
-      sum += term;
-    }
-    return value == value ? sum : value;
+  with_terms(terms, [&](auto constant) {
+    const int number = constant > 0 ? static_cast<int>(constant) : terms;
+    map_run(args.x, args.y, args.count, args.streams, [=](Floats value) {
+      Floats sum = sign_term(value, broadcast(alphas[0]));
+      Floats residual = value - sum;
+      for (int t = 1; t < number; ++t) {
+        const Floats term = sign_term(residual, broadcast(alphas[t]));
+        residual -= term;
+        sum += term;
+      }
+      return value == value ? sum : value;
+    });
   });
+  if (args.streams) end_streaming();
 }
 
 void ternary(float delta, float alpha, const RunArgs& args) {
@@ -156,4 +185,5 @@ void ternary(float delta, float alpha, const RunArgs& args) {
     const Floats rounded = magnitude > limit ? sign : broadcast(0.0f);
     return value == value ? rounded : value;
   });
+  if (args.streams) end_streaming();
 }

@@ -33,6 +33,9 @@ inline Floats broadcast(float a) {
 inline Ints broadcast(std::int32_t a) {
   return (Ints)_mm256_set1_epi32(a);
 }
+inline Floats broadcast_lane(Floats a, int lane) {
+  return _mm256_permutevar8x32_ps(a, _mm256_set1_epi32(lane));
+}
 inline Floats min(Floats a, Floats b) {
   return _mm256_min_ps(a, b);
 }
@@ -54,6 +57,25 @@ inline Ints largest_everywhere(Ints a) {
   m = _mm256_max_epi32(m, _mm256_shuffle_epi32(m, _MM_SHUFFLE(1, 0, 3, 2)));
   m = _mm256_max_epi32(m, _mm256_shuffle_epi32(m, _MM_SHUFFLE(2, 3, 0, 1)));
   return (Ints)m;
+}
+template <int kGroup>
+inline Ints largest_in_groups(Ints a) {
+  static_assert(kGroup == 8);
+  return largest_everywhere(a);
+}
+inline Ints largest_of_each(const Ints (&vectors)[kWidth]) {
+  const auto pair = [](__m256i a, __m256i b) {
+    return _mm256_max_epi32(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b));
+  };
+  __m256i fours[2];
+  for (int i = 0; i < 2; ++i) {
+    const Ints* v = vectors + 4 * i;
+    const __m256i a = pair((__m256i)v[0], (__m256i)v[1]);
+    const __m256i b = pair((__m256i)v[2], (__m256i)v[3]);
+    fours[i] = _mm256_max_epi32(_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b));
+  }
+  return (Ints)_mm256_max_epi32(_mm256_permute2x128_si256(fours[0], fours[1], 0x20),
+                                _mm256_permute2x128_si256(fours[0], fours[1], 0x31));
 }
 struct Table {
   __m256 low, high;

@@ -36,6 +36,10 @@ inline Floats broadcast(float a) {
 inline Ints broadcast(std::int32_t a) {
   return (Ints)_mm512_set1_epi32(a);
 }
+// One lane in every lane.
+inline Floats broadcast_lane(Floats a, int lane) {
+  return _mm512_permutexvar_ps(_mm512_set1_epi32(lane), a);
+}
 // The second argument when either is NaN.
 inline Floats min(Floats a, Floats b) {
   return _mm512_min_ps(a, b);
@@ -61,6 +65,34 @@ inline Ints largest_everywhere(Ints a) {
   m = _mm512_max_epi32(m, _mm512_shuffle_epi32(m, _MM_PERM_BADC));
   m = _mm512_max_epi32(m, _mm512_shuffle_epi32(m, _MM_PERM_CDAB));
   return (Ints)m;
+}
+// The largest lane of each kGroup neighbouring lanes in all of them; only 8 is needed.
+template <int kGroup>
+inline Ints largest_in_groups(Ints a) {
+  static_assert(kGroup == 8);
+  __m512i m = (__m512i)a;
+  m = _mm512_max_epi32(m, _mm512_shuffle_i32x4(m, m, _MM_SHUFFLE(2, 3, 0, 1)));
+  m = _mm512_max_epi32(m, _mm512_shuffle_epi32(m, _MM_PERM_BADC));
+  m = _mm512_max_epi32(m, _mm512_shuffle_epi32(m, _MM_PERM_CDAB));
+  return (Ints)m;
+}
+// The largest lane of vector i in lane i: pairs of vectors are interleaved and halved.
+inline Ints largest_of_each(const Ints (&vectors)[kWidth]) {
+  const auto pair = [](__m512i a, __m512i b) {
+    return _mm512_max_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
+  };
+  const auto four = [](__m512i a, __m512i b) {
+    return _mm512_max_epi32(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
+  };
+  const auto quarters = [](__m512i a, __m512i b) {
+    return _mm512_max_epi32(_mm512_shuffle_i32x4(a, b, 0x88), _mm512_shuffle_i32x4(a, b, 0xdd));
+  };
+  __m512i fours[4];
+  for (int i = 0; i < 4; ++i) {
+    const Ints* v = vectors + 4 * i;
+    fours[i] = four(pair((__m512i)v[0], (__m512i)v[1]), pair((__m512i)v[2], (__m512i)v[3]));
+  }
+  return (Ints)quarters(quarters(fours[0], fours[1]), quarters(fours[2], fours[3]));
 }
 // The sixteen floats of a table, and the one each lane asks for.
 struct Table {

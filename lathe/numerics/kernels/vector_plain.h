@@ -41,6 +41,9 @@ inline Floats broadcast(float a) {
 inline Ints broadcast(std::int32_t a) {
   return Ints{a, a, a, a};
 }
+inline Floats broadcast_lane(Floats a, int lane) {
+  return broadcast(a[lane]);
+}
 inline Floats min(Floats a, Floats b) {
   return a < b ? a : b;
 }
@@ -65,6 +68,19 @@ inline Floats round_even(Floats a) {
 inline Ints largest_everywhere(Ints a) {
   a = max(a, __builtin_shufflevector(a, a, 2, 3, 0, 1));
   return max(a, __builtin_shufflevector(a, a, 1, 0, 3, 2));
+}
+template <int kGroup>
+inline Ints largest_in_groups(Ints a) {
+  return a;  // no group is smaller than a vector
+}
+inline Ints largest_of_each(const Ints (&v)[kWidth]) {
+  const auto pair = [](Ints a, Ints b) {
+    return max(__builtin_shufflevector(a, b, 0, 4, 1, 5),
+               __builtin_shufflevector(a, b, 2, 6, 3, 7));
+  };
+  const Ints a = pair(v[0], v[1]);
+  const Ints b = pair(v[2], v[3]);
+  return max(__builtin_shufflevector(a, b, 0, 1, 4, 5), __builtin_shufflevector(a, b, 2, 3, 6, 7));
 }
 struct Table {
   const float* all;
