@@ -1,6 +1,7 @@
 #include "lathe/core/number_format.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace lathe {
 
@@ -37,6 +38,15 @@ double NumberFormat::bits_per_element(std::int64_t rows, std::int64_t columns) c
   if (f.scale_source == ScaleSource::None || elements == 0) return f.element_bits;
   const auto blocks = static_cast<double>(num_blocks(f, rows, columns));
   return f.element_bits + blocks * f.scale_bits / elements;
+}
+
+float nearest_power_of_two(float scale) {
+  constexpr std::uint32_t kSquareRootOfTwo = 0x3504f3;  // the mantissa's bits
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(scale) & 0x7fffffff;
+  std::uint32_t exponent = bits >> 23;
+  if (exponent == 0 || bits > 0x7f800000) return 0x1p-126f;
+  if ((bits & 0x7fffff) > kSquareRootOfTwo) ++exponent;
+  return std::bit_cast<float>(std::min<std::uint32_t>(exponent, 254) << 23);
 }
 
 std::shared_ptr<const NumberFormat> parse_format(std::string_view text) {

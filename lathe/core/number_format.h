@@ -105,6 +105,10 @@ struct FormatFamily {
 
 using FormatRegistry = Registry<FormatFamily>;
 
+/// The power of two nearest to |scale| by ratio: what a format whose scales are powers of two makes
+/// of any other. 2^-126 for what is smaller or no number.
+float nearest_power_of_two(float scale);
+
 /// The format written as `family:arguments`; nullptr for "float". Fails with the nearest name.
 std::shared_ptr<const NumberFormat> parse_format(std::string_view text);
 

@@ -24,6 +24,7 @@ struct Manifest {
 };
 
 inline constexpr const char* kManifestName = "manifest.json";
+inline constexpr const char* kMastersName = "masters.safetensors";
 inline constexpr const char* kCheckpointFormat = "lathe-checkpoint";
 
 Manifest read_manifest(const std::filesystem::path& directory);

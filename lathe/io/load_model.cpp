@@ -6,6 +6,7 @@
 #include "lathe/io/mapped_file.h"
 #include "lathe/io/model.h"
 #include "lathe/io/model_config.h"
+#include "lathe/io/safetensors.h"
 #include "lathe/io/weight_directory.h"
 #include "lathe/models/initialize.h"
 
@@ -128,6 +129,11 @@ Model load_checkpoint(const fs::path& directory, const LoadOptions& options) {
   const json config = parse_json(model.config_text, (directory / "config.json").string());
   model.config = read_family_config(*model.family, config);
   const State weights = read_weights(directory);
+  std::error_code error;
+  if (options.with_masters && fs::exists(directory / kMastersName, error))
+    for (const SafetensorsFile file = SafetensorsFile::open(directory / kMastersName);
+         const TensorInfo& info : file.tensors())
+      model.masters[info.name] = file.tensor(info.name);
   const fs::path graph_path = directory / "graph.txt";
   model.graph = with_place(graph_path.string(), [&] {
     Graph graph = parse_graph(MappedFile::open(graph_path)->text());

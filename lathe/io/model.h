@@ -20,6 +20,9 @@ struct Model {
   std::vector<std::string> vocabulary = {};
   Graph graph = {};
   State state = {};
+  /// The floats that packed parameters were rounded from, for training to go on with; kept beside
+  /// the model and read only when asked for.
+  State masters = {};
   std::filesystem::path directory = {};    ///< where it was read; empty for a builder's model
   std::vector<std::string> fresh = {};     ///< states no file had a value for
   std::vector<std::string> left_out = {};  ///< tensors of the file that the graph has no use for
@@ -32,6 +35,7 @@ struct LoadOptions {
   std::int64_t num_labels = 0;           ///< 0: what the configuration says
   Attributes config = {};                ///< changes to a builder's configuration
   std::uint64_t seed = 0;                ///< of states that start fresh
+  bool with_masters = false;             ///< also read the floats of packed parameters
 };
 
 /// Loads a Hugging Face or Lathe directory, or builds by name (`bert-tiny`, `mlp:4,8`).
@@ -45,7 +49,8 @@ Model load_model(const std::string& directory_or_name, const LoadOptions& option
 void write_huggingface(const std::filesystem::path& target, const Model& model,
                        std::int64_t max_shard_bytes = 50'000'000'000);
 
-/// Writes a Lathe checkpoint: the same files, the graph's text, and a manifest with hashes.
+/// Writes a Lathe checkpoint: the same files, the graph's text, and a manifest with hashes. Masters
+/// are a file that the manifest does not name, so that it can be deleted.
 void write_checkpoint(const std::filesystem::path& target, const Model& model);
 
 /// Whether the directory holds a Lathe checkpoint.

@@ -8,6 +8,7 @@
 #include "lathe/io/mapped_file.h"
 #include "lathe/io/model.h"
 #include "lathe/io/model_config.h"
+#include "lathe/io/safetensors.h"
 #include "lathe/io/weight_directory.h"
 
 namespace lathe::io {
@@ -111,6 +112,7 @@ void write_checkpoint(const fs::path& target, const Model& model) {
   manifest.label_names = model.label_names;
   add_files(manifest, directory.path(), file_names(directory.path()));
   write_manifest(directory.path(), manifest);
+  if (!model.masters.empty()) write_safetensors(directory.path() / kMastersName, model.masters);
   directory.commit();
 }
 

@@ -27,6 +27,12 @@ std::string in_double(std::string text) {
   return text;
 }
 
+// What rounds to a number format is a staircase by intent: its gradient is a stand-in, and no
+// difference quotient would find it.
+bool is_staircase(std::string_view op) {
+  return op == "quantize";
+}
+
 bool is_smooth(const Example& example) {
   const std::vector<Type>& types = example.graph.types(example.node);
   // What is rounded to fewer bits is a staircase; integers have no gradient.
@@ -141,7 +147,7 @@ TEST_P(EveryGradient, IsThereIfTheOpIsDifferentiable) {
 }
 
 TEST_P(EveryGradient, AgreesWithDifferencesOfTheReferenceKernel) {
-  if (!op().gradient) return;
+  if (!op().gradient || is_staircase(GetParam())) return;
   for (const std::string& example : op().examples) {
     const std::string text = in_double(example);
     SCOPED_TRACE(text);

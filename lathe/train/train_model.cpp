@@ -41,12 +41,12 @@ class Validator {
  public:
   Validator(const io::Model& model, const data::Dataset& examples,
             const data::WordpieceTokenizer& tokenizer, const Objective& objective,
-            const TrainOptions& options)
+            const TrainOptions& options, const ShouldStop& should_stop)
       : model_(model), objective_(objective), options_(options) {
     ThreadPool alone(1);
     ThreadPool& pool = options.execution.pool ? *options.execution.pool : alone;
-    tokens_ =
-        data::tokenize(examples, tokenizer, length_of(options, model), options.truncation, pool);
+    tokens_ = data::tokenize(examples, tokenizer, length_of(options, model), options.truncation,
+                             pool, should_stop);
   }
 
   Validation validate(const State& state, std::int64_t step) const {
@@ -108,7 +108,7 @@ TrainOutcome train_model(io::Model model, const data::Dataset& examples,
       engine::make_executor(options.executor, training.graph, std::move(state), options.execution);
   std::optional<Validator> validator;
   if (!validation.examples.empty())
-    validator.emplace(model, validation, tokenizer, objective, options);
+    validator.emplace(model, validation, tokenizer, objective, options, callbacks.should_stop);
 
   TrainerHooks hooks;
   hooks.feed = [&](const data::Batch& batch, std::int64_t epoch) {
@@ -149,7 +149,7 @@ TrainOutcome train_model(io::Model model, const data::Dataset& examples,
   else
     outcome.model = with_state(model, has_best && result.best ? *result.best : result.state);
   if (directory != nullptr && result.ending != Ending::Interrupted)
-    directory->finish(outcome.model);
+    directory->finish(options.finish ? options.finish(outcome.model) : outcome.model);
   return outcome;
 }
 

@@ -23,6 +23,8 @@ struct TrainOptions {
   std::string executor = "cpu";
   engine::ExecutionOptions execution = {};
   int keep_checkpoints = 2;
+  /// What becomes of the trained model before it is written, such as packing. May be empty.
+  std::function<io::Model(io::Model)> finish = {};
 };
 
 /// What a caller may want to hear of; each may be empty.

@@ -151,29 +151,53 @@ class TrainingGraphBuilder {
                {add("accumulation/scale/gated", "mul", {scale, apply_}), apply_});
   }
 
+  // The scale of a quantizer.
+  bool is_scale(Value parameter) const {
+    for (const Use& use : graph_.uses(parameter.node))
+      if (use.kind == Use::Kind::Operand && use.operand == 1 && graph_.is(use.user, "quantize"))
+        return true;
+    return false;
+  }
+
+  // Scales are positive and of any size: a step moves one by a share of itself. An eight-bit scale
+  // is a hundredth of the weights it serves, and their rate would carry it past zero.
+  Value scale_rate(Value scale, const std::string& name) {
+    constexpr double kRelativeRate = 10;
+    const Value mean = add(name + "/mean", "mean", {scale});
+    const Value factor{graph_.add({.name = name + "/relative_rate",
+                                   .op = "constant",
+                                   .inputs = {},
+                                   .attributes = {{"values", std::vector<double>{kRelativeRate}}},
+                                   .types = {{DType::F32, {}, {}}}}),
+                       0};
+    return add(name + "/rate", "mul",
+               {learning_rate_, add(name + "/scaled_mean", "mul", {mean, factor})});
+  }
+
   void update(Value parameter, Value gradient) {
     const std::string& name = graph_.name(parameter.node);
     const Type& type = graph_.type(parameter);
+    const bool is_of_quantizer = is_scale(parameter);
     // Decay pulls matrices towards zero; biases and the scales of norms have no reason to be small.
-    const double decay = type.rank() >= 2 ? options_.weight_decay : 0;
+    const double decay = type.rank() >= 2 && !is_of_quantizer ? options_.weight_decay : 0;
+    const Value rate = is_of_quantizer ? scale_rate(parameter, name) : learning_rate_;
     if (options_.optimizer == OptimizerKind::AdamW) {
       const Value m = new_state("optimizer.m." + name, type);
       const Value v = new_state("optimizer.v." + name, type);
-      const Value step = add(name + "/adamw", "adamw",
-                             {parameter, gradient, m, v, learning_rate_, scale_, random_},
-                             {{"beta1", options_.beta1},
-                              {"beta2", options_.beta2},
-                              {"eps", options_.eps},
-                              {"weight_decay", decay}});
+      const Value step =
+          add(name + "/adamw", "adamw", {parameter, gradient, m, v, rate, scale_, random_},
+              {{"beta1", options_.beta1},
+               {"beta2", options_.beta2},
+               {"eps", options_.eps},
+               {"weight_decay", decay}});
       graph_.bind_state(parameter.node, step);
       graph_.bind_state(m.node, {step.node, 1});
       graph_.bind_state(v.node, {step.node, 2});
       return;
     }
     const Value velocity = new_state("optimizer.velocity." + name, type);
-    const Value step =
-        add(name + "/sgd", "sgd", {parameter, gradient, velocity, learning_rate_, scale_},
-            {{"momentum", options_.momentum}, {"weight_decay", decay}});
+    const Value step = add(name + "/sgd", "sgd", {parameter, gradient, velocity, rate, scale_},
+                           {{"momentum", options_.momentum}, {"weight_decay", decay}});
     graph_.bind_state(parameter.node, step);
     graph_.bind_state(velocity.node, {step.node, 1});
   }

@@ -1,6 +1,7 @@
 #include "lathe/cli/command.h"
 #include "lathe/cli/output_directory.h"
 #include "lathe/compress/lora.h"
+#include "lathe/compress/packed_weights.h"
 #include "lathe/core/graph_text.h"
 #include "lathe/io/atomic_file.h"
 #include "lathe/io/graph_json.h"
@@ -67,14 +68,19 @@ std::function<int(const Settings&)> setup_export(CLI::App& app) {
   app.add_option("--shard-mb", arguments->shard_megabytes,
                  "split the weights into files of at most so many MB")
       ->check(CLI::Range(1e-6, 1e9, "a number of megabytes"));
-  app.add_flag("--float", arguments->is_float,
-               "plain float weights, whatever the model stores; all models are float so far");
+  app.add_flag("--float", arguments->is_float, "plain float weights, whatever the model stores");
   return [arguments](const Settings& settings) {
     check_output_directory(arguments->out, arguments->force);
     io::Model model = load(*arguments, settings);
     // Other programs would leave the paths out and run another model.
     if (const int count = compress::fuse_lora(model.graph, model.state); count > 0)
       fmt::print(stderr, "note: LoRA was fused into {} linears\n", count);
+    if (arguments->is_float)
+      compress::make_float(model.graph, model.state);
+    else if (!model.graph.nodes_of("decode").empty() || !model.graph.nodes_of("quantize").empty())
+      throw UserError(fmt::format("{}: is quantized, and other programs would not round as it does",
+                                  arguments->model.model),
+                      "export its rounded weights as plain floats: lathe export --float");
     const auto shard_bytes = static_cast<std::int64_t>(arguments->shard_megabytes * 1e6);
     write_output_directory(arguments->out, arguments->force, [&](const auto& path) {
       io::write_huggingface(path, model, shard_bytes);

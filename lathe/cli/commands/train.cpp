@@ -6,6 +6,7 @@
 #include "lathe/cli/lora_training.h"
 #include "lathe/cli/memory.h"
 #include "lathe/cli/output_directory.h"
+#include "lathe/compress/packed_weights.h"
 #include "lathe/data/reviews.h"
 #include "lathe/data/validation_split.h"
 #include "lathe/report/progress.h"
@@ -137,8 +138,8 @@ data::Dataset load_examples(const Arguments& arguments) {
   data::Dataset examples;
   for (std::size_t begin = 0; begin <= arguments.split.size();) {
     const std::size_t end = std::min(arguments.split.find(',', begin), arguments.split.size());
-    data::Dataset part =
-        data::load_dataset(arguments.data, arguments.split.substr(begin, end - begin));
+    data::Dataset part = data::load_dataset(
+        arguments.data, arguments.split.substr(begin, end - begin), is_interrupted);
     if (part.label_names.size() > examples.label_names.size())
       examples.label_names = part.label_names;
     std::move(part.examples.begin(), part.examples.end(), std::back_inserter(examples.examples));
@@ -162,7 +163,8 @@ Examples hold_out(data::Dataset all, std::int64_t count) {
 }
 
 io::Model load(const Arguments& arguments, const data::Dataset& examples) {
-  io::LoadOptions options{.task = train::task_of(arguments.objective), .seed = arguments.seed};
+  io::LoadOptions options{
+      .task = train::task_of(arguments.objective), .seed = arguments.seed, .with_masters = true};
   if (arguments.objective == "regression") options.num_labels = 1;
   if (arguments.objective == "classify") options.num_labels = std::max(2, examples.num_labels());
   std::vector<std::string> vocabulary;
@@ -185,6 +187,7 @@ io::Model load(const Arguments& arguments, const data::Dataset& examples) {
     fail("--vocabulary is for models made by name: {} has its own", arguments.model);
   }
   io::Model model = io::load_model(arguments.model, options);
+  compress::unpack_model(model);
   model.vocabulary = std::move(vocabulary);
   const bool has_names = !examples.label_names.empty() && examples.label_names[0] != "0";
   if (arguments.objective == "classify" && has_names) model.label_names = examples.label_names;
@@ -231,6 +234,10 @@ train::TrainOptions to_options(const Arguments& arguments, const Settings& setti
   options.executor = arguments.executor;
   options.execution = {.pool = &pool, .isa = settings.isa};
   options.keep_checkpoints = arguments.keep;
+  options.finish = [](io::Model model) {
+    compress::pack_model(model);
+    return model;
+  };
   return options;
 }
 
@@ -272,10 +279,12 @@ std::optional<train::Evaluation> evaluate_test(const Arguments& arguments, const
                                                const train::TrainOptions& options) {
   if (arguments.no_eval || arguments.objective != "classify" || !has_split(arguments.data, "test"))
     return std::nullopt;
-  const data::Dataset test = take_some(data::load_dataset(arguments.data, "test"), arguments.limit);
+  const data::Dataset test =
+      take_some(data::load_dataset(arguments.data, "test", is_interrupted), arguments.limit);
   const std::int64_t length = options.length == 0 ? train::max_length(model) : options.length;
-  const data::TokenizedDataset tokens = data::tokenize(test, train::load_tokenizer(model), length,
-                                                       options.truncation, *options.execution.pool);
+  const data::TokenizedDataset tokens =
+      data::tokenize(test, train::load_tokenizer(model), length, options.truncation,
+                     *options.execution.pool, is_interrupted);
   train::ClassifierOptions running;
   running.executor = arguments.executor;
   running.execution = options.execution;

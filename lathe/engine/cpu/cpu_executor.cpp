@@ -10,6 +10,7 @@
 #include "lathe/engine/cpu/step.h"
 #include "lathe/engine/fusion.h"
 #include "lathe/engine/memory_plan.h"
+#include "lathe/engine/parameter_graph.h"
 #include "lathe/engine/symbol_binding.h"
 
 namespace lathe::engine {
@@ -81,6 +82,9 @@ std::int64_t num_groups(std::int64_t tiles, std::int64_t sum_bytes) {
 struct CpuExecutor::Plan {
   Graph graph;
   State state;  // keeps the weights alive that slots and packed steps point to
+  // Computes the states of `graph` that come from others; empty where there are none.
+  std::unique_ptr<CpuExecutor> parameters;
+  std::vector<std::string> parameter_sources, computed;
   const Kernels* kernels = nullptr;
   ThreadPool* pool = nullptr;
   std::vector<Slot> slots;
@@ -100,6 +104,7 @@ struct CpuExecutor::Plan {
   std::vector<double> seconds;  // [thread][step]
 
   void build();
+  void compute_parameters();
   void make_steps();
   void make_stages();
   void place_values();
@@ -123,6 +128,7 @@ void CpuExecutor::Plan::build() {
   // Bound states are written by every run: their bytes must be this plan's alone.
   for (const auto& [slot, value] : graph.state_updates())
     state.find(graph.name(slot))->second.mutable_bytes();
+  compute_parameters();
   make_steps();
   bind_updates();
   make_stages();
@@ -130,6 +136,21 @@ void CpuExecutor::Plan::build() {
   scratch.resize(static_cast<std::size_t>(num_threads()));
   seconds.assign(static_cast<std::size_t>(num_threads()) * steps.size(), 0.0);
   prepare_steps();
+}
+
+void CpuExecutor::Plan::compute_parameters() {
+  if (parameters == nullptr) return;
+  Feed feed;
+  for (const std::string& name : parameter_sources) feed.emplace(name, state.find(name)->second);
+  computed.clear();
+  for (auto& [name, tensor] : parameters->run(feed)) {
+    computed.push_back(name);
+    state[name] = std::move(tensor);
+  }
+  if (slots.empty()) return;  // not yet planned: slots will find the bytes where they are
+  for (const std::string& name : computed)
+    slots[static_cast<std::size_t>(slot_of.at({graph.at(name), 0}))].base =
+        state.find(name)->second.bytes();
 }
 
 void CpuExecutor::Plan::prepare_steps() {
@@ -476,10 +497,15 @@ void CpuExecutor::Plan::run_whole(const Stage& stage, const SymbolValues& sizes)
 
 CpuExecutor::CpuExecutor(const Graph& graph, State state, const ExecutionOptions& options)
     : plan_(std::make_unique<Plan>()) {
-  plan_->graph = lower(graph);
+  SplitGraph split = split_parameters(graph);
+  plan_->graph = lower(split.main);
   plan_->state = std::move(state);
   plan_->kernels = &kernels(options.isa);
   plan_->pool = options.pool;
+  if (!split.parameters.outputs().empty()) {
+    plan_->parameters = std::make_unique<CpuExecutor>(split.parameters, State(), options);
+    plan_->parameter_sources = std::move(split.sources);
+  }
   plan_->build();
 }
 
@@ -490,7 +516,10 @@ Feed CpuExecutor::run(const Feed& inputs) {
   const SymbolValues sizes = bind_symbols(plan.graph, inputs);
   plan.last_sizes = sizes;
   plan.ensure_capacity(sizes);
-  if (plan.states_changed) plan.prepare_steps();
+  if (plan.states_changed) {
+    plan.compute_parameters();
+    plan.prepare_steps();
+  }
   for (const NodeId id : plan.graph.nodes_of("input"))
     plan.slots[static_cast<std::size_t>(plan.slot_of.at({id, 0}))].base =
         inputs.find(plan.graph.name(id))->second.bytes();
@@ -520,7 +549,9 @@ Feed CpuExecutor::run(const Feed& inputs) {
 State CpuExecutor::state() const {
   // Copies, not shares: the next run writes the plan's own bytes in place.
   State result;
+  const std::vector<std::string>& computed = plan_->computed;
   for (const auto& [name, tensor] : plan_->state) {
+    if (std::find(computed.begin(), computed.end(), name) != computed.end()) continue;
     const std::optional<NodeId> id = plan_->graph.find(name);
     if (!id || !plan_->graph.state_updates().contains(*id)) {
       result.emplace(name, tensor);
@@ -535,11 +566,17 @@ State CpuExecutor::state() const {
 
 void CpuExecutor::set_timing(bool on) {
   plan_->timing = on;
+  if (plan_->parameters != nullptr) plan_->parameters->set_timing(on);
   std::fill(plan_->seconds.begin(), plan_->seconds.end(), 0.0);
 }
 
 PlanReport CpuExecutor::report() const {
   PlanReport report;
+  if (plan_->parameters != nullptr) {
+    const PlanReport parameters = plan_->parameters->report();
+    report.steps = parameters.steps;
+    report.lowered = "# when states change\n" + parameters.lowered + "# in every run\n";
+  }
   for (std::size_t i = 0; i < plan_->steps.size(); ++i) {
     const PlanStep& planned = plan_->steps[i];
     PlannedStep step{.name = plan_->graph.name(planned.node),
@@ -553,7 +590,7 @@ PlanReport CpuExecutor::report() const {
       step.seconds += plan_->seconds_of(thread, i);
     report.steps.push_back(std::move(step));
   }
-  report.lowered = print(plan_->graph);
+  report.lowered += print(plan_->graph);
   report.arena_bytes = plan_->arena.size();
   report.arena_bytes_unshared = plan_->unshared_bytes;
   report.capacity = plan_->capacity;

@@ -190,6 +190,12 @@ struct Kernels {
   /// Calls for one block each, added in order, give the same bits; every instruction set does.
   double (*sum_squares)(const float* x, std::int64_t count);
 
+  /// dx[i] = dy[i] where minimum <= x[i] <= maximum, else 0; dx may be dy.
+  void (*gate)(const float* dy, const float* x, float minimum, float maximum, std::int64_t count,
+               float* dx);
+  /// The elements one learned scale covers; returns the gradient of the scale.
+  float (*learned_step)(const LearnedStepArgs&);
+
   /// Multiplies and adds in registers alone, `rounds` times; returns the operations done.
   double (*fma_burst)(std::int64_t rounds);
 };

@@ -32,6 +32,7 @@ namespace lathe::engine::avx512 {
 #include "lathe/engine/cpu/attention_backward.inl.h"
 #include "lathe/engine/cpu/cross_entropy.inl.h"
 #include "lathe/engine/cpu/optimizer.inl.h"
+#include "lathe/engine/cpu/quantize_backward.inl.h"
 #include "lathe/engine/cpu/fma_burst.inl.h"
 // clang-format on
 
@@ -64,6 +65,8 @@ const Kernels table = {
     .adamw = adamw,
     .sgd = sgd,
     .sum_squares = sum_squares,
+    .gate = gate,
+    .learned_step = learned_step,
     .fma_burst = fma_burst,
 };
 

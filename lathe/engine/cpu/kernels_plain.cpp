@@ -26,6 +26,7 @@ namespace lathe::engine::plain {
 #include "lathe/engine/cpu/attention_backward.inl.h"
 #include "lathe/engine/cpu/cross_entropy.inl.h"
 #include "lathe/engine/cpu/optimizer.inl.h"
+#include "lathe/engine/cpu/quantize_backward.inl.h"
 #include "lathe/engine/cpu/fma_burst.inl.h"
 // clang-format on
 
@@ -58,6 +59,8 @@ const Kernels table = {
     .adamw = adamw,
     .sgd = sgd,
     .sum_squares = sum_squares,
+    .gate = gate,
+    .learned_step = learned_step,
     .fma_burst = fma_burst,
 };
 

@@ -159,4 +159,17 @@ struct SgdArgs {
   float learning_rate, momentum, weight_decay;
 };
 
+/// Elements that one scale s of a quantizer y = quantize(x) covers. Inside the range
+/// minimum <= x/s + zero <= maximum, dx = dy and s receives dy (y - x)/s; outside dx = 0 and s
+/// receives dy y/s. dx may be dy.
+struct LearnedStepArgs {
+  std::int64_t count;
+  const float* dy;
+  const float* x;
+  const float* y;
+  float scale, zero;
+  float minimum, maximum;
+  float* dx;
+};
+
 }  // namespace lathe::engine

@@ -1,0 +1,99 @@
+#include "lathe/cli/quantize_arguments.h"
+
+#include "lathe/core/number_format.h"
+#include "lathe/data/dataset.h"
+#include "lathe/data/validation_split.h"
+#include "lathe/io/mapped_file.h"
+#include "lathe/report/progress.h"
+#include "lathe/train/text_classifier.h"
+
+namespace lathe::cli {
+
+void add_quantize_options(CLI::App& app, QuantizeArguments& arguments) {
+  app.add_option("--weights", arguments.weights,
+                 "format of linears' weights, such as int:4,channel (see lathe format)");
+  app.add_option("--activations", arguments.activations, "format of what linears read");
+  app.add_option("--bias", arguments.bias, "format of linears' biases [float]");
+  app.add_option("--outputs", arguments.outputs, "format of what linears give [float]");
+  app.add_option("--embeddings", arguments.embeddings, "format of embedding tables [float]");
+  app.add_option("--attention", arguments.attention,
+                 "format of the queries, keys and values that attention multiplies [float]");
+  app.add_option("--rules", arguments.rules,
+                 "TOML file of rules by type, name or pattern; they come before the flags");
+  app.add_option("--calibrate", arguments.calibrate,
+                 "data whose train split shows the range of activations");
+  app.add_option("--calibration-examples", arguments.calibration_examples,
+                 "texts to calibrate on [256]")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
+  app.add_option("--weight-range", arguments.weight_range,
+                 "scales of weights by minmax, percentile=P or mse [mse]");
+  app.add_option("--activation-range", arguments.activation_range,
+                 "scales of activations by minmax, percentile=P or mse [mse]");
+  app.add_flag("--bias-correction", arguments.bias_correction,
+               "take the mean error of each linear's output out of its bias");
+  app.add_flag("--gptq", arguments.gptq,
+               "round weights one after another, each making up for those before it");
+}
+
+compress::QuantizeOptions to_options(const QuantizeArguments& arguments) {
+  compress::QuantizeOptions options;
+  using compress::TensorRole;
+  if (!arguments.rules.empty())
+    options.rules = compress::parse_quantization_rules(
+        io::MappedFile::open(arguments.rules)->text(), arguments.rules);
+  compress::QuantizationRule flags;
+  flags.place = "command line";
+  const auto take = [&](TensorRole role, const char* flag, const std::string& format) {
+    if (format.empty()) return;
+    with_place(flag, [&] { parse_format(format); });
+    flags.formats[role] = format;
+  };
+  take(TensorRole::Weights, "--weights", arguments.weights);
+  take(TensorRole::Inputs, "--activations", arguments.activations);
+  take(TensorRole::Bias, "--bias", arguments.bias);
+  take(TensorRole::Outputs, "--outputs", arguments.outputs);
+  take(TensorRole::Embeddings, "--embeddings", arguments.embeddings);
+  take(TensorRole::Attention, "--attention", arguments.attention);
+  if (!flags.formats.empty()) options.rules.push_back(flags);
+  if (options.rules.empty())
+    fail("lathe quantize: nothing to do: give --weights, --activations or --rules");
+  options.parameter_range = with_place(
+      "--weight-range", [&] { return compress::parse_range_rule(arguments.weight_range); });
+  options.activation_range = with_place(
+      "--activation-range", [&] { return compress::parse_range_rule(arguments.activation_range); });
+  options.calibration_examples = arguments.calibration_examples;
+  options.corrects_bias = arguments.bias_correction;
+  options.uses_gptq = arguments.gptq;
+  return options;
+}
+
+std::optional<data::TokenizedDataset> load_calibration(const QuantizeArguments& arguments,
+                                                       const io::Model& model, ThreadPool& pool) {
+  if (arguments.calibrate.empty()) return std::nullopt;
+  data::Dataset all = data::load_dataset(arguments.calibrate, "train");
+  // Files are often sorted by label: some of each are taken.
+  if (arguments.calibration_examples < static_cast<std::int64_t>(all.examples.size()))
+    all = data::select(
+        all, data::split_validation(all.labels(), arguments.calibration_examples, 0).validation);
+  return data::tokenize(all, train::load_tokenizer(model), train::max_length(model),
+                        data::Truncation::Head, pool);
+}
+
+compress::QuantizeResult quantize(io::Model& model, const QuantizeArguments& arguments,
+                                  const std::optional<data::TokenizedDataset>& calibration,
+                                  ThreadPool& pool, const Settings& settings) {
+  report::Progress progress(
+      stderr, {.is_enabled = !settings.quiet, .label = "calibrating", .unit = "texts"});
+  const compress::QuantizeResult result =
+      compress::quantize_model(model, to_options(arguments), calibration ? &*calibration : nullptr,
+                               {.pool = &pool, .isa = settings.isa}, [&](std::int64_t done) {
+                                 progress.update(done, calibration->size());
+                                 return !is_interrupted();
+                               });
+  progress.finish();
+  for (const std::string& rule : result.unused_rules)
+    fmt::print(stderr, "warning: {}: matches no layer of the model\n", rule);
+  return result;
+}
+
+}  // namespace lathe::cli

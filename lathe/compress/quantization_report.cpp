@@ -1,0 +1,121 @@
+#include "lathe/compress/quantization_report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "lathe/compress/packed_weights.h"
+#include "lathe/core/number_format.h"
+#include "lathe/core/pass.h"
+#include "lathe/numerics/error_measures.h"
+
+namespace lathe::compress {
+namespace {
+
+double sqnr_of(const NumberFormat& format, std::span<const float> values, std::int64_t columns,
+               const float* scales, const float* zeros) {
+  std::vector<float> rounded(values.size());
+  QuantizeArgs args;
+  args.columns = columns;
+  args.rows = static_cast<std::int64_t>(values.size()) / columns;
+  args.x = values.data();
+  args.y = rounded.data();
+  args.scales = scales;
+  args.zeros = zeros;
+  format.quantize(args);
+  return numerics::measure_error(values, rounded).sqnr();
+}
+
+const float* operand(const Graph& graph, const State& state, NodeId node, std::size_t index) {
+  if (index >= graph.inputs(node).size()) return nullptr;
+  return state.find(graph.name(graph.input(node, index).node))->second.data<float>().data();
+}
+
+}  // namespace
+
+std::vector<TensorReport> report_tensors(const Graph& graph, const State& state,
+                                         const std::map<std::string, Observation>& observations) {
+  std::vector<TensorReport> reports;
+  double noise = 0;
+  for (const Quantizer& quantizer : find_quantizers(graph)) {
+    const std::shared_ptr<const NumberFormat> format = parse_format(quantizer.format);
+    TensorReport report{.tensor = quantizer.is_parameter ? quantizer.state : quantizer.tensor,
+                        .role = quantizer.role,
+                        .format = quantizer.format,
+                        .sqnr = std::numeric_limits<double>::quiet_NaN()};
+    const float* const scales = operand(graph, state, quantizer.node, 1);
+    const float* const zeros = operand(graph, state, quantizer.node, 2);
+    if (quantizer.is_parameter) {
+      const Tensor& value = state.find(quantizer.state)->second;
+      const std::int64_t columns = value.dims().back();
+      report.elements = value.num_elements();
+      report.bits = format->bits_per_element(report.elements / columns, columns);
+      report.sqnr = sqnr_of(*format, value.data<float>(), columns, scales, zeros);
+    } else {
+      const std::int64_t columns = graph.types(quantizer.node)[0].axis(-1).constant();
+      report.bits = format->bits_per_element(1 << 20, columns);
+      const auto seen = observations.find(graph.name(quantizer.node));
+      if (seen != observations.end() && !seen->second.rows.empty())
+        report.sqnr = sqnr_of(*format, seen->second.rows, columns, scales, zeros);
+    }
+    if (!std::isnan(report.sqnr)) noise += std::pow(10, -report.sqnr / 10);
+    reports.push_back(std::move(report));
+  }
+  for (TensorReport& report : reports)
+    if (!std::isnan(report.sqnr) && noise > 0)
+      report.share_of_error = std::pow(10, -report.sqnr / 10) / noise;
+  return reports;
+}
+
+std::vector<std::string> quantized_layers(const Graph& graph) {
+  std::vector<std::string> layers;
+  for (const NodeId id : graph.topological_order()) {
+    if (graph.is(id, "quantize")) continue;
+    for (const Value& value : graph.inputs(id))
+      if (!value.is_none() && graph.is(value.node, "quantize")) {
+        layers.push_back(graph.name(id));
+        break;
+      }
+  }
+  return layers;
+}
+
+Graph quantize_only(const Graph& graph, const std::string& layer) {
+  Graph result = graph;
+  for (const NodeId id : result.topological_order()) {
+    if (result.name(id) == layer) continue;
+    for (std::size_t i = 0; i < result.inputs(id).size(); ++i) {
+      const Value value = result.inputs(id)[i];
+      if (!value.is_none() && result.is(value.node, "quantize"))
+        result.set_input(id, i, result.input(value.node, 0));
+    }
+  }
+  run_pass("remove-dead-nodes", result);
+  return result;
+}
+
+ModelBits count_bits(const Graph& graph, const State& state) {
+  ModelBits bits;
+  for (const NodeId id : graph.nodes_of("state")) {
+    const double elements = static_cast<double>(state.find(graph.name(id))->second.num_elements());
+    bits.stored += 8.0 * static_cast<double>(size_of(graph.types(id)[0].dtype)) * elements;
+    bits.floats += 32 * elements;
+  }
+  for (const Quantizer& quantizer : find_quantizers(graph)) {
+    if (!quantizer.is_parameter) continue;
+    const Tensor& value = state.find(quantizer.state)->second;
+    const std::int64_t columns = value.dims().back();
+    const double elements = static_cast<double>(value.num_elements());
+    const std::shared_ptr<const NumberFormat> format = parse_format(quantizer.format);
+    // Scales that are handed in are states of their own and counted as such.
+    const double per_element =
+        format->facts().scale_source == ScaleSource::Given
+            ? format->facts().element_bits
+            : format->bits_per_element(value.num_elements() / columns, columns);
+    bits.stored += (per_element - 32) * elements;
+  }
+  return bits;
+}
+
+}  // namespace lathe::compress

@@ -1,0 +1,206 @@
+#include "lathe/compress/quantizers.h"
+
+#include <algorithm>
+#include <set>
+
+#include "lathe/core/number_format.h"
+#include "lathe/core/pass.h"
+#include "lathe/ops/quantized_operands.h"
+
+namespace lathe::compress {
+namespace {
+
+// Rounding the rows that a lookup chose gives what choosing rounded rows gives, unless the scales
+// are those of the table's rows.
+bool commutes_with_lookup(const FormatFacts& facts) {
+  return facts.is_row_local &&
+         !(facts.scale_source == ScaleSource::Given && facts.granularity != Granularity::Tensor);
+}
+
+class Inserter {
+ public:
+  Inserter(Graph& graph, State& state, const std::vector<QuantizationRule>& rules)
+      : graph_(graph), state_(state), rules_(rules), used_(rules.size(), false) {}
+
+  Insertion run() {
+    // Names of layers are the user's; the graph changes under way.
+    const std::vector<NodeId> order = graph_.topological_order();
+    for (const NodeId id : order)
+      if (!graph_.op(id).is_source) visit(id);
+    run_pass("remove-dead-nodes", graph_);
+    verify(graph_);
+    for (std::size_t i = 0; i < rules_.size(); ++i)
+      if (!used_[i] && rules_[i].by != QuantizationRule::By::Any)
+        result_.unused.push_back(fmt::format("{}: {}", rules_[i].place, rules_[i].match));
+    return result_;
+  }
+
+ private:
+  void visit(NodeId id) {
+    const std::string& op = graph_.op(id).name;
+    for (std::size_t i = 0; i < rules_.size(); ++i) {
+      const QuantizationRule& rule = rules_[i];
+      if (!rule.matches(op, graph_.name(id))) continue;
+      used_[i] = true;
+      with_place(rule.place, [&] { apply(id, rule); });
+      return;
+    }
+  }
+
+  void apply(NodeId id, const QuantizationRule& rule) {
+    const auto format = [&](TensorRole role) -> std::shared_ptr<const NumberFormat> {
+      const auto found = rule.formats.find(role);
+      return found == rule.formats.end() ? nullptr : parse_format(found->second);
+    };
+    const bool is_linear = graph_.is(id, "linear");
+    // A rule for everything means the layers that multiply; any other op is rounded when asked for
+    // by its type or name.
+    const bool is_named = rule.by != QuantizationRule::By::Any;
+    if (is_linear || is_named) {
+      if (const auto f = format(TensorRole::Inputs)) operand(id, 0, f);
+      if (const auto f = format(TensorRole::Outputs)) result(id, f);
+    }
+    if (is_linear) {
+      if (const auto f = format(TensorRole::Weights)) operand(id, 1, f);
+      if (const auto f = format(TensorRole::Bias); f && has_operand(id, 2)) operand(id, 2, f);
+    }
+    if (graph_.is(id, "embedding")) {
+      if (const auto f = format(TensorRole::Embeddings)) lookup(id, f);
+    }
+    if (graph_.is(id, "attention")) {
+      if (const auto f = format(TensorRole::Attention))
+        for (std::size_t i = 0; i < 3; ++i) operand(id, i, f);
+    }
+  }
+
+  bool has_operand(NodeId id, std::size_t index) const {
+    return index < graph_.inputs(id).size() && !graph_.inputs(id)[index].is_none();
+  }
+
+  void operand(NodeId id, std::size_t index, const std::shared_ptr<const NumberFormat>& format) {
+    const Value x = graph_.input(id, index);
+    if (graph_.type(x).dtype != DType::F32) return;
+    if (graph_.is(x.node, "quantize") || graph_.is(x.node, "decode"))
+      fail("{}: operand {} is quantized already", graph_.name(id), index);
+    const bool is_state = graph_.is(x.node, "state");
+    const Value shared = find(x, format->facts().text);
+    graph_.set_input(id, index, !shared.is_none() ? shared : add(x, format, id, is_state));
+  }
+
+  void result(NodeId id, const std::shared_ptr<const NumberFormat>& format) {
+    const Value y{id, 0};
+    if (graph_.type(y).dtype != DType::F32) return;
+    std::vector<Use> readers = graph_.uses(id);
+    const Value rounded = add(y, format, id, false);
+    for (const Use& use : readers)
+      if (use.kind == Use::Kind::Operand)
+        graph_.set_input(use.user, static_cast<std::size_t>(use.operand), rounded);
+  }
+
+  void lookup(NodeId id, const std::shared_ptr<const NumberFormat>& format) {
+    if (commutes_with_lookup(format->facts()))
+      result(id, format);
+    else
+      operand(id, 1, format);
+  }
+
+  // A quantizer of this value in this format that another layer needed as well.
+  Value find(Value x, const std::string& format) const {
+    for (const NodeId user : graph_.users(x.node))
+      if (graph_.is(user, "quantize") && graph_.input(user, 0) == x &&
+          graph_.attribute(user).text("format") == format)
+        return {user, 0};
+    return kNone;
+  }
+
+  Value add(Value x, const std::shared_ptr<const NumberFormat>& format, NodeId reader,
+            bool is_parameter) {
+    const FormatFacts& facts = format->facts();
+    const std::string tensor = graph_.name(x);
+    NodeSpec spec{.name = tensor + "/quantized",
+                  .op = "quantize",
+                  .inputs = {x},
+                  .attributes = {{"format", facts.text}}};
+    if (facts.scale_source == ScaleSource::Given) {
+      if (!is_parameter && facts.granularity != Granularity::Tensor)
+        fail(
+            "{}: {} has a scale for each row, which are tokens here: use a format with one "
+            "scale, a dynamic one, or one with blocks of its own",
+            tensor, facts.text);
+      const Type type{DType::F32, ops::given_scale_shape(*format, graph_.type(x)), {}};
+      spec.inputs.push_back(new_state(tensor + ".scale", type, 1));
+      if (facts.has_zero_point) spec.inputs.push_back(new_state(tensor + ".zero", type, 0));
+    }
+    ++result_.quantizers;
+    // A result's quantizer follows its node, an operand's precedes its reader.
+    const NodeId added = x.node == reader ? graph_.insert_after(reader, std::move(spec))
+                                          : graph_.insert_before(reader, std::move(spec));
+    return {added, 0};
+  }
+
+  Value new_state(const std::string& base, const Type& type, float value) {
+    const std::string name = graph_.unique_name(base);
+    const NodeId first = graph_.topological_order().front();
+    const NodeId id =
+        graph_.insert_before(first, {.name = name, .op = "state", .inputs = {}, .types = {type}});
+    Tensor tensor(DType::F32, type.dims({}));
+    std::ranges::fill(tensor.mutable_data<float>(), value);
+    state_[name] = std::move(tensor);
+    return {id, 0};
+  }
+
+  Graph& graph_;
+  State& state_;
+  const std::vector<QuantizationRule>& rules_;
+  std::vector<bool> used_;
+  Insertion result_;
+};
+
+TensorRole role_of(const Graph& graph, NodeId id, const Quantizer& quantizer) {
+  for (const Use& use : graph.uses(id)) {
+    if (use.kind != Use::Kind::Operand) continue;
+    if (graph.is(use.user, "attention")) return TensorRole::Attention;
+    if (graph.is(use.user, "embedding")) return TensorRole::Embeddings;
+    if (graph.is(use.user, "linear") && use.operand == 1) return TensorRole::Weights;
+    if (graph.is(use.user, "linear") && use.operand == 2) return TensorRole::Bias;
+    if (graph.is(use.user, "linear")) return TensorRole::Inputs;
+  }
+  return quantizer.is_parameter ? TensorRole::Weights : TensorRole::Outputs;
+}
+
+}  // namespace
+
+std::vector<Quantizer> find_quantizers(const Graph& graph) {
+  std::vector<Quantizer> found;
+  for (const NodeId id : graph.nodes_of("quantize")) {
+    Quantizer quantizer;
+    quantizer.node = id;
+    quantizer.tensor = graph.name(graph.input(id, 0));
+    quantizer.format = graph.attribute(id).text("format");
+    const NodeId source = graph.input(id, 0).node;
+    if (graph.is(source, "state")) {
+      quantizer.is_parameter = true;
+      quantizer.state = graph.name(source);
+    } else if (graph.is(source, "embedding") && graph.is(graph.input(source, 1).node, "state")) {
+      quantizer.is_parameter = true;
+      quantizer.state = graph.name(graph.input(source, 1).node);
+    }
+    for (const NodeId user : graph.users(id)) quantizer.layers.push_back(graph.name(user));
+    quantizer.role =
+        graph.is(source, "embedding") ? TensorRole::Embeddings : role_of(graph, id, quantizer);
+    found.push_back(std::move(quantizer));
+  }
+  return found;
+}
+
+Insertion insert_quantizers(Graph& graph, State& state,
+                            const std::vector<QuantizationRule>& rules) {
+  return Inserter(graph, state, rules).run();
+}
+
+void bypass_quantizers(Graph& graph, const std::vector<NodeId>& quantizers) {
+  for (const NodeId id : quantizers) graph.replace_all_uses({id, 0}, graph.input(id, 0));
+  run_pass("remove-dead-nodes", graph);
+}
+
+}  // namespace lathe::compress

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lathe/compress/quantization_rules.h"
+#include "lathe/core/graph.h"
+
+/// Quantizers: the `quantize` nodes of a graph. All that is known of one stands in the graph, so
+/// that a model read back from its text can be trained on, packed or reported.
+namespace lathe::compress {
+
+/// A `quantize` node and what it is for.
+struct Quantizer {
+  NodeId node;
+  TensorRole role = TensorRole::Inputs;
+  std::string tensor;               ///< the state or the node whose values it rounds
+  std::vector<std::string> layers;  ///< the nodes that read it
+  std::string format;
+  bool is_parameter = false;  ///< rounds a state, or rows looked up in one
+  std::string state;          ///< that state
+};
+
+/// Every quantizer, in topological order.
+std::vector<Quantizer> find_quantizers(const Graph& graph);
+
+/// What `insert_quantizers` did.
+struct Insertion {
+  int quantizers = 0;
+  std::vector<std::string> unused;  ///< places of the rules that matched no layer
+};
+
+/// Puts a quantizer in front of every tensor that a rule gives a format to.
+///
+/// A value that several layers read in the same format is rounded once. Rows looked up in a table
+/// are rounded after the lookup where that gives the same numbers. Scales that a format needs are
+/// added as states `<tensor>.scale` (and `.zero`) and given the values 1 and 0: ranges are
+/// somebody else's to choose. Fails when a tensor has a quantizer already.
+Insertion insert_quantizers(Graph& graph, State& state, const std::vector<QuantizationRule>& rules);
+
+/// The graph with every reader of these quantizers reading what they round instead.
+void bypass_quantizers(Graph& graph, const std::vector<NodeId>& quantizers);
+
+}  // namespace lathe::compress

@@ -1,0 +1,81 @@
+#include "lathe/core/op.h"
+#include "lathe/ops/operand_checks.h"
+#include "lathe/ops/quantized_operands.h"
+
+// decode(codes u8[..,bytes], local?, scale?, zero?) {format, columns}: the numbers that codes stand
+// for, [..,columns]. Rows of codes are little-endian bit streams; `local` holds the scales that a
+// format makes itself, `scale` and `zero` those that were handed in.
+namespace lathe::ops {
+namespace {
+
+std::vector<Type> infer(const OpCall& call) {
+  const Type& codes = call.input(0);
+  const std::shared_ptr<const NumberFormat> format = format_of(call.attributes());
+  const std::int64_t columns = call.attributes().integer("columns");
+  if (columns < 1) fail("decode: columns={} must be positive", columns);
+  const auto require_bytes = [&](std::string_view operand, const Type& type, std::int64_t bytes) {
+    require_rank_at_least("decode", operand, type, 1);
+    if (type.dtype != DType::U8 || type.axis(-1) != Size(bytes))
+      fail("decode: {} is {}, but rows of {} numbers of {} take u8[..,{}]", operand, to_text(type),
+           columns, format->facts().text, bytes);
+  };
+  require_bytes("codes", codes, format->code_bytes(columns));
+  Type result{DType::F32, codes.shape, {}};
+  result.shape.back() = Size(columns);
+  const std::int64_t local = format->scale_bytes(columns);
+  if (call.has(1) != (local > 0))
+    fail("decode: {} {}", format->facts().text,
+         local > 0 ? "needs its local scales" : "has no local scales");
+  if (local > 0) {
+    require_bytes("local", call.input(1), local);
+    if (Shape(call.input(1).shape.begin(), call.input(1).shape.end() - 1) !=
+        Shape(codes.shape.begin(), codes.shape.end() - 1))
+      fail("decode: codes {} and local {} differ in rows", to_text(codes), to_text(call.input(1)));
+  }
+  check_quantized_operands("decode", call, result, 2);
+  return {result};
+}
+
+void reference(const KernelCall& call) {
+  const std::shared_ptr<const NumberFormat> format = format_of(call.attributes);
+  const auto bytes_of = [&](std::size_t operand) {
+    if (!call.has(operand)) return std::vector<std::uint8_t>();
+    const std::span<const std::uint8_t> bytes = call.input(operand).data<std::uint8_t>();
+    return std::vector<std::uint8_t>(bytes.begin(), bytes.end());
+  };
+  EncodedMatrix encoded;
+  encoded.columns = call.attributes.integer("columns");
+  encoded.rows = call.outputs[0].num_elements() / encoded.columns;
+  encoded.codes = bytes_of(0);
+  encoded.scales = bytes_of(1);
+  const auto floats_of = [&](std::size_t operand) {
+    return call.has(operand) ? call.input(operand).data<float>().data() : nullptr;
+  };
+  format->decode(encoded, floats_of(2), floats_of(3), call.outputs[0].mutable_data<float>().data());
+}
+
+const Register registration{Op{
+    .name = "decode",
+    .summary = "the numbers that packed codes stand for",
+    .operands = {{.name = "codes"},
+                 {.name = "local", .optional = true},
+                 {.name = "scale", .optional = true},
+                 {.name = "zero", .optional = true}},
+    .attributes = {{.name = "format",
+                    .default_value = std::string(),
+                    .summary = "the number format",
+                    .required = true},
+                   {.name = "columns",
+                    .default_value = std::int64_t{0},
+                    .summary = "numbers in a row",
+                    .required = true}},
+    .infer = infer,
+    .flops = [](const OpCall& call) { return Size(2) * call.input(0).num_elements(); },
+    .reference = reference,
+    .is_differentiable = false,
+    .examples = {"decode(u8[3,4], none, f32[3]) {format=\"int:4,channel\", columns=8}",
+                 "decode(u8[3,64], u8[3,2]) {format=\"mxint:8\", columns=64}"},
+}};
+
+}  // namespace
+}  // namespace lathe::ops

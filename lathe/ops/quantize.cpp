@@ -1,0 +1,74 @@
+#include <cmath>
+
+#include "lathe/core/graph.h"
+#include "lathe/core/number_format.h"
+#include "lathe/ops/gradient_nodes.h"
+#include "lathe/ops/operand_checks.h"
+#include "lathe/ops/quantized_operands.h"
+
+// quantize(x, scale?, zero?) {format}: every element becomes the nearest number of the format.
+// Values stay floats; what they cost as codes is `decode`'s and the file's matter. A tensor is a
+// matrix whose columns are its last axis: scales belong to it all, to its rows, or to runs of them.
+namespace lathe::ops {
+namespace {
+
+std::vector<Type> infer(const OpCall& call) {
+  const Type& x = call.input(0);
+  check_quantized_operands("quantize", call, x, 1);
+  return {{.dtype = x.dtype, .shape = x.shape}};
+}
+
+void reference(const KernelCall& call) {
+  const QuantizedMatrix matrix = quantized_matrix(call, call.input(0), 1);
+  // The definition, not the fast way to the same bits.
+  const EncodedMatrix encoded = matrix.format->encode(matrix.args);
+  matrix.format->decode(encoded, matrix.args.scales, matrix.args.zeros,
+                        call.outputs[0].mutable_data<float>().data());
+}
+
+// Straight-through: the staircase counts as its diagonal wherever it does not clip. A scale that is
+// a state learns as well (LSQ).
+std::vector<Value> gradient(Graph& graph, NodeId id, std::span<const Value> result_gradients) {
+  std::vector<Value> gradients = no_gradients(graph, id);
+  const std::string& text = graph.attribute(id).text("format");
+  const FormatFacts& facts = parse_format(text)->facts();
+  const Value dy = result_gradients[0];
+  if (facts.scale_source == ScaleSource::Given) {
+    std::vector<Value> inputs{dy, graph.input(id, 0), {id, 0}};
+    for (std::size_t i = 1; i < graph.inputs(id).size(); ++i) inputs.push_back(graph.input(id, i));
+    const Value dx = derive(graph, id, "gradient", "learned_step_gradient", std::move(inputs),
+                            {{"format", text}});
+    gradients[0] = dx;
+    gradients[1] = {dx.node, 1};
+  } else if (std::isinf(facts.pass_minimum) && std::isinf(facts.pass_maximum)) {
+    gradients[0] = dy;
+  } else {
+    gradients[0] = derive(graph, id, "gradient_x", "gate_gradient", {dy, graph.input(id, 0)},
+                          {{"minimum", facts.pass_minimum}, {"maximum", facts.pass_maximum}});
+  }
+  return gradients;
+}
+
+const Register registration{Op{
+    .name = "quantize",
+    .summary = "the nearest numbers of a format",
+    .operands = {{.name = "x"},
+                 {.name = "scale", .optional = true},
+                 {.name = "zero", .optional = true}},
+    .attributes = {{.name = "format",
+                    .default_value = std::string(),
+                    .summary = "the number format, such as \"int:8,channel\"",
+                    .required = true}},
+    .infer = infer,
+    .flops = [](const OpCall& call) { return Size(4) * call.input(0).num_elements(); },
+    .reference = reference,
+    .gradient = gradient,
+    .is_per_token = true,
+    .examples = {"quantize(f32[T,8]) {format=\"fixed:8,4\"}",
+                 "quantize(f32[3,64]) {format=\"mxint:8\"}",
+                 "quantize(f32[3,8], f32[3]) {format=\"int:4,channel\"}",
+                 "quantize(f32[B,L,8], f32[], f32[]) {format=\"int:8,asymmetric\"}"},
+}};
+
+}  // namespace
+}  // namespace lathe::ops

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "lathe/core/number_format.h"
+#include "lathe/core/op.h"
+
+/// What the ops on number formats share: a matrix, its format, its scales and zero points.
+namespace lathe::ops {
+
+/// The format named by a node's attribute; fails on "float", which rounds nothing.
+std::shared_ptr<const NumberFormat> format_of(const AttributeReader& attributes);
+
+/// The shape of the scales that are handed in with a matrix of this type.
+Shape given_scale_shape(const NumberFormat& format, const Type& x);
+
+/// Fails unless x is a float32 matrix and operands `scale` and `scale + 1` are what its format
+/// needs: scales where they are handed in, zero points where it has them, nothing otherwise.
+void check_quantized_operands(std::string_view op, const OpCall& call, const Type& x,
+                              std::size_t scale);
+
+/// The index of the scale that covers element i of a matrix of so many columns.
+std::int64_t scale_index(const FormatFacts& facts, std::int64_t columns, std::int64_t element);
+/// The scale a format uses for the one it is handed: its nearest power of two where it must be one.
+double effective_scale(const FormatFacts& facts, float scale);
+/// What the gradient of a learned scale is multiplied with.
+double step_gradient_factor(const FormatFacts& facts, std::int64_t columns);
+
+/// A reference kernel's operands as the format wants them.
+struct QuantizedMatrix {
+  std::shared_ptr<const NumberFormat> format;
+  QuantizeArgs args;  ///< without y
+};
+QuantizedMatrix quantized_matrix(const KernelCall& call, const Tensor& x, std::size_t scale);
+
+}  // namespace lathe::ops
