@@ -7,6 +7,7 @@
 
 #include "lathe/core/error.h"
 #include "lathe/numerics/bit_stream.h"
+#include "lathe/numerics/code_layout.h"
 #include "lathe/numerics/format_arguments.h"
 #include "lathe/numerics/kernels/kernels.h"
 #include "lathe/numerics/random_bits.h"
@@ -36,7 +37,7 @@ struct Tile {
   std::int64_t row = 0, column = 0, rows = 0, columns = 0;
 };
 
-class ScaledFormat final : public NumberFormat {
+class ScaledFormat final : public NumberFormat, public CodedElements {
  public:
   explicit ScaledFormat(ScaledSpec spec)
       : spec_(std::move(spec)),
@@ -51,6 +52,11 @@ class ScaledFormat final : public NumberFormat {
   }
 
   const FormatFacts& facts() const override { return spec_.facts; }
+  CodeLayout code_layout() const override {
+    const auto* integer = std::get_if<IntegerCodec>(&spec_.codec);
+    return integer != nullptr && integer->low < 0 ? CodeLayout::TwosComplement
+                                                  : CodeLayout::Unsigned;
+  }
   std::int64_t code_bytes(std::int64_t columns) const override {
     return bytes_for_bits(columns * bits_);
   }
@@ -402,11 +408,11 @@ class ScaledFormat final : public NumberFormat {
 }  // namespace
 
 float nearest_power_of_two(float scale) {
-  const std::uint32_t bits = bits_of(scale);
-  if (bits == 0 || bits > kInfinityBits) return float_of(kNanBits);  // 0, negative or NaN
+  const std::uint32_t bits = bits_of(scale) & ~kSignBit;
+  if (bits < bits_of(0x1p-126f) || bits > kInfinityBits) return 0x1p-126f;
   // The sum carries into the exponent from the first mantissa above sqrt(2) on.
-  const std::uint32_t power = std::min(bits, bits_of(0x1p126f)) + (0x800000u - 0x3504f4u);
-  return std::clamp(float_of(power & kInfinityBits), 0x1p-126f, 0x1p126f);
+  const std::uint32_t power = (bits + (0x800000u - 0x3504f4u)) & kInfinityBits;
+  return float_of(std::min(power, bits_of(0x1p127f)));
 }
 
 ElementTable element_table(const ElementCodec& codec, float element_step) {

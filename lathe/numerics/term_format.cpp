@@ -6,6 +6,7 @@
 
 #include "lathe/core/error.h"
 #include "lathe/numerics/bit_stream.h"
+#include "lathe/numerics/code_layout.h"
 #include "lathe/numerics/codecs/float_bits.h"
 #include "lathe/numerics/kernels/kernels.h"
 #include "lathe/numerics/random_bits.h"
@@ -22,7 +23,7 @@ struct Terms {
   float delta = 0;  // ternary only
 };
 
-class TermFormat final : public NumberFormat {
+class TermFormat final : public NumberFormat, public CodedElements {
  public:
   explicit TermFormat(TermSpec spec) : spec_(std::move(spec)) {
     check(spec_.terms >= 1 && spec_.terms <= kMostTerms, "one to eight terms");
@@ -43,6 +44,9 @@ class TermFormat final : public NumberFormat {
   }
 
   const FormatFacts& facts() const override { return spec_.facts; }
+  CodeLayout code_layout() const override {
+    return is_ternary() ? CodeLayout::TwosComplement : CodeLayout::Unsigned;
+  }
   std::int64_t code_bytes(std::int64_t columns) const override {
     return bytes_for_bits(columns * spec_.facts.element_bits);
   }
