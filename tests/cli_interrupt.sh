@@ -33,23 +33,31 @@ wait_for_handler() { # pid
   wait_for_bit "$1" SigCgt 1
 }
 
-# Many more reviews than can be evaluated before the signal arrives.
-start() {
-  "$lathe" eval --model m --data reviews:test="$1" --quiet --threads 1 >results 2>messages &
-  pid=$!
-  wait_for_handler $pid
+# Waits until the program has worked for so many hundredths of a second.
+wait_for_work() { # pid hundredths
+  while [ "$(cut -d ' ' -f 14 "/proc/$1/stat")" -lt "$2" ]; do sleep 0.01; done
 }
 
-start 20000
-kill -INT $pid
-wait $pid
-status=$?
-[ $status -eq 130 ] || fail "one SIGINT: expected exit 130, not $status: $(cat messages)"
-[ "$(cat messages)" = interrupted ] || fail "one SIGINT: expected \"interrupted\": $(cat messages)"
-[ ! -s results ] || fail "one SIGINT: expected no results: $(cat results)"
+# More reviews than can be made, and more than can be evaluated, before the signal arrives.
+for reviews in 10000000 20000; do
+  "$lathe" eval --model m --data reviews:test=$reviews --quiet --threads 1 >results 2>messages &
+  pid=$!
+  wait_for_handler $pid
+  kill -INT $pid
+  wait $pid
+  status=$?
+  [ $status -eq 130 ] || fail "one SIGINT: expected exit 130, not $status: $(cat messages)"
+  [ "$(cat messages)" = interrupted ] || fail "one SIGINT: not \"interrupted\": $(cat messages)"
+  [ ! -s results ] || fail "one SIGINT: expected no results: $(cat results)"
+done
 
-# Reviews are made without looking for signals, so that the second finds the first unanswered.
-start 400000
+# A batch is not left before its end, and this one takes minutes: the second signal finds the first
+# unanswered.
+"$lathe" eval --model m --data reviews:test=4000 --executor reference --batch-tokens 16777216 \
+  --quiet --threads 1 >results 2>messages &
+pid=$!
+wait_for_handler $pid
+wait_for_work $pid 200
 kill -INT $pid
 wait_for_bit $pid ShdPnd 0
 kill -INT $pid

@@ -26,11 +26,11 @@ Graph read_graph(const std::string& path) {
 std::vector<Feed> make_feeds(const GraphSource& source, const io::Model& model, const Graph& graph,
                              const Settings& settings) {
   const data::WordpieceTokenizer tokenizer = train::load_tokenizer(model);
-  const data::Dataset dataset = data::load_dataset(source.data, "train");
+  const data::Dataset dataset = data::load_dataset(source.data, "train", is_interrupted);
   ThreadPool pool(settings.threads);
   const std::int64_t length = std::min(kMeasuredLength, train::max_length(model));
   const data::TokenizedDataset tokenized =
-      data::tokenize(dataset, tokenizer, length, data::Truncation::Head, pool);
+      data::tokenize(dataset, tokenizer, length, data::Truncation::Head, pool, is_interrupted);
   const data::BatchPlan plan = data::plan_batches(
       tokenized.lengths(),
       {.max_examples = kMeasuredRows, .order = data::BatchOrder::Shuffled, .seed = settings.seed});

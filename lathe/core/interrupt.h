@@ -1,6 +1,7 @@
 #pragma once
 
 #include <exception>
+#include <functional>
 
 namespace lathe {
 
@@ -9,5 +10,9 @@ class Interrupted : public std::exception {
  public:
   const char* what() const noexcept override { return "interrupted"; }
 };
+
+/// Asked now and then by long work, from any of its threads, which throws `Interrupted` when it
+/// says true. Empty: never.
+using ShouldStop = std::function<bool()>;
 
 }  // namespace lathe

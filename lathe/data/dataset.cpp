@@ -158,12 +158,12 @@ std::vector<std::int32_t> Dataset::labels() const {
   return all;
 }
 
-Dataset load_dataset(std::string_view spec, std::string_view split) {
+Dataset load_dataset(std::string_view spec, std::string_view split, const ShouldStop& should_stop) {
   const std::vector<std::string> splits = {"train", "test", "validation", "unsup"};
   if (std::find(splits.begin(), splits.end(), split) == splits.end())
     throw unknown_name("split", split, splits);
   if (spec == "reviews" || spec.starts_with("reviews:"))
-    return make_reviews(parse_review_options(spec), split);
+    return make_reviews(parse_review_options(spec), split, should_stop);
   const std::filesystem::path directory(spec);
   std::error_code error;
   if (!std::filesystem::exists(directory, error))

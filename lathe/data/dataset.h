@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "lathe/core/interrupt.h"
+
 namespace lathe::data {
 
 /// The label of an example of the split `unsup`.
@@ -32,7 +34,8 @@ struct Dataset {
 /// .txt files.
 ///
 /// Labels are 0 to n-1. Labels that are names are numbered in sorted order of the names in `train`,
-/// so that every split numbers them alike.
-Dataset load_dataset(std::string_view spec, std::string_view split);
+/// so that every split numbers them alike. Making reviews looks at `should_stop`.
+Dataset load_dataset(std::string_view spec, std::string_view split,
+                     const ShouldStop& should_stop = {});
 
 }  // namespace lathe::data

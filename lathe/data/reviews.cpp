@@ -16,6 +16,7 @@ using review_grammar::Template;
 constexpr std::size_t kFewestWords = 20;
 constexpr std::size_t kMostWords = 118;  // 120 tokens with [CLS] and [SEP]
 constexpr std::int64_t kMostReviews = 10'000'000;
+constexpr std::int64_t kReviewsPerLook = 1024;  // a few milliseconds of work
 
 std::vector<std::string_view> words_of(std::string_view text) {
   std::vector<std::string_view> words;
@@ -142,7 +143,8 @@ ReviewOptions parse_review_options(std::string_view spec) {
   });
 }
 
-Dataset make_reviews(const ReviewOptions& options, std::string_view split) {
+Dataset make_reviews(const ReviewOptions& options, std::string_view split,
+                     const ShouldStop& should_stop) {
   struct Split {
     std::string_view name;
     std::int64_t count;
@@ -155,6 +157,7 @@ Dataset make_reviews(const ReviewOptions& options, std::string_view split) {
     Dataset dataset;
     dataset.label_names = {"negative", "positive"};
     for (std::int64_t i = 0; i < splits[stream].count; ++i) {
+      if (i % kReviewsPerLook == 0 && should_stop && should_stop()) throw Interrupted();
       // Reviews come in pairs of opposite labels, so that any even number of them is balanced.
       const auto pair = static_cast<std::uint64_t>(i / 2);
       const bool first_positive = CounterRandom(options.seed, stream + 16, pair).below(2) == 1;

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lathe/core/interrupt.h"
 #include "lathe/data/dataset.h"
 
 namespace lathe::data {
@@ -28,7 +29,8 @@ ReviewOptions parse_review_options(std::string_view spec);
 /// the later one counts, and what a friend said, the trailer or another film promised does not
 /// count at all. Review i of a split depends on the seed, the split and i alone: a smaller dataset
 /// is the beginning of a larger one.
-Dataset make_reviews(const ReviewOptions& options, std::string_view split);
+Dataset make_reviews(const ReviewOptions& options, std::string_view split,
+                     const ShouldStop& should_stop = {});
 
 /// Every token of the reviews, special tokens first, in the order of their ids.
 std::vector<std::string> reviews_vocabulary();

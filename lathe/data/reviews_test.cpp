@@ -101,6 +101,13 @@ TEST(Reviews, AreTheSameOnEveryMachine) {
   EXPECT_NE(few.examples[0], make_reviews({}, "test").examples[0]);
 }
 
+TEST(Reviews, AreNoLongerMadeWhenNobodyWantsThem) {
+  int looks = 0;
+  EXPECT_THROW(make_reviews({.num_train = 10'000'000}, "train", [&] { return ++looks == 3; }),
+               Interrupted);
+  EXPECT_EQ(looks, 3);
+}
+
 TEST(Reviews, UseTheirWholeVocabularyAndNoOtherWord) {
   const std::vector<std::string> vocabulary = reviews_vocabulary();
   const auto tokenizer = WordpieceTokenizer::from_vocabulary(vocabulary);

@@ -1,7 +1,6 @@
 #include "lathe/data/tokenized_dataset.h"
 
 #include <algorithm>
-#include <mutex>
 
 #include "lathe/core/error.h"
 
@@ -27,15 +26,14 @@ std::vector<std::int64_t> TokenizedDataset::lengths() const {
 
 TokenizedDataset tokenize(const Dataset& dataset, const WordpieceTokenizer& tokenizer,
                           std::int64_t max_length, Truncation truncation, ThreadPool& pool,
-                          const TokenizeProgress& progress) {
+                          const ShouldStop& should_stop) {
   if (max_length < 3)
     fail("max_length is {}, expected at least 3: [CLS], a token, [SEP]", max_length);
   const auto total = static_cast<std::int64_t>(dataset.examples.size());
   const std::int64_t num_tasks = (total + kExamplesPerTask - 1) / kExamplesPerTask;
   std::vector<Part> parts(static_cast<std::size_t>(num_tasks));
-  std::mutex reporting;
-  std::int64_t num_done = 0;
   pool.run(num_tasks, [&](std::int64_t task, int) {
+    if (should_stop && should_stop()) throw Interrupted();
     const std::int64_t begin = task * kExamplesPerTask;
     const std::int64_t end = std::min(begin + kExamplesPerTask, total);
     Part& part = parts[static_cast<std::size_t>(task)];
@@ -45,10 +43,6 @@ TokenizedDataset tokenize(const Dataset& dataset, const WordpieceTokenizer& toke
                        truncation);
       part.lengths.push_back(static_cast<std::int64_t>(part.ids.size() - before));
     }
-    if (!progress) return;
-    const std::lock_guard lock(reporting);
-    num_done += end - begin;
-    progress(num_done, total);
   });
 
   TokenizedDataset tokenized;

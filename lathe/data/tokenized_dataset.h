@@ -1,10 +1,10 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <vector>
 
+#include "lathe/core/interrupt.h"
 #include "lathe/core/thread_pool.h"
 #include "lathe/data/dataset.h"
 #include "lathe/data/wordpiece_tokenizer.h"
@@ -31,13 +31,10 @@ struct TokenizedDataset {
   std::vector<std::int64_t> lengths() const;
 };
 
-/// Called with the examples done so far and all of them, by one thread at a time.
-using TokenizeProgress = std::function<void(std::int64_t done, std::int64_t total)>;
-
 /// Tokenizes every example, in order, on all threads of the pool. `max_length` counts [CLS] and
 /// [SEP]. The result does not depend on the number of threads.
 TokenizedDataset tokenize(const Dataset& dataset, const WordpieceTokenizer& tokenizer,
                           std::int64_t max_length, Truncation truncation, ThreadPool& pool,
-                          const TokenizeProgress& progress = {});
+                          const ShouldStop& should_stop = {});
 
 }  // namespace lathe::data

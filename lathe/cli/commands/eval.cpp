@@ -123,7 +123,7 @@ int run(const Arguments& arguments, const Settings& settings) {
   options.execution = {.pool = &pool, .isa = settings.isa};
   const data::WordpieceTokenizer tokenizer = train::load_tokenizer(model);
 
-  data::Dataset dataset = data::load_dataset(arguments.data, arguments.split);
+  data::Dataset dataset = data::load_dataset(arguments.data, arguments.split, is_interrupted);
   if (arguments.limit > 0 && arguments.limit < static_cast<std::int64_t>(dataset.examples.size()))
     dataset.examples.resize(static_cast<std::size_t>(arguments.limit));
   const auto num_labels = static_cast<std::int64_t>(model.label_names.size());
@@ -135,7 +135,7 @@ int run(const Arguments& arguments, const Settings& settings) {
   if (length < 3 || length > longest)
     fail("--length {}: expected 3 to {}, the model's longest sequence", length, longest);
   const data::TokenizedDataset tokenized =
-      data::tokenize(dataset, tokenizer, length, data::Truncation::Head, pool);
+      data::tokenize(dataset, tokenizer, length, data::Truncation::Head, pool, is_interrupted);
   if (is_language_task(model.task))
     return evaluate_language(model, tokenized, tokenizer, arguments, settings, options.execution);
 
