@@ -12,7 +12,7 @@ namespace lathe::data {
 
 /// How many synthetic reviews there are, and which.
 struct ReviewOptions {
-  std::int64_t num_train = 8000;
+  std::int64_t num_train = 24000;
   std::int64_t num_test = 2000;
   std::int64_t num_validation = 1000;
   std::uint64_t seed = 1;

@@ -73,7 +73,7 @@ TEST(Reviews, HaveTheLabelThatAnAttentiveReaderGives) {
 
 TEST(Reviews, AreBalancedAndOfModerateLength) {
   const Dataset train = make_reviews({}, "train");
-  ASSERT_EQ(train.examples.size(), 8000u);
+  ASSERT_EQ(train.examples.size(), 24000u);
   std::size_t num_positive = 0, shortest = 1000, longest = 0;
   for (const Example& example : train.examples) {
     num_positive += example.label == 1;
@@ -81,18 +81,17 @@ TEST(Reviews, AreBalancedAndOfModerateLength) {
     shortest = std::min(shortest, length);
     longest = std::max(longest, length);
   }
-  EXPECT_EQ(num_positive, 4000u);
-  EXPECT_GE(shortest, 20u);
-  EXPECT_LE(longest, 118u);
-  EXPECT_GT(longest, 80u);
+  EXPECT_EQ(num_positive, 12000u);
+  EXPECT_GE(shortest, 8u);
+  EXPECT_LE(longest, 78u);
+  EXPECT_GT(longest, 50u);
 }
 
 TEST(Reviews, AreTheSameOnEveryMachine) {
   EXPECT_EQ(
       make_reviews({.num_train = 1, .seed = 1}, "train").examples[0].text,
-      "the script was very weak. although the villain was stunning, the dialogue was horrible. i "
-      "think the ending is flat and the dialogue is painful. on friday i read about the "
-      "villain in the paper.");
+      "i saw it on sunday with my father. it follows two people who meet at a cinema. i think the "
+      "ending is flat and the dialogue is painful.");
   const Dataset few = make_reviews({.num_train = 10}, "train");
   Dataset many = make_reviews({.num_train = 20}, "train");
   many.examples.resize(10);
@@ -154,7 +153,7 @@ TEST(Reviews, CannotBeJudgedByTheirWordsAlone) {
       bag_of_words_accuracy(make_reviews({}, "train"), make_reviews({}, "test"));
   RecordProperty("bag_of_words_accuracy", std::to_string(accuracy));
   EXPECT_GT(accuracy, 0.60);
-  EXPECT_LT(accuracy, 0.85);
+  EXPECT_LT(accuracy, 0.75);
 }
 
 TEST(Reviews, ReadTheirOptions) {
