@@ -22,6 +22,8 @@ TEST(RepresentableNumbers, AreTheElementsOfABlockAtScaleOne) {
 
 TEST(RepresentableNumbers, AreFoundBySamplingWhereThereAreNoCodes) {
   EXPECT_THAT(representable_numbers(*parse_format("mase.integer:2,0")), ElementsAre(-2, -1, 0, 1));
+  EXPECT_EQ(representable_numbers(*parse_format("mase.minifloat_ieee:8,4,bias=7")).size(), 255U)
+      << "without what it passes through";
 }
 
 TEST(RepresentableNumbers, AreNotListedForWideFormats) {
