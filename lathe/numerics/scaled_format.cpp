@@ -407,14 +407,6 @@ class ScaledFormat final : public NumberFormat, public CodedElements {
 
 }  // namespace
 
-float nearest_power_of_two(float scale) {
-  const std::uint32_t bits = bits_of(scale) & ~kSignBit;
-  if (bits < bits_of(0x1p-126f) || bits > kInfinityBits) return 0x1p-126f;
-  // The sum carries into the exponent from the first mantissa above sqrt(2) on.
-  const std::uint32_t power = (bits + (0x800000u - 0x3504f4u)) & kInfinityBits;
-  return float_of(std::min(power, bits_of(0x1p127f)));
-}
-
 ElementTable element_table(const ElementCodec& codec, float element_step) {
   ElementTable table;
   if (const auto* integer = std::get_if<IntegerCodec>(&codec)) {

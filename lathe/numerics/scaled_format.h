@@ -53,9 +53,6 @@ void use_shared_exponent(ScaledSpec& spec, SharedExponent exponent, std::int64_t
 /// The least scale code with which a minifloat's smallest step is still a float.
 int lowest_scale_code(const MinifloatCodec& codec);
 
-/// The power of two nearest to |scale| by ratio, up to 2^127; 2^-126 for what is smaller or NaN.
-float nearest_power_of_two(float scale);
-
 /// The numbers of a codec, prepared for the kernels.
 ElementTable element_table(const ElementCodec& codec, float element_step);
 

@@ -2,9 +2,9 @@
 
 #include <cmath>
 
-#include "lathe/numerics/scaled_format.h"
+#include "lathe/core/number_format.h"
 
-namespace lathe::numerics {
+namespace lathe {
 namespace {
 
 TEST(NearestPowerOfTwo, IsNearestByRatio) {
@@ -23,4 +23,4 @@ TEST(NearestPowerOfTwo, StaysWhereItsInverseIsAFloat) {
 }
 
 }  // namespace
-}  // namespace lathe::numerics
+}  // namespace lathe
