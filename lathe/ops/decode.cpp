@@ -13,24 +13,22 @@ std::vector<Type> infer(const OpCall& call) {
   const std::shared_ptr<const NumberFormat> format = format_of(call.attributes());
   const std::int64_t columns = call.attributes().integer("columns");
   if (columns < 1) fail("decode: columns={} must be positive", columns);
-  const auto require_bytes = [&](std::string_view operand, const Type& type, std::int64_t bytes) {
-    require_rank_at_least("decode", operand, type, 1);
-    if (type.dtype != DType::U8 || type.axis(-1) != Size(bytes))
-      fail("decode: {} is {}, but rows of {} numbers of {} take u8[..,{}]", operand, to_text(type),
-           columns, format->facts().text, bytes);
-  };
-  require_bytes("codes", codes, format->code_bytes(columns));
+  require_rank_at_least("decode", "codes", codes, 1);
+  const std::int64_t bytes = format->code_bytes(columns);
+  if (codes.dtype != DType::U8 || codes.axis(-1) != Size(bytes))
+    fail("decode: codes is {}, but rows of {} numbers of {} take u8[..,{}]", to_text(codes),
+         columns, format->facts().text, bytes);
   Type result{DType::F32, codes.shape, {}};
   result.shape.back() = Size(columns);
-  const std::int64_t local = format->scale_bytes(columns);
-  if (call.has(1) != (local > 0))
+  const bool has_local = format->scale_bytes(columns) > 0;
+  if (call.has(1) != has_local)
     fail("decode: {} {}", format->facts().text,
-         local > 0 ? "needs its local scales" : "has no local scales");
-  if (local > 0) {
-    require_bytes("local", call.input(1), local);
-    if (Shape(call.input(1).shape.begin(), call.input(1).shape.end() - 1) !=
-        Shape(codes.shape.begin(), codes.shape.end() - 1))
-      fail("decode: codes {} and local {} differ in rows", to_text(codes), to_text(call.input(1)));
+         has_local ? "needs its local scales" : "has no local scales");
+  if (has_local) {
+    const Type expected{DType::U8, local_scale_shape(*format, codes, columns), {}};
+    if (call.input(1).dtype != expected.dtype || call.input(1).shape != expected.shape)
+      fail("decode: local is {}, but codes {} of {} come with {}", to_text(call.input(1)),
+           to_text(codes), format->facts().text, to_text(expected));
   }
   check_quantized_operands("decode", call, result, 2);
   return {result};
@@ -74,7 +72,8 @@ const Register registration{Op{
     .reference = reference,
     .is_differentiable = false,
     .examples = {"decode(u8[3,4], none, f32[3]) {format=\"int:4,channel\", columns=8}",
-                 "decode(u8[3,64], u8[3,2]) {format=\"mxint:8\", columns=64}"},
+                 "decode(u8[3,64], u8[3,2]) {format=\"mxint:8\", columns=64}",
+                 "decode(u8[6,32], u8[2,2]) {format=\"bfp:8,block=4x16\", columns=32}"},
 }};
 
 }  // namespace

@@ -75,6 +75,35 @@ TEST(Gradient, OfAttentionReadsItsRandomNumbersAgain) {
             "y/gradient#0 y/gradient#1 y/gradient#2 none none none none");
 }
 
+TEST(Gradient, OfQuantizeIsGatedOnlyWhereTheFormatClips) {
+  EXPECT_EQ(lines_of_gradient(R"(
+    x = input() : f32[T,8]
+    y = quantize(x) {format="fixed:8,4"}
+    dy = input() : f32[T,8])",
+                              {"dy"}),
+            "y/gradient_x = gate_gradient(dy, x) {maximum=7.9375, minimum=-8.0} : f32[T,8]\n"
+            "y/gradient_x");
+  EXPECT_EQ(lines_of_gradient(R"(
+    x = input() : f32[T,64]
+    y = quantize(x) {format="mxint:8"}
+    dy = input() : f32[T,64])",
+                              {"dy"}),
+            "dy");
+}
+
+TEST(Gradient, OfQuantizeLearnsTheScaleAndLeavesTheZeroPoint) {
+  EXPECT_EQ(lines_of_gradient(R"(
+    x = input() : f32[T,8]
+    s = state() : f32[]
+    z = state() : f32[]
+    y = quantize(x, s, z) {format="int:8,asymmetric"}
+    dy = input() : f32[T,8])",
+                              {"dy"}),
+            "y/gradient = learned_step_gradient(dy, x, y, s, z) {format=\"int:8,asymmetric\"} : "
+            "f32[T,8], f32[]\n"
+            "y/gradient#0 y/gradient#1 none");
+}
+
 TEST(Gradient, OfCastReturnsToTheOperandsType) {
   EXPECT_EQ(lines_of_gradient(R"(
     x = input() : f32[T,4]

@@ -35,7 +35,8 @@ void reference(const KernelCall& call) {
     const double scale = effective_scale(facts, args.scales[s]);
     const double zero = args.zeros == nullptr ? 0 : args.zeros[s];
     const double place = args.x[i] / scale + zero;
-    const bool is_inside = place >= facts.pass_minimum && place <= facts.pass_maximum;
+    // A NaN counts as inside: it has to show.
+    const bool is_inside = !(place < facts.pass_minimum || place > facts.pass_maximum);
     dx[i] = is_inside ? dy[i] : 0;
     sums[s] += dy[i] * (is_inside ? y[i] - args.x[i] : y[i]) / scale;
   }

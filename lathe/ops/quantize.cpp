@@ -15,6 +15,11 @@ namespace {
 std::vector<Type> infer(const OpCall& call) {
   const Type& x = call.input(0);
   check_quantized_operands("quantize", call, x, 1);
+  // Rows of a symbolic number are those of a batch, and each must come out as if it were alone.
+  const FormatFacts facts = format_of(call.attributes())->facts();
+  if (!facts.is_row_local && !x.num_elements().is_constant())
+    fail("quantize: {} has a scale for several rows, but those of {} are a batch's", facts.text,
+         to_text(x));
   return {{.dtype = x.dtype, .shape = x.shape}};
 }
 
@@ -30,8 +35,8 @@ void reference(const KernelCall& call) {
 // a state learns as well (LSQ).
 std::vector<Value> gradient(Graph& graph, NodeId id, std::span<const Value> result_gradients) {
   std::vector<Value> gradients = no_gradients(graph, id);
-  const std::string& text = graph.attribute(id).text("format");
-  const FormatFacts& facts = parse_format(text)->facts();
+  const std::string text = graph.attribute(id).text("format");
+  const FormatFacts facts = parse_format(text)->facts();  // a copy: the format goes
   const Value dy = result_gradients[0];
   if (facts.scale_source == ScaleSource::Given) {
     std::vector<Value> inputs{dy, graph.input(id, 0), {id, 0}};

@@ -24,6 +24,21 @@ Shape given_scale_shape(const NumberFormat& format, const Type& x) {
   return shape;
 }
 
+Shape local_scale_shape(const NumberFormat& format, const Type& codes, std::int64_t columns) {
+  const FormatFacts& facts = format.facts();
+  Shape shape(codes.shape.begin(), codes.shape.end() - 1);
+  if (!facts.is_row_local) {
+    Size rows(1);
+    for (const Size& size : shape) rows = rows * size;
+    const std::int64_t of_tile = facts.block_rows;
+    shape = {facts.granularity == Granularity::Tensor
+                 ? Size(1)
+                 : Size((constant_size("decode", rows, codes) + of_tile - 1) / of_tile)};
+  }
+  shape.emplace_back(format.scale_bytes(columns));
+  return shape;
+}
+
 void check_quantized_operands(std::string_view op, const OpCall& call, const Type& x,
                               std::size_t scale) {
   if (x.dtype != DType::F32) fail("{}: x {} is not f32", op, to_text(x));

@@ -15,6 +15,10 @@ std::shared_ptr<const NumberFormat> format_of(const AttributeReader& attributes)
 /// The shape of the scales that are handed in with a matrix of this type.
 Shape given_scale_shape(const NumberFormat& format, const Type& x);
 
+/// The shape of the bytes that hold the scales a format makes itself, beside codes of this type:
+/// the codes' own rows where each row has scales, else one row for each row of tiles.
+Shape local_scale_shape(const NumberFormat& format, const Type& codes, std::int64_t columns);
+
 /// Fails unless x is a float32 matrix and operands `scale` and `scale + 1` are what its format
 /// needs: scales where they are handed in, zero points where it has them, nothing otherwise.
 void check_quantized_operands(std::string_view op, const OpCall& call, const Type& x,
