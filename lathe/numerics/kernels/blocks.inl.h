@@ -30,7 +30,7 @@ struct PowerOfTwoRule {
   LATHE_KERNEL_INLINE Scales operator()(Ints largest) const {
     // The sum stays positive: finite magnitudes and the carry are below 2^31 together. (NaN is put
     // back below.)
-    const Ints field = min((largest + round_up) >> 23, broadcast(254));
+    const Ints field = min(add_wrapping(largest, round_up) >> 23, broadcast(254));
     const Ints code = max(field - highest_exponent, lowest_code);
     const Ints is_nan = largest >= broadcast(0x7f800000);
     const Floats nan = (Floats)broadcast(0x7fc00000);

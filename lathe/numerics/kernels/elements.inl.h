@@ -1,6 +1,11 @@
 // How a vector of numbers becomes elements of a format, NaN kept. Included inside a namespace by
 // the kernel files, after vector_*.h.
 
+// a + b where the bits of a NaN among them may overflow; such a lane is put right later.
+inline Ints add_wrapping(Ints a, Ints b) {
+  return (Ints)((Words)a + (Words)b);
+}
+
 // Multiples of a power of two between two ends.
 struct IntegerElement {
   Floats low, high, magnet;
@@ -42,7 +47,7 @@ struct MinifloatElement {
     const Floats bounded = min(high, max(low, value));
     // Below the smallest normal number all steps are equal.
     const Ints exponent = max((Ints)bounded & broadcast(0x7f800000), smallest_normal);
-    const Floats magnet = (Floats)(exponent + magnet_offset);
+    const Floats magnet = (Floats)add_wrapping(exponent, magnet_offset);
     const Floats rounded = (bounded + magnet) - magnet;
     return (Floats)((Ints)rounded | ((Ints)value & broadcast(INT32_MIN)));  // -0 is a number
   }
@@ -67,7 +72,8 @@ struct WideMinifloatElement {
     const Ints magnitude = (Ints)value & broadcast(INT32_MAX);
     // Half a step is added to the bits, a little less where the last kept bit is even; the carry
     // may run into the exponent, where it belongs. (NaN overflows the sum and is put back below.)
-    const Ints normal = (magnitude + half + ((magnitude >> cut_bits) & parity)) & cut_mask;
+    const Ints last_bit = (magnitude >> cut_bits) & parity;
+    const Ints normal = add_wrapping(magnitude, half + last_bit) & cut_mask;
     const Ints subnormal = (Ints)(((Floats)magnitude + magnet) - magnet);
     Ints rounded = magnitude < smallest_normal ? subnormal : normal;
     rounded = rounded > largest ? beyond : rounded;

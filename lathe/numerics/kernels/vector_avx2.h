@@ -4,6 +4,7 @@
 constexpr std::int64_t kWidth = 8;
 using Floats __attribute__((vector_size(32))) = float;
 using Ints __attribute__((vector_size(32))) = std::int32_t;
+using Words __attribute__((vector_size(32))) = std::uint32_t;
 
 inline Floats load(const float* from) {
   return _mm256_loadu_ps(from);

@@ -5,6 +5,7 @@
 constexpr std::int64_t kWidth = 16;
 using Floats __attribute__((vector_size(64))) = float;
 using Ints __attribute__((vector_size(64))) = std::int32_t;
+using Words __attribute__((vector_size(64))) = std::uint32_t;
 
 inline Floats load(const float* from) {
   return _mm512_loadu_ps(from);

@@ -5,6 +5,7 @@
 constexpr std::int64_t kWidth = 4;
 using Floats __attribute__((vector_size(16))) = float;
 using Ints __attribute__((vector_size(16))) = std::int32_t;
+using Words __attribute__((vector_size(16))) = std::uint32_t;
 
 inline Floats load(const float* from) {
   Floats a;
