@@ -28,7 +28,10 @@ class TensorKeys {
   std::int64_t bias(std::int64_t exponent_bits) const {
     const std::optional<std::int64_t> value =
         config_[prefix_ + "exponent_bias"].value<std::int64_t>();
-    return value.value_or((std::int64_t{1} << (exponent_bits - 1)) - 1);
+    if (value) return *value;
+    // What is no width is found when the format is read.
+    return exponent_bits < 1 || exponent_bits > 32 ? 0
+                                                   : (std::int64_t{1} << (exponent_bits - 1)) - 1;
   }
   // The last number of a block's shape: our blocks run along a row.
   std::int64_t block() const {

@@ -3,6 +3,7 @@
 #include <re2/re2.h>
 #include <toml++/toml.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "lathe/compress/mase_rules.h"
@@ -113,6 +114,8 @@ std::vector<QuantizationRule> parse_own(const toml::table& root, const std::stri
       last->place = place_of(node, source);
     } else {
       with_place(place_of(node, source), [&] {
+        if (key == "rule") fail("rules are a list: expected [[rule]]");
+        if (key == "default") fail("expected [default], a table");
         throw unknown_name("key", key.str(), {"rule", "default", "by"});
       });
     }
@@ -127,13 +130,20 @@ std::vector<QuantizationRule> parse_mase(const toml::table& root, const std::str
   std::optional<QuantizationRule> last;
   const QuantizationRule::By by =
       with_place(place_of(*root.get("by"), source), [&] { return parse_by(*root.get("by")); });
-  for (const auto& [key, node] : root) {
+  // Tables are kept by name; the first match is the first that was written.
+  std::vector<std::pair<std::string, const toml::node*>> written;
+  for (const auto& [key, node] : root) written.emplace_back(key.str(), &node);
+  std::stable_sort(written.begin(), written.end(), [](const auto& a, const auto& b) {
+    return a.second->source().begin < b.second->source().begin;
+  });
+  for (const auto& [key, each] : written) {
+    const toml::node& node = *each;
     if (key == "by") continue;
     const toml::table* table = node.as_table();
     QuantizationRule rule;
     rule.place = place_of(node, source);
     with_place(rule.place, [&] {
-      if (table == nullptr) fail("\"{}\" must be a table", key.str());
+      if (table == nullptr) fail("\"{}\" must be a table", key);
       if (const toml::table* inner = (*table)["config"].as_table()) table = inner;
       rule.formats = mase_formats(*table);
     });
@@ -142,7 +152,7 @@ std::vector<QuantizationRule> parse_mase(const toml::table& root, const std::str
       continue;
     }
     rule.by = by;
-    rule.match = std::string(key.str());
+    rule.match = key;
     rules.push_back(std::move(rule));
   }
   if (last) rules.push_back(*last);
