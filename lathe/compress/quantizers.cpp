@@ -10,17 +10,17 @@
 namespace lathe::compress {
 namespace {
 
-// Rounding the rows that a lookup chose gives what choosing rounded rows gives, unless the scales
-// are those of the table's rows.
-bool commutes_with_lookup(const FormatFacts& facts) {
-  return facts.is_row_local &&
-         !(facts.scale_source == ScaleSource::Given && facts.granularity != Granularity::Tensor);
+bool is_rounded(const Graph& graph, NodeId id) {
+  return graph.is(id, "quantize") || graph.is(id, "decode");
 }
 
 class Inserter {
  public:
   Inserter(Graph& graph, State& state, const std::vector<QuantizationRule>& rules)
-      : graph_(graph), state_(state), rules_(rules), used_(rules.size(), false) {}
+      : graph_(graph), state_(state), rules_(rules), used_(rules.size(), false) {
+    for (const NodeId id : graph.topological_order())
+      if (is_rounded(graph, id)) old_.insert(id);
+  }
 
   Insertion run() {
     // Names of layers are the user's; the graph changes under way.
@@ -29,6 +29,8 @@ class Inserter {
       if (!graph_.op(id).is_source) visit(id);
     run_pass("remove-dead-nodes", graph_);
     verify(graph_);
+    for (const std::string& name : added_states_)
+      if (!graph_.find(name)) state_.erase(name);
     for (std::size_t i = 0; i < rules_.size(); ++i)
       if (!used_[i] && rules_[i].by != QuantizationRule::By::Any)
         result_.unused.push_back(fmt::format("{}: {}", rules_[i].place, rules_[i].match));
@@ -57,7 +59,7 @@ class Inserter {
     // by its type or name.
     const bool is_named = rule.by != QuantizationRule::By::Any;
     if (is_linear || is_named) {
-      if (const auto f = format(TensorRole::Inputs)) operand(id, 0, f);
+      if (const auto f = format(TensorRole::Inputs); f && has_operand(id, 0)) operand(id, 0, f);
       if (const auto f = format(TensorRole::Outputs)) result(id, f);
     }
     if (is_linear) {
@@ -80,24 +82,35 @@ class Inserter {
   void operand(NodeId id, std::size_t index, const std::shared_ptr<const NumberFormat>& format) {
     const Value x = graph_.input(id, index);
     if (graph_.type(x).dtype != DType::F32) return;
-    if (graph_.is(x.node, "quantize") || graph_.is(x.node, "decode"))
-      fail("{}: operand {} is quantized already", graph_.name(id), index);
+    if (old_.contains(x.node)) fail("{}: operand {} is quantized already", graph_.name(id), index);
+    const std::string& text = format->facts().text;
+    if (graph_.is(x.node, "quantize") && graph_.attribute(x.node).text("format") == text) return;
     const bool is_state = graph_.is(x.node, "state");
-    const Value shared = find(x, format->facts().text);
+    const Value shared = find(x, text);
     graph_.set_input(id, index, !shared.is_none() ? shared : add(x, format, id, is_state));
   }
 
   void result(NodeId id, const std::shared_ptr<const NumberFormat>& format) {
     const Value y{id, 0};
     if (graph_.type(y).dtype != DType::F32) return;
-    std::vector<Use> readers = graph_.uses(id);
-    const Value rounded = add(y, format, id, false);
+    const std::vector<Use> readers = graph_.uses(id);
     for (const Use& use : readers)
-      if (use.kind == Use::Kind::Operand)
-        graph_.set_input(use.user, static_cast<std::size_t>(use.operand), rounded);
+      if (use.kind == Use::Kind::Operand && old_.contains(use.user) && use.operand == 0)
+        fail("{}: its result is quantized already", graph_.name(id));
+    const Value rounded = add(y, format, id, false);
+    for (const Use& use : readers) {
+      if (use.kind == Use::Kind::Output && graph_.output(use.output) == y)
+        graph_.set_output(use.output, rounded);
+      if (use.kind != Use::Kind::Operand) continue;
+      const auto operand = static_cast<std::size_t>(use.operand);
+      // A node with several results is read by others through the same list.
+      if (graph_.input(use.user, operand) == y) graph_.set_input(use.user, operand, rounded);
+    }
   }
 
   void lookup(NodeId id, const std::shared_ptr<const NumberFormat>& format) {
+    if (old_.contains(graph_.input(id, 1).node))
+      fail("{}: its table is quantized already", graph_.name(id));
     if (commutes_with_lookup(format->facts()))
       result(id, format);
     else
@@ -117,6 +130,11 @@ class Inserter {
             bool is_parameter) {
     const FormatFacts& facts = format->facts();
     const std::string tensor = graph_.name(x);
+    if (!is_parameter && !facts.is_row_local)
+      fail(
+          "{}: {} has a scale for several rows, which are tokens here: use one whose rows are "
+          "alone",
+          tensor, facts.text);
     NodeSpec spec{.name = tensor + "/quantized",
                   .op = "quantize",
                   .inputs = {x},
@@ -146,6 +164,7 @@ class Inserter {
     Tensor tensor(DType::F32, type.dims({}));
     std::ranges::fill(tensor.mutable_data<float>(), value);
     state_[name] = std::move(tensor);
+    added_states_.push_back(name);
     return {id, 0};
   }
 
@@ -153,6 +172,8 @@ class Inserter {
   State& state_;
   const std::vector<QuantizationRule>& rules_;
   std::vector<bool> used_;
+  std::set<NodeId> old_;  // quantizers that were there before
+  std::vector<std::string> added_states_;
   Insertion result_;
 };
 
@@ -169,6 +190,22 @@ TensorRole role_of(const Graph& graph, NodeId id, const Quantizer& quantizer) {
 }
 
 }  // namespace
+
+bool commutes_with_lookup(const FormatFacts& facts) {
+  return facts.is_row_local &&
+         !(facts.scale_source == ScaleSource::Given && facts.granularity != Granularity::Tensor);
+}
+
+const Tensor* state_operand(const Graph& graph, const State& state, NodeId node,
+                            std::size_t index) {
+  if (index >= graph.inputs(node).size() || graph.inputs(node)[index].is_none()) return nullptr;
+  const NodeId operand = graph.input(node, index).node;
+  const auto found = state.find(graph.name(operand));
+  if (!graph.is(operand, "state") || found == state.end())
+    fail("node \"{}\": operand {} is \"{}\", but must be a state", graph.name(node), index,
+         graph.name(operand));
+  return &found->second;
+}
 
 std::vector<Quantizer> find_quantizers(const Graph& graph) {
   std::vector<Quantizer> found;

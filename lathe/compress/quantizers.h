@@ -5,6 +5,7 @@
 
 #include "lathe/compress/quantization_rules.h"
 #include "lathe/core/graph.h"
+#include "lathe/core/number_format.h"
 
 /// Quantizers: the `quantize` nodes of a graph. All that is known of one stands in the graph, so
 /// that a model read back from its text can be trained on, packed or reported.
@@ -35,10 +36,19 @@ struct Insertion {
 /// A value that several layers read in the same format is rounded once. Rows looked up in a table
 /// are rounded after the lookup where that gives the same numbers. Scales that a format needs are
 /// added as states `<tensor>.scale` (and `.zero`) and given the values 1 and 0: ranges are
-/// somebody else's to choose. Fails when a tensor has a quantizer already.
+/// somebody else's to choose. A result that has a format of its own is rounded a second time for a
+/// reader that wants another. Fails when a tensor had a quantizer before.
 Insertion insert_quantizers(Graph& graph, State& state, const std::vector<QuantizationRule>& rules);
 
 /// The graph with every reader of these quantizers reading what they round instead.
 void bypass_quantizers(Graph& graph, const std::vector<NodeId>& quantizers);
+
+/// Whether rounding the rows that a lookup chose gives what choosing rounded rows gives: not where
+/// the scales are those of the table's rows.
+bool commutes_with_lookup(const FormatFacts& facts);
+
+/// The state that is operand `index` of a node; nullptr where the operand is absent. Fails when
+/// something else was written there.
+const Tensor* state_operand(const Graph& graph, const State& state, NodeId node, std::size_t index);
 
 }  // namespace lathe::compress
