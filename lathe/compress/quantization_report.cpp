@@ -28,8 +28,19 @@ double sqnr_of(const NumberFormat& format, std::span<const float> values, std::i
 }
 
 const float* operand(const Graph& graph, const State& state, NodeId node, std::size_t index) {
-  if (index >= graph.inputs(node).size()) return nullptr;
-  return state.find(graph.name(graph.input(node, index).node))->second.data<float>().data();
+  const Tensor* tensor = state_operand(graph, state, node, index);
+  return tensor == nullptr ? nullptr : tensor->data<float>().data();
+}
+
+// A scale or a zero point, which a float model would not have.
+bool is_of_format(const Graph& graph, NodeId state) {
+  for (const Use& use : graph.uses(state)) {
+    const bool is_scale =
+        use.kind == Use::Kind::Operand && ((graph.is(use.user, "quantize") && use.operand > 0) ||
+                                           (graph.is(use.user, "decode") && use.operand > 0));
+    if (!is_scale) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -91,6 +102,12 @@ Graph quantize_only(const Graph& graph, const std::string& layer) {
         result.set_input(id, i, result.input(value.node, 0));
     }
   }
+  // A result that is rounded for the outside belongs to the layer that gives it.
+  for (const auto& [name, value] : std::vector(result.outputs())) {
+    if (!result.is(value.node, "quantize")) continue;
+    const Value rounded = result.input(value.node, 0);
+    if (result.name(rounded.node) != layer) result.set_output(name, rounded);
+  }
   run_pass("remove-dead-nodes", result);
   return result;
 }
@@ -100,10 +117,15 @@ ModelBits count_bits(const Graph& graph, const State& state) {
   for (const NodeId id : graph.nodes_of("state")) {
     const double elements = static_cast<double>(state.find(graph.name(id))->second.num_elements());
     bits.stored += 8.0 * static_cast<double>(size_of(graph.types(id)[0].dtype)) * elements;
-    bits.floats += 32 * elements;
+    const bool is_code = graph.types(id)[0].dtype == DType::U8;
+    if (!is_code && !is_of_format(graph, id)) bits.floats += 32 * elements;
   }
+  for (const NodeId id : graph.nodes_of("decode"))
+    bits.floats += 32 * static_cast<double>(graph.types(id)[0].num_elements().constant());
+  // What somebody reads as floats besides is stored as floats.
+  const std::vector<std::string> packable = packable_parameters(graph);
   for (const Quantizer& quantizer : find_quantizers(graph)) {
-    if (!quantizer.is_parameter) continue;
+    if (std::find(packable.begin(), packable.end(), quantizer.state) == packable.end()) continue;
     const Tensor& value = state.find(quantizer.state)->second;
     const std::int64_t columns = value.dims().back();
     const double elements = static_cast<double>(value.num_elements());
