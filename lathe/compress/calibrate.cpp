@@ -22,7 +22,7 @@ bool has_given_scale(const std::string& format) {
 
 void store(const Graph& graph, State& state, NodeId node, std::size_t operand,
            const std::vector<float>& values) {
-  if (operand >= graph.inputs(node).size()) return;
+  if (state_operand(graph, state, node, operand) == nullptr) return;
   Tensor& tensor = state.at(graph.name(graph.input(node, operand).node));
   check(static_cast<std::size_t>(tensor.num_elements()) == values.size(),
         "a scale for each that the quantizer reads");

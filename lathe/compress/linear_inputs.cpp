@@ -192,14 +192,16 @@ void apply_gptq(io::Model& model, const InputProducts& products) {
   for (const NodeId id : graph.nodes_of("linear")) {
     const NodeId quantizer = graph.input(id, 1).node;
     const auto found = products.find(graph.name(id));
-    if (!graph.is(quantizer, "quantize") || found == products.end()) continue;
+    const bool is_rounded =
+        graph.is(quantizer, "quantize") && graph.is(graph.input(quantizer, 0).node, "state");
+    if (!is_rounded || found == products.end()) continue;
     const std::shared_ptr<const NumberFormat> format =
         parse_format(graph.attribute(quantizer).text("format"));
     Tensor& weight = model.state.at(graph.name(graph.input(quantizer, 0).node));
     const std::int64_t columns = weight.dims().back();
     const auto operand = [&](std::size_t i) -> const float* {
-      if (i >= graph.inputs(quantizer).size()) return nullptr;
-      return model.state.at(graph.name(graph.input(quantizer, i).node)).data<float>().data();
+      const Tensor* tensor = state_operand(graph, model.state, quantizer, i);
+      return tensor == nullptr ? nullptr : tensor->data<float>().data();
     };
     const GptqRounder rounder(*format, operand(1), operand(2), weight.num_elements() / columns,
                               columns);
@@ -241,8 +243,8 @@ void correct_biases(const io::Model& original, io::Model& quantized,
     Tensor rounded = quantized.state.at(weight_name);
     if (const NodeId quantizer = graph.input(id, 1).node; graph.is(quantizer, "quantize")) {
       std::vector<const Tensor*> operands;
-      for (const Value& value : graph.inputs(quantizer))
-        operands.push_back(&quantized.state.at(graph.name(value.node)));
+      for (std::size_t i = 0; i < graph.inputs(quantizer).size(); ++i)
+        operands.push_back(state_operand(graph, quantized.state, quantizer, i));
       rounded = ops::run_reference(graph, quantizer, operands, {})[0];
     }
     const std::span<const float> before = original.state.at(weight_name).data<float>();

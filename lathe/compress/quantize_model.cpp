@@ -13,9 +13,9 @@ QuantizeResult quantize_model(io::Model& model, const QuantizeOptions& options,
   QuantizeResult result{insertion.quantizers, insertion.unused, {}};
   if (insertion.quantizers == 0)
     fail("no tensor of the model is given a format: see --weights, --activations and --rules");
-  const bool needs_data =
-      needs_calibration(model.graph) || options.corrects_bias || options.uses_gptq;
-  if (needs_data && calibration == nullptr)
+  if (calibration == nullptr && (options.corrects_bias || options.uses_gptq))
+    fail("--gptq and --bias-correction look at data, and there is none: give --calibrate DATA");
+  if (calibration == nullptr && needs_calibration(model.graph))
     fail(
         "scales of activations are measured on data, and there is none: give --calibrate DATA, or "
         "formats that make their own scales, such as mxint:8 or int:8,dynamic");

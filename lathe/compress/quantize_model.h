@@ -12,7 +12,7 @@ namespace lathe::compress {
 
 /// How a model is quantized.
 struct QuantizeOptions {
-  std::vector<QuantizationRule> rules;
+  std::vector<QuantizationRule> rules = {};
   RangeRule parameter_range = {};
   RangeRule activation_range = {};
   std::int64_t calibration_examples = 256;
