@@ -13,8 +13,10 @@
 namespace lathe::compress {
 namespace {
 
-double sqnr_of(const NumberFormat& format, std::span<const float> values, std::int64_t columns,
-               const float* scales, const float* zeros) {
+// Of `values` rounded, against what they should be.
+double sqnr_of(const NumberFormat& format, std::span<const float> values,
+               std::span<const float> wanted, std::int64_t columns, const float* scales,
+               const float* zeros) {
   std::vector<float> rounded(values.size());
   QuantizeArgs args;
   args.columns = columns;
@@ -24,7 +26,7 @@ double sqnr_of(const NumberFormat& format, std::span<const float> values, std::i
   args.scales = scales;
   args.zeros = zeros;
   format.quantize(args);
-  return numerics::measure_error(values, rounded).sqnr();
+  return numerics::measure_error(wanted, rounded).sqnr();
 }
 
 const float* operand(const Graph& graph, const State& state, NodeId node, std::size_t index) {
@@ -46,7 +48,8 @@ bool is_of_format(const Graph& graph, NodeId state) {
 }  // namespace
 
 std::vector<TensorReport> report_tensors(const Graph& graph, const State& state,
-                                         const std::map<std::string, Observation>& observations) {
+                                         const std::map<std::string, Observation>& observations,
+                                         const State& original) {
   std::vector<TensorReport> reports;
   double noise = 0;
   for (const Quantizer& quantizer : find_quantizers(graph)) {
@@ -62,13 +65,17 @@ std::vector<TensorReport> report_tensors(const Graph& graph, const State& state,
       const std::int64_t columns = value.dims().back();
       report.elements = value.num_elements();
       report.bits = format->bits_per_element(report.elements / columns, columns);
-      report.sqnr = sqnr_of(*format, value.data<float>(), columns, scales, zeros);
+      const auto before = original.find(quantizer.state);
+      const Tensor& wanted = before == original.end() ? value : before->second;
+      report.sqnr =
+          sqnr_of(*format, value.data<float>(), wanted.data<float>(), columns, scales, zeros);
     } else {
       const std::int64_t columns = graph.types(quantizer.node)[0].axis(-1).constant();
       report.bits = format->bits_per_element(1 << 20, columns);
       const auto seen = observations.find(graph.name(quantizer.node));
       if (seen != observations.end() && !seen->second.rows.empty())
-        report.sqnr = sqnr_of(*format, seen->second.rows, columns, scales, zeros);
+        report.sqnr =
+            sqnr_of(*format, seen->second.rows, seen->second.rows, columns, scales, zeros);
     }
     if (!std::isnan(report.sqnr)) noise += std::pow(10, -report.sqnr / 10);
     reports.push_back(std::move(report));

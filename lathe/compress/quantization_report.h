@@ -21,8 +21,11 @@ struct TensorReport {
   double sqnr = 0;  ///< decibels; infinite where nothing was lost, NaN where nothing is known
   double share_of_error = 0;  ///< of the sum of all tensors' noise-to-signal ratios
 };
+/// Parameters are compared with their values in `original` where it has them: GPTQ leaves numbers
+/// in `state` that rounding keeps.
 std::vector<TensorReport> report_tensors(const Graph& graph, const State& state,
-                                         const std::map<std::string, Observation>& observations);
+                                         const std::map<std::string, Observation>& observations,
+                                         const State& original = {});
 
 /// How a model does when one layer alone is rounded.
 struct LayerSensitivity {

@@ -67,6 +67,14 @@ TEST(ReportTensors, CountsBitsAndWhatRoundingLost) {
   EXPECT_NEAR(w.share_of_error, w_ratio / (x_ratio + w_ratio), 1e-9);
 }
 
+TEST(ReportTensors, ComparesWithTheWeightsBeforeTheyWereMoved) {
+  Quantized model = small();
+  const State original = model.state;
+  model.state["v"] = Tensor::from<float>({2, 2}, {1, 2, 3, 5});  // as GPTQ would
+  const TensorReport v = report_tensors(model.graph, model.state, {}, original)[3];
+  EXPECT_NEAR(v.sqnr, -10 * std::log10(1.0 / (1 + 4 + 9 + 16)), 1e-9);
+}
+
 TEST(QuantizeOnly, KeepsTheQuantizersThatOneLayerReads) {
   const Quantized model = small();
   EXPECT_THAT(quantized_layers(model.graph), ElementsAre("up", "down"));

@@ -111,7 +111,7 @@ int run(const Arguments& arguments, const Settings& settings) {
   const compress::QuantizeResult result =
       quantize(model, arguments.quantize, calibration, pool, settings);
   const std::vector<compress::TensorReport> tensors =
-      compress::report_tensors(model.graph, model.state, result.observations);
+      compress::report_tensors(model.graph, model.state, result.observations, original.state);
   const compress::ModelBits bits = compress::count_bits(model.graph, model.state);
 
   std::optional<Sensitivity> sensitivity;
@@ -168,7 +168,8 @@ std::function<int(const Settings&)> setup(CLI::App& app) {
   app.add_flag("--no-masters", arguments->no_masters,
                "do not keep the floats that training would go on from");
   app.add_option("--sensitivity", arguments->sensitivity,
-                 "measure the loss with one layer rounded at a time, on so many texts");
+                 "measure the loss with one layer rounded at a time, on so many texts")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
   return [arguments](const Settings& settings) { return run(*arguments, settings); };
 }
 
