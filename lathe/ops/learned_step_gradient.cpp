@@ -4,7 +4,7 @@
 
 // learned_step_gradient(dy, x, y, scale, zero?) {format} -> (dx, dscale): the gradients of
 // y = quantize(x, scale, zero) whose scale s is a parameter (Esser et al. 2020, LSQ):
-//   dx = dy where x/s is inside the format's range, else 0
+//   dx = dy where x/s is inside the format's range and half a step around it, else 0
 //   ds = sum of dy (y - x)/s inside and of dy y/s outside, over the elements s covers.
 // The sum is divided by sqrt(elements of a row a scale covers * largest number), so that a step
 // moves a scale about as far, for its size, as it moves a weight.
@@ -29,6 +29,7 @@ void reference(const KernelCall& call) {
   const float* const y = call.input(2).data<float>().data();
   const float* const dy = call.input(0).data<float>().data();
   float* const dx = call.outputs[0].mutable_data<float>().data();
+  const PlaceRange range = unclipped_places(facts);
   std::vector<double> sums(call.outputs[1].data<float>().size());
   for (std::int64_t i = 0; i < args.rows * args.columns; ++i) {
     const auto s = static_cast<std::size_t>(scale_index(facts, args.columns, i));
@@ -36,7 +37,7 @@ void reference(const KernelCall& call) {
     const double zero = args.zeros == nullptr ? 0 : args.zeros[s];
     const double place = args.x[i] / scale + zero;
     // A NaN counts as inside: it has to show.
-    const bool is_inside = !(place < facts.pass_minimum || place > facts.pass_maximum);
+    const bool is_inside = !(place < range.minimum || place > range.maximum);
     dx[i] = is_inside ? dy[i] : 0;
     sums[s] += dy[i] * (is_inside ? y[i] - args.x[i] : y[i]) / scale;
   }

@@ -119,6 +119,15 @@ TEST(LearnedStepGradient, CountsTheRangeFromTheZeroPoint) {
   EXPECT_NEAR(gradients[1].at(0), (-0.25 + 3 * -5) / 0.5 / std::sqrt(2 * 255.0), 1e-5);
 }
 
+TEST(LearnedStepGradient, CountsAsInsideWhatRoundsToTheLastNumbersUnclipped) {
+  // A scale that covers the largest value puts it at 7 steps, give or take a rounding.
+  EXPECT_THAT(evaluate(R"(learned_step_gradient(f32[4], f32[4], f32[4], f32[]) {format="int:4"})",
+                       {f32({4}, {1, 2, 3, 4}), f32({4}, {7.000001f, 7.4f, 7.6f, -7.6f}),
+                        f32({4}, {7, 7, 7, -7}), f32({}, {1})})[0]
+                  .data<float>(),
+              ElementsAre(1, 2, 0, 0));
+}
+
 TEST(LearnedStepGradient, ShowsANanInBothGradients) {
   const std::vector<Tensor> gradients =
       evaluate(R"(learned_step_gradient(f32[2], f32[2], f32[2], f32[]) {format="int:8"})",

@@ -78,6 +78,11 @@ double effective_scale(const FormatFacts& facts, float scale) {
   return facts.is_scale_power_of_two ? nearest_power_of_two(scale) : scale;
 }
 
+PlaceRange unclipped_places(const FormatFacts& facts) {
+  const double half = facts.smallest_step / 2;
+  return {facts.pass_minimum - half, facts.pass_maximum + half};
+}
+
 double step_gradient_factor(const FormatFacts& facts, std::int64_t columns) {
   const std::int64_t covered =
       facts.granularity == Granularity::Block ? facts.block_columns : columns;

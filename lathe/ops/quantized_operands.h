@@ -28,6 +28,12 @@ void check_quantized_operands(std::string_view op, const OpCall& call, const Typ
 std::int64_t scale_index(const FormatFacts& facts, std::int64_t columns, std::int64_t element);
 /// The scale a format uses for the one it is handed: its nearest power of two where it must be one.
 double effective_scale(const FormatFacts& facts, float scale);
+/// The places x/s + zero whose codes are not clipped: up to half a step beyond the last numbers. A
+/// scale that covers a tensor puts its largest value on the last number, give or take a rounding.
+struct PlaceRange {
+  double minimum, maximum;
+};
+PlaceRange unclipped_places(const FormatFacts& facts);
 /// What the gradient of a learned scale is multiplied with.
 double step_gradient_factor(const FormatFacts& facts, std::int64_t columns);
 

@@ -63,7 +63,7 @@ class GateGradientStep final : public Step {
 class LearnedStepGradientStep final : public Step {
  public:
   LearnedStepGradientStep(RowSpace space, FormatFacts facts)
-      : space_(std::move(space)), facts_(std::move(facts)) {}
+      : space_(std::move(space)), facts_(std::move(facts)), range_(ops::unclipped_places(facts_)) {}
   const RowSpace* rows() const override { return &space_; }
 
   void run_rows(const RowCall& call) const override {
@@ -95,13 +95,14 @@ class LearnedStepGradientStep final : public Step {
          .y = call.input(2) + first,
          .scale = static_cast<float>(ops::effective_scale(facts_, call.input(3)[scale])),
          .zero = has_zero ? call.input(4)[scale] : 0.0f,
-         .minimum = static_cast<float>(facts_.pass_minimum),
-         .maximum = static_cast<float>(facts_.pass_maximum),
+         .minimum = static_cast<float>(range_.minimum),
+         .maximum = static_cast<float>(range_.maximum),
          .dx = call.output(0) + first});
   }
 
   RowSpace space_;
   FormatFacts facts_;
+  ops::PlaceRange range_;
 };
 
 using MadeStep = std::unique_ptr<Step>;
