@@ -174,6 +174,18 @@ class TrainingGraphBuilder {
                {learning_rate_, add(name + "/scaled_mean", "mul", {mean, factor})});
   }
 
+  // A row's scale may be far below the mean of all, and a step as long as the mean's share would
+  // carry it past zero, where its codes change sign: no step more than halves a scale.
+  Value bounded_step(Value scale, Value stepped, const std::string& name) {
+    const Value half{graph_.add({.name = name + "/half",
+                                 .op = "constant",
+                                 .inputs = {},
+                                 .attributes = {{"values", std::vector<double>{0.5}}},
+                                 .types = {{DType::F32, {}, {}}}}),
+                     0};
+    return add(name + "/bounded", "maximum", {stepped, add(name + "/least", "mul", {scale, half})});
+  }
+
   void update(Value parameter, Value gradient) {
     const std::string& name = graph_.name(parameter.node);
     const Type& type = graph_.type(parameter);
@@ -190,7 +202,8 @@ class TrainingGraphBuilder {
                {"beta2", options_.beta2},
                {"eps", options_.eps},
                {"weight_decay", decay}});
-      graph_.bind_state(parameter.node, step);
+      graph_.bind_state(parameter.node,
+                        is_of_quantizer ? bounded_step(parameter, step, name) : step);
       graph_.bind_state(m.node, {step.node, 1});
       graph_.bind_state(v.node, {step.node, 2});
       return;
@@ -198,7 +211,7 @@ class TrainingGraphBuilder {
     const Value velocity = new_state("optimizer.velocity." + name, type);
     const Value step = add(name + "/sgd", "sgd", {parameter, gradient, velocity, rate, scale_},
                            {{"momentum", options_.momentum}, {"weight_decay", decay}});
-    graph_.bind_state(parameter.node, step);
+    graph_.bind_state(parameter.node, is_of_quantizer ? bounded_step(parameter, step, name) : step);
     graph_.bind_state(velocity.node, {step.node, 1});
   }
 

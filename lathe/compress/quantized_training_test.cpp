@@ -1,0 +1,150 @@
+// A quantized BERT through everything that needs quantizers, training and the engine at once.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "lathe/compress/packed_weights.h"
+#include "lathe/compress/quantize_model.h"
+#include "lathe/core/pass.h"
+#include "lathe/engine/cpu/every_isa.h"
+#include "lathe/engine/testing/executor_cases.h"
+#include "lathe/io/testing/tiny_bert.h"
+#include "lathe/train/train_model.h"
+#include "lathe/train/training_graph.h"
+
+namespace lathe::compress {
+namespace {
+
+// Two texts: "a fine film" and "the poor plot .".
+data::TokenizedDataset texts() {
+  return {.ids = {2, 5, 8, 7, 3, 2, 6, 9, 13, 17, 3}, .offsets = {0, 5, 11}, .labels = {1, 0}};
+}
+
+data::Dataset opinions() {
+  data::Dataset dataset;
+  dataset.label_names = {"0", "1"};
+  for (int i = 0; i < 16; ++i)
+    dataset.examples.push_back({i % 2 == 1 ? "a fine film" : "the poor plot .", i % 2});
+  return dataset;
+}
+
+class QuantizedBert : public testing::Test {
+ protected:
+  io::Model quantized(const RoleFormats& formats) const {
+    io::Model model = io::load_model(directory_, {.task = "classify"});
+    const data::TokenizedDataset data = texts();
+    QuantizeOptions options;
+    options.rules = {{.formats = formats}};
+    quantize_model(model, options, &data, {});
+    return model;
+  }
+  static Feed feed() {
+    const data::TokenizedDataset data = texts();
+    Feed result;
+    result["input_ids"] = Tensor::from<std::int32_t>({11}, std::span(data.ids));
+    result["offsets"] = Tensor::from<std::int32_t>({3}, {0, 5, 11});
+    result["labels"] = Tensor::from<std::int32_t>({2}, std::span(data.labels));
+    return result;
+  }
+
+  const RoleFormats formats_{{TensorRole::Weights, "int:6,channel"},
+                             {TensorRole::Inputs, "int:6,asymmetric"},
+                             {TensorRole::Bias, "fixed:8,4"},
+                             {TensorRole::Embeddings, "int:8"},
+                             {TensorRole::Attention, "mxint:8,block=4"}};
+  io::ScratchDirectory scratch_;
+  std::string directory_ = io::write_tiny_bert(scratch_, "m");
+};
+
+TEST_F(QuantizedBert, GivesTheSameOnEveryPathThreadCountAndByReference) {
+  const io::Model model = quantized(formats_);
+  Graph graph = model.graph;
+  run_pass("pack-sequences", graph);
+  run_pass("remove-dropout", graph);
+  const Feed expected = engine::make_executor("reference", graph, model.state)->run(feed());
+  for (const Isa isa : engine::supported_isas()) {
+    SCOPED_TRACE(name(isa));
+    ThreadPool two(2);
+    const Feed outputs =
+        engine::make_executor("cpu", graph, model.state, {.isa = isa})->run(feed());
+    // No value lies so near the middle of two codes that a float's rounding decides.
+    engine::expect_near(outputs, expected, 2e-5);
+    engine::expect_identical(
+        engine::make_executor("cpu", graph, model.state, {.pool = &two, .isa = isa})->run(feed()),
+        outputs);
+  }
+}
+
+TEST_F(QuantizedBert, LearnsWeightsAndScalesInAStepAsTheReferenceDoes) {
+  const io::Model model = quantized(formats_);
+  State state = model.state;
+  const train::TrainingGraph training = train::make_training_graph(
+      model, {.optimizer = train::OptimizerKind::Sgd, .dropout = false}, state);
+  Feed batch = feed();
+  batch["examples"] = Tensor::from<std::int32_t>({2}, {0, 1});
+  batch["random"] = Tensor::from<std::int32_t>({3}, {1, 0, 1});
+  batch["learning_rate"] = Tensor::from<float>({}, {1e-2f});
+  const auto step = [&](const char* kind, const engine::ExecutionOptions& options) {
+    const auto executor = engine::make_executor(kind, training.graph, state, options);
+    Feed known;
+    for (const auto& [name, tensor] : batch)
+      if (training.graph.find(name)) known[name] = tensor;
+    executor->run(known);
+    return executor->state();
+  };
+  const State expected = step("reference", {});
+  ThreadPool two(2);
+  const State alone = step("cpu", {});
+  engine::expect_near(alone, expected, 1e-5);
+  engine::expect_identical(step("cpu", {.pool = &two}), alone);
+  int scales = 0;
+  for (const std::string& name : training.trained) {
+    scales += name.ends_with(".scale");
+    // The key's bias cannot matter: softmax does not see what all keys have in common.
+    if (!name.ends_with("key.bias"))
+      EXPECT_FALSE(identical(alone.at(name), model.state.at(name))) << name;
+    EXPECT_FALSE(name.ends_with(".zero")) << name;
+  }
+  // 8 weights, 6 inputs of linears, 3 tables.
+  EXPECT_EQ(scales, 17);
+}
+
+TEST_F(QuantizedBert, KeepsScalesPositiveAtARateThatIsFarTooHigh) {
+  io::Model model =
+      quantized({{TensorRole::Weights, "int:4,channel"}, {TensorRole::Inputs, "int:4,asymmetric"}});
+  train::TrainOptions options;
+  options.trainer.epochs = 20;
+  options.trainer.batch_examples = 8;
+  options.trainer.learning_rate = 0.05;
+  const State after = train::train_model(std::move(model), opinions(), {}, options).model.state;
+  for (const auto& [name, tensor] : after) {
+    if (!name.ends_with(".scale")) continue;
+    for (std::int64_t i = 0; i < tensor.num_elements(); ++i)
+      EXPECT_GT(tensor.at(i), 0) << name << ", element " << i;
+  }
+}
+
+TEST_F(QuantizedBert, LearnsWithFourBits) {
+  io::Model model =
+      quantized({{TensorRole::Weights, "int:4,channel"}, {TensorRole::Inputs, "int:4,asymmetric"}});
+  train::TrainOptions options;
+  options.graph.dropout = false;  // a tenth of 8 features is too much to learn through
+  options.trainer.epochs = 60;
+  options.trainer.batch_examples = 8;
+  options.trainer.learning_rate = 1e-2;
+  const train::TrainOutcome outcome = train::train_model(std::move(model), opinions(), {}, options);
+  io::Model packed = outcome.model;
+  pack_model(packed);
+  const auto answer = [](Graph graph, const State& state) {
+    run_pass("pack-sequences", graph);
+    run_pass("remove-dropout", graph);
+    return engine::make_executor("cpu", graph, state)->run(feed());
+  };
+  const Feed trained = answer(outcome.model.graph, outcome.model.state);
+  EXPECT_LT(trained.at("loss").at(0), 0.1);
+  engine::expect_identical(answer(packed.graph, packed.state), trained);
+}
+
+}  // namespace
+}  // namespace lathe::compress
