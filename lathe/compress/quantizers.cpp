@@ -55,9 +55,10 @@ class Inserter {
       return found == rule.formats.end() ? nullptr : parse_format(found->second);
     };
     const bool is_linear = graph_.is(id, "linear");
-    // A rule for everything means the layers that multiply; any other op is rounded when asked for
-    // by its type or name.
-    const bool is_named = rule.by != QuantizationRule::By::Any;
+    // A rule for everything, or for the names that hold a pattern, means the layers that multiply;
+    // any other op is rounded when asked for by its type or its whole name.
+    const bool is_named =
+        rule.by == QuantizationRule::By::Type || rule.by == QuantizationRule::By::Name;
     if (is_linear || is_named) {
       if (const auto f = format(TensorRole::Inputs); f && has_operand(id, 0)) operand(id, 0, f);
       if (const auto f = format(TensorRole::Outputs)) result(id, f);

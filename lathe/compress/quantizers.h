@@ -33,11 +33,12 @@ struct Insertion {
 
 /// Puts a quantizer in front of every tensor that a rule gives a format to.
 ///
-/// A value that several layers read in the same format is rounded once. Rows looked up in a table
-/// are rounded after the lookup where that gives the same numbers. Scales that a format needs are
-/// added as states `<tensor>.scale` (and `.zero`) and given the values 1 and 0: ranges are
-/// somebody else's to choose. A result that has a format of its own is rounded a second time for a
-/// reader that wants another. Fails when a tensor had a quantizer before.
+/// Inputs and outputs are those of linears, and of any op that a rule names by its type or its
+/// whole name. A value that several layers read in the same format is rounded once. Rows looked up
+/// in a table are rounded after the lookup where that gives the same numbers. Scales that a format
+/// needs are added as states `<tensor>.scale` (and `.zero`) and given the values 1 and 0: ranges
+/// are somebody else's to choose. A result that has a format of its own is rounded a second time
+/// for a reader that wants another. Fails when a tensor had a quantizer before.
 Insertion insert_quantizers(Graph& graph, State& state, const std::vector<QuantizationRule>& rules);
 
 /// The graph with every reader of these quantizers reading what they round instead.

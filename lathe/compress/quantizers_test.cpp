@@ -108,6 +108,21 @@ output y <- down/quantized
 )");
 }
 
+TEST(InsertQuantizers, RoundsOtherOpsOnlyWhenTheirTypeOrWholeNameIsGiven) {
+  const auto rounded = [](By by, const char* match) {
+    const Quantized made = quantize(
+        kTwoLinears, {{.by = by, .match = match, .formats = {{TensorRole::Inputs, "mxint:8"}}}});
+    std::vector<std::string> readers;
+    for (const Quantizer& quantizer : find_quantizers(made.graph))
+      readers.insert(readers.end(), quantizer.layers.begin(), quantizer.layers.end());
+    return readers;
+  };
+  EXPECT_THAT(rounded(By::Type, "relu"), ElementsAre("act"));
+  EXPECT_THAT(rounded(By::Name, "act"), ElementsAre("act"));
+  EXPECT_THAT(rounded(By::Regex, "."), ElementsAre("up", "down"));
+  EXPECT_THAT(rounded(By::Any, ""), ElementsAre("up", "down"));
+}
+
 TEST(InsertQuantizers, RoundsAResultAgainForAReaderThatWantsAnotherFormat) {
   const char* const chain = R"(
     x = input() : f32[B,4]
