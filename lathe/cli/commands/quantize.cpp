@@ -4,6 +4,7 @@
 #include "lathe/cli/command.h"
 #include "lathe/cli/output_directory.h"
 #include "lathe/cli/quantize_arguments.h"
+#include "lathe/cli/quantize_sweep.h"
 #include "lathe/compress/packed_weights.h"
 #include "lathe/compress/quantization_report.h"
 #include "lathe/data/dataset.h"
@@ -17,6 +18,7 @@ namespace {
 struct Arguments {
   ModelArguments model;
   QuantizeArguments quantize;
+  SweepArguments sweep;
   std::string out;
   bool force = false, is_simulated = false, no_masters = false;
   std::int64_t sensitivity = 0;
@@ -98,6 +100,9 @@ nlohmann::ordered_json to_json(const std::vector<compress::TensorReport>& tensor
 }
 
 int run(const Arguments& arguments, const Settings& settings) {
+  if (!arguments.sweep.sweep.empty())
+    return run_sweep(arguments.model.model, arguments.quantize, arguments.sweep, arguments.out,
+                     arguments.force, settings);
   if (arguments.out.empty() && arguments.sensitivity == 0)
     fail("lathe quantize: --out is required");
   if (!arguments.out.empty()) check_output_directory(arguments.out, arguments.force);
@@ -161,6 +166,7 @@ std::function<int(const Settings&)> setup(CLI::App& app) {
   add_model_option(app, arguments->model);
   app.add_option("--task", arguments->model.task, "what for [what the model was saved for]");
   add_quantize_options(app, arguments->quantize);
+  add_sweep_options(app, arguments->sweep);
   app.add_option("--out", arguments->out, "directory to write");
   app.add_flag("--force", arguments->force, "replace an existing directory");
   app.add_flag("--simulate", arguments->is_simulated,
@@ -179,7 +185,8 @@ const Register registration{Command{
     .examples = "  lathe quantize --model M --weights int:8,channel --activations int:8,asymmetric "
                 "--calibrate D --out q\n"
                 "  lathe quantize --model M --weights mxint:8 --activations mxint:8 --out q\n"
-                "  lathe quantize --model M --rules rules.toml --calibrate D --sensitivity 1000",
+                "  lathe quantize --model M --rules rules.toml --calibrate D --sensitivity 1000\n"
+                "  lathe quantize --model M --sweep widths --data D --out sweep",
     .setup = setup,
 }};
 
