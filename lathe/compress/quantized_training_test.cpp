@@ -105,7 +105,9 @@ TEST_F(QuantizedBert, LearnsWeightsAndScalesInAStepAsTheReferenceDoes) {
     if (!name.ends_with("key.bias"))
       EXPECT_FALSE(identical(alone.at(name), model.state.at(name))) << name;
     EXPECT_FALSE(name.ends_with(".zero")) << name;
+    EXPECT_TRUE(alone.contains("optimizer.velocity." + name)) << name;
   }
+  EXPECT_EQ(alone.size(), model.state.size() + training.trained.size());
   // 8 weights, 6 inputs of linears, 3 tables.
   EXPECT_EQ(scales, 17);
 }

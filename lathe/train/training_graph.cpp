@@ -187,8 +187,9 @@ class TrainingGraphBuilder {
   }
 
   void update(Value parameter, Value gradient) {
-    const std::string& name = graph_.name(parameter.node);
-    const Type& type = graph_.type(parameter);
+    // Copies: the graph grows under way, and its nodes move.
+    const std::string name = graph_.name(parameter.node);
+    const Type type = graph_.type(parameter);
     const bool is_of_quantizer = is_scale(parameter);
     // Decay pulls matrices towards zero; biases and the scales of norms have no reason to be small.
     const double decay = type.rank() >= 2 && !is_of_quantizer ? options_.weight_decay : 0;
