@@ -27,12 +27,14 @@ std::string_view name(Decay decay) {
 }
 
 double Schedule::rate(std::int64_t step) const {
+  const std::int64_t length = std::max<std::int64_t>(1, cycle_steps());
+  step -= length * std::min(step / length, cycles - 1);
   const auto at = static_cast<double>(step);
   if (step < warmup_steps) return peak * at / static_cast<double>(warmup_steps);
   if (decay == Decay::Constant) return peak;
-  // A warm-up of the whole run leaves nothing to decay over.
-  const auto falling = static_cast<double>(std::max<std::int64_t>(1, num_steps - warmup_steps));
-  const double left = std::max(0.0, (static_cast<double>(num_steps) - at) / falling);
+  // A warm-up of the whole cycle leaves nothing to decay over.
+  const auto falling = static_cast<double>(std::max<std::int64_t>(1, length - warmup_steps));
+  const double left = std::max(0.0, (static_cast<double>(length) - at) / falling);
   if (decay == Decay::Linear) return peak * left;
   return peak * 0.5 * (1 + std::cos(std::numbers::pi * (1 - left)));
 }

@@ -17,11 +17,14 @@ std::string_view name(Decay decay);
 struct Schedule {
   double peak = 2e-4;
   Decay decay = Decay::Linear;
-  std::int64_t warmup_steps = 0;
+  std::int64_t warmup_steps = 0;  ///< of a cycle
   std::int64_t num_steps = 1;
+  std::int64_t cycles = 1;  ///< equal parts of the run, each with a warm-up and a decay of its own
 
-  /// The rate of a step, counted from 0: rises from 0 over the warm-up, then stays (`constant`) or
-  /// falls to 0, which step `num_steps` would have.
+  /// Steps of a cycle; the last may have fewer.
+  std::int64_t cycle_steps() const { return (num_steps + cycles - 1) / cycles; }
+  /// The rate of a step, counted from 0: in each cycle it rises from 0 over the warm-up, then stays
+  /// (`constant`) or falls to 0, which the step after the cycle's last would have.
   double rate(std::int64_t step) const;
 };
 

@@ -41,6 +41,15 @@ TEST(Schedule, FallsAlongHalfACosine) {
   EXPECT_NEAR(schedule.rate(5), 0.0, 1e-15);
 }
 
+TEST(Schedule, BeginsAnewWithEachCycle) {
+  const Schedule schedule{
+      .peak = 4, .decay = Decay::Linear, .warmup_steps = 1, .num_steps = 9, .cycles = 2};
+  EXPECT_EQ(schedule.cycle_steps(), 5);
+  const double expected[] = {0, 4, 3, 2, 1, 0, 4, 3, 2, 1, 0};
+  for (std::int64_t step = 0; step <= 10; ++step)
+    EXPECT_DOUBLE_EQ(schedule.rate(step), expected[step]) << "step " << step;
+}
+
 TEST(Schedule, CanWarmUpForTheWholeRun) {
   const Schedule schedule{.peak = 1, .decay = Decay::Linear, .warmup_steps = 4, .num_steps = 4};
   EXPECT_EQ(schedule.rate(3), 0.75);

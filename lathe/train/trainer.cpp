@@ -46,7 +46,8 @@ class Loop {
                      : std::vector<std::int64_t>(static_cast<std::size_t>(tokens.size()), 1)) {
     schedule_ = {.peak = options.learning_rate, .decay = options.decay};
     schedule_.num_steps = count_steps();
-    schedule_.warmup_steps = warmup_steps(options.warmup, schedule_.num_steps);
+    schedule_.cycles = options.cycles;
+    schedule_.warmup_steps = warmup_steps(options.warmup, schedule_.cycle_steps());
   }
 
   TrainingResult run() {

@@ -19,7 +19,8 @@ struct TrainerOptions {
   std::int64_t accumulation = 1;  ///< batches a step
   double learning_rate = 2e-4;
   Decay decay = Decay::Linear;
-  double warmup = 0.06;  ///< a share of the steps below 1, or a number of steps
+  double warmup = 0.06;     ///< a share of a cycle's steps below 1, or a number of steps
+  std::int64_t cycles = 1;  ///< times the rate rises and falls
   std::uint64_t seed = 0;
   std::int64_t validate_every = 0;    ///< steps; 0: after each epoch
   std::int64_t patience = 0;          ///< validations without a better one until it stops; 0: never

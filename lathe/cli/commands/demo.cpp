@@ -144,7 +144,7 @@ double test_accuracy(const io::Model& model, const data::TokenizedDataset& token
 report::Series loss_curve(const std::vector<double>& losses) {
   constexpr std::size_t kPoints = 150;
   const std::size_t width = std::max<std::size_t>(1, losses.size() / kPoints);
-  report::Series series{.name = "loss"};
+  report::Series series{.name = "loss", .x = {}, .y = {}};
   for (std::size_t begin = 0; begin + width <= losses.size(); begin += width) {
     double sum = 0;
     for (std::size_t i = begin; i < begin + width; ++i) sum += losses[i];
@@ -191,7 +191,7 @@ io::Model train_model(report::HtmlPage& page, io::Model model, const Arguments& 
        {"tokens per second", fmt::format("{:.0f}", static_cast<double>(outcome.result.tokens) /
                                                        outcome.result.seconds)}});
   page.paragraph(fmt::format(
-      "The weights began as random numbers. {} epochs over {} reviews by the default recipe of "
+      "The weights began as random numbers. {} epochs over {} reviews by the recipe of "
       "lathe train taught the model to read them; accuracies are on {} reviews it has not seen. "
       "Who counts words alone and pays no heed to their order gets about two thirds of the "
       "built-in reviews right.",

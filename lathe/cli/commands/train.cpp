@@ -21,6 +21,10 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
+// The recipe for whoever asks for none: two passes, each with a rate that rises and falls. On
+// held-out reviews it did as well as three passes with one fall, in two thirds of the time.
+constexpr std::int64_t kDefaultEpochs = 2, kDefaultCycles = 2;
+
 // Rows held out where something is chosen by them and no number was given.
 constexpr std::int64_t kHeldOut = 2000;
 
@@ -28,7 +32,8 @@ struct Arguments {
   std::string model, data, vocabulary;
   std::string split = "train";
   std::string objective = "classify";
-  std::int64_t epochs = 3, steps = 0, batch_size = 32, batch_tokens = 0, accumulate = 1;
+  std::int64_t epochs = kDefaultEpochs, cycles = 0, steps = 0, batch_size = 32, batch_tokens = 0,
+               accumulate = 1;
   std::string optimizer = "adamw", schedule = "linear";
   double lr = 2e-4, warmup = 0.06, weight_decay = 0.01, clip = 1.0, momentum = 0.9;
   std::int64_t validation = 0, validate_every = 0, patience = 0;
@@ -54,6 +59,7 @@ void each_setting(Arguments& arguments, Visit visit) {
   visit("--split", arguments.split);
   visit("--objective", arguments.objective);
   visit("--epochs", arguments.epochs);
+  visit("--cycles", arguments.cycles);
   visit("--steps", arguments.steps);
   visit("--batch-size", arguments.batch_size);
   visit("--batch-tokens", arguments.batch_tokens);
@@ -217,6 +223,7 @@ train::TrainOptions to_options(const Arguments& arguments, const Settings& setti
                      .learning_rate = arguments.lr,
                      .decay = train::parse_decay(arguments.schedule),
                      .warmup = arguments.warmup,
+                     .cycles = arguments.cycles,
                      .seed = arguments.seed,
                      .validate_every = arguments.validate_every,
                      .patience = arguments.patience,
@@ -253,8 +260,10 @@ void print_recipe(const Arguments& arguments, const io::Model& model, const Exam
       stderr, "  {} epochs, {} a batch{}, seed {}\n", arguments.epochs, batch,
       arguments.accumulate > 1 ? fmt::format(", {} batches a step", arguments.accumulate) : "",
       arguments.seed);
-  fmt::print(stderr, "  {} at {:g}, {} schedule, warm-up {}, clipping {:g}\n", arguments.optimizer,
-             arguments.lr, arguments.schedule, warmup, arguments.clip);
+  fmt::print(stderr, "  {} at {:g}, {} schedule{}, warm-up {}, clipping {:g}\n",
+             arguments.optimizer, arguments.lr, arguments.schedule,
+             arguments.cycles > 1 ? fmt::format(" in {} cycles", arguments.cycles) : "", warmup,
+             arguments.clip);
   fmt::print(stderr, "  weight decay {:g} on matrices, texts cut to {} tokens from the {}\n",
              arguments.weight_decay,
              arguments.length == 0 ? train::max_length(model) : arguments.length,
@@ -376,6 +385,8 @@ std::optional<train::RunDirectory> take_up_run(Arguments& arguments, const CLI::
 int run(Arguments arguments, const Settings& settings, const CLI::App& app) {
   arguments.seed = settings.seed;
   std::optional<train::RunDirectory> directory = take_up_run(arguments, app);
+  if (arguments.cycles == 0)
+    arguments.cycles = directory || app.get_option("--epochs")->count() > 0 ? 1 : kDefaultCycles;
   if (arguments.model.empty()) fail("lathe train: --model is required");
   if (arguments.data.empty()) fail("lathe train: --data is required");
   if (!directory && !arguments.out.empty() && !arguments.resume)
@@ -476,7 +487,7 @@ void add_recipe_options(CLI::App& app, Arguments& arguments) {
   const auto positive = CLI::Range(std::int64_t{1}, std::int64_t{1} << 40);
   app.add_option("--objective", arguments.objective,
                  "classify, mlm, causal-lm or regression [classify]");
-  app.add_option("--epochs", arguments.epochs, "times through the data [3]")->check(positive);
+  app.add_option("--epochs", arguments.epochs, "times through the data [2]")->check(positive);
   app.add_option("--steps", arguments.steps, "stop after so many steps")->check(positive);
   app.add_option("--batch-size", arguments.batch_size, "examples in a batch [32]")->check(positive);
   app.add_option("--batch-tokens", arguments.batch_tokens, "tokens in a batch, instead")
@@ -486,7 +497,10 @@ void add_recipe_options(CLI::App& app, Arguments& arguments) {
   app.add_option("--optimizer", arguments.optimizer, "adamw or sgd [adamw]");
   app.add_option("--lr", arguments.lr, "learning rate at its highest [2e-4]");
   app.add_option("--schedule", arguments.schedule, "constant, linear or cosine [linear]");
-  app.add_option("--warmup", arguments.warmup, "share of the steps, or steps [0.06]");
+  app.add_option("--warmup", arguments.warmup, "share of a cycle's steps, or steps [0.06]");
+  app.add_option("--cycles", arguments.cycles,
+                 "times the rate rises and falls in the run [1; 2 where --epochs is left out]")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
   app.add_option("--weight-decay", arguments.weight_decay, "on matrices [0.01]");
   app.add_option("--momentum", arguments.momentum, "of sgd [0.9]");
   app.add_option("--clip", arguments.clip, "largest norm of a gradient; 0: none [1]");
