@@ -23,7 +23,11 @@ class FactsOnly final : public NumberFormat {
 };
 
 TEST(NumberFormat, CountsGivenScalesByGranularity) {
-  FormatFacts facts{.element_bits = 4, .scale_source = ScaleSource::Given, .scale_bits = 32};
+  FormatFacts facts{.text = {},
+                    .family = {},
+                    .element_bits = 4,
+                    .scale_source = ScaleSource::Given,
+                    .scale_bits = 32};
   EXPECT_EQ(FactsOnly(facts).num_given_scales(3, 100), 1);
   facts.granularity = Granularity::Row;
   EXPECT_EQ(FactsOnly(facts).num_given_scales(3, 100), 3);
@@ -35,7 +39,9 @@ TEST(NumberFormat, CountsGivenScalesByGranularity) {
 }
 
 TEST(NumberFormat, CountsTheBitsOfScales) {
-  const FactsOnly format({.element_bits = 8,
+  const FactsOnly format({.text = {},
+                          .family = {},
+                          .element_bits = 8,
                           .scale_source = ScaleSource::Local,
                           .granularity = Granularity::Block,
                           .block_columns = 32,

@@ -4,10 +4,12 @@
 #include "lathe/cli/command.h"
 #include "lathe/cli/output_directory.h"
 #include "lathe/cli/quantize_arguments.h"
+#include "lathe/cli/quantize_report.h"
 #include "lathe/cli/quantize_sweep.h"
 #include "lathe/compress/packed_weights.h"
 #include "lathe/compress/quantization_report.h"
 #include "lathe/data/dataset.h"
+#include "lathe/io/atomic_file.h"
 #include "lathe/report/progress.h"
 #include "lathe/report/table.h"
 #include "lathe/train/evaluation.h"
@@ -22,24 +24,7 @@ struct Arguments {
   std::string out;
   bool force = false, is_simulated = false, no_masters = false;
   std::int64_t sensitivity = 0;
-};
-
-void print_tensors(const std::vector<compress::TensorReport>& tensors) {
-  report::Table table(
-      {"tensor", "role", "format", "elements", "bits", "SQNR dB", "share of error"});
-  for (const compress::TensorReport& each : tensors)
-    table.row({each.tensor, std::string(name(each.role)), each.format,
-               each.elements == 0 ? "-" : fmt::format("{}", each.elements),
-               fmt::format("{:.2f}", each.bits),
-               std::isnan(each.sqnr) ? "-" : fmt::format("{:.1f}", each.sqnr),
-               fmt::format("{:.1f} %", 100 * each.share_of_error)});
-  fmt::print("{}", table.to_text());
-}
-
-// The model's loss on texts with one layer rounded at a time, the most sensitive first.
-struct Sensitivity {
-  double loss = 0;  // of the float model
-  std::vector<compress::LayerSensitivity> layers;
+  std::string report;
 };
 
 Sensitivity measure_sensitivity(const io::Model& original, const io::Model& model,
@@ -73,16 +58,6 @@ Sensitivity measure_sensitivity(const io::Model& original, const io::Model& mode
   return result;
 }
 
-void print_sensitivity(const Sensitivity& sensitivity) {
-  report::Table table({"layer alone", "loss", "rise", "accuracy"});
-  table.row({"none", fmt::format("{:.5f}", sensitivity.loss), "", ""});
-  for (const compress::LayerSensitivity& each : sensitivity.layers)
-    table.row({each.layer, fmt::format("{:.5f}", each.loss),
-               fmt::format("{:+.5f}", each.loss - sensitivity.loss),
-               fmt::format("{:.4f}", each.accuracy)});
-  fmt::print("\n{}", table.to_text());
-}
-
 nlohmann::ordered_json to_json(const std::vector<compress::TensorReport>& tensors) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const compress::TensorReport& each : tensors) {
@@ -103,7 +78,7 @@ int run(const Arguments& arguments, const Settings& settings) {
   if (!arguments.sweep.sweep.empty())
     return run_sweep(arguments.model.model, arguments.quantize, arguments.sweep, arguments.out,
                      arguments.force, settings);
-  if (arguments.out.empty() && arguments.sensitivity == 0)
+  if (arguments.out.empty() && arguments.sensitivity == 0 && arguments.report.empty())
     fail("lathe quantize: --out is required");
   if (!arguments.out.empty()) check_output_directory(arguments.out, arguments.force);
   to_options(arguments.quantize);  // a wrong format is found before long work
@@ -127,6 +102,10 @@ int run(const Arguments& arguments, const Settings& settings) {
     sensitivity =
         measure_sensitivity(original, model, *load_calibration(texts, model, pool), pool, settings);
   }
+  if (!arguments.report.empty())
+    io::write_atomically(arguments.report,
+                         quantize_page("Quantizing " + arguments.model.model, model.graph,
+                                       model.state, result, tensors, sensitivity));
   if (!arguments.out.empty()) {
     if (!arguments.is_simulated) compress::pack_model(model, !arguments.no_masters);
     write_output_directory(arguments.out, arguments.force,
@@ -149,8 +128,8 @@ int run(const Arguments& arguments, const Settings& settings) {
     fmt::print("{}\n", line.dump());
     return 0;
   }
-  print_tensors(tensors);
-  if (sensitivity) print_sensitivity(*sensitivity);
+  fmt::print("{}", tensor_table(tensors).to_text());
+  if (sensitivity) fmt::print("\n{}", sensitivity_table(*sensitivity).to_text());
   fmt::print("\nparameters {:.2f} MB, as floats {:.2f} MB\n", bits.stored / 8e6, bits.floats / 8e6);
   if (arguments.out.empty()) return 0;
   fmt::print("written to {}\n", arguments.out);
@@ -176,6 +155,8 @@ std::function<int(const Settings&)> setup(CLI::App& app) {
   app.add_option("--sensitivity", arguments->sensitivity,
                  "measure the loss with one layer rounded at a time, on so many texts")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
+  app.add_option("--report", arguments->report,
+                 "HTML page to write: tensors, sensitivity, histograms");
   return [arguments](const Settings& settings) { return run(*arguments, settings); };
 }
 

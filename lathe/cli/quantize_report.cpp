@@ -1,0 +1,100 @@
+#include "lathe/cli/quantize_report.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "lathe/report/html_page.h"
+#include "lathe/report/plot.h"
+
+namespace lathe::cli {
+namespace {
+
+// The values that a quantizer rounds: a parameter's, or what was seen of an activation.
+std::vector<double> values_of(const compress::Quantizer& quantizer, const Graph& graph,
+                              const State& state, const compress::QuantizeResult& result) {
+  std::span<const float> values;
+  if (quantizer.is_parameter) {
+    values = state.find(quantizer.state)->second.data<float>();
+  } else {
+    const auto seen = result.observations.find(graph.name(quantizer.node));
+    if (seen != result.observations.end()) values = seen->second.sample;
+  }
+  // A picture shows no more than so many.
+  constexpr std::size_t kMost = 100'000;
+  const std::size_t stride = std::max<std::size_t>(1, values.size() / kMost);
+  std::vector<double> some;
+  for (std::size_t i = 0; i < values.size(); i += stride)
+    some.push_back(static_cast<double>(values[i]));
+  return some;
+}
+
+// The end of a path that a chart has room for: `layer.0.output.dense`.
+std::string short_name(std::string name) {
+  constexpr std::size_t kRoom = 24;
+  while (name.size() > kRoom && name.find('.') != std::string::npos)
+    name.erase(0, name.find('.') + 1);
+  return name;
+}
+
+}  // namespace
+
+report::Table tensor_table(const std::vector<compress::TensorReport>& tensors) {
+  report::Table table(
+      {"tensor", "role", "format", "elements", "bits", "SQNR dB", "share of error"});
+  for (const compress::TensorReport& each : tensors)
+    table.row({each.tensor, std::string(name(each.role)), each.format,
+               each.elements == 0 ? "-" : fmt::format("{}", each.elements),
+               fmt::format("{:.2f}", each.bits),
+               std::isnan(each.sqnr) ? "-" : fmt::format("{:.1f}", each.sqnr),
+               fmt::format("{:.1f} %", 100 * each.share_of_error)});
+  return table;
+}
+
+report::Table sensitivity_table(const Sensitivity& sensitivity) {
+  report::Table table({"layer alone", "loss", "rise", "accuracy"});
+  table.row({"none", fmt::format("{:.5f}", sensitivity.loss), "", ""});
+  for (const compress::LayerSensitivity& each : sensitivity.layers)
+    table.row({each.layer, fmt::format("{:.5f}", each.loss),
+               fmt::format("{:+.5f}", each.loss - sensitivity.loss),
+               fmt::format("{:.4f}", each.accuracy)});
+  return table;
+}
+
+std::string quantize_page(const std::string& title, const Graph& graph, const State& state,
+                          const compress::QuantizeResult& result,
+                          const std::vector<compress::TensorReport>& tensors,
+                          const std::optional<Sensitivity>& sensitivity) {
+  report::HtmlPage page(title);
+  const compress::ModelBits bits = compress::count_bits(graph, state);
+  page.figures({{"quantizers", fmt::format("{}", result.quantizers)},
+                {"parameters", fmt::format("{:.2f} MB", bits.stored / 8e6)},
+                {"as floats", fmt::format("{:.2f} MB", bits.floats / 8e6)}});
+  page.section("Tensors").table(tensor_table(tensors));
+  if (sensitivity) {
+    page.section("Sensitivity").table(sensitivity_table(*sensitivity));
+    std::vector<std::string> layers;
+    report::BarSeries rise{.name = "rise of the loss", .values = {}};
+    for (const compress::LayerSensitivity& each : sensitivity->layers) {
+      layers.push_back(short_name(each.layer));
+      rise.values.push_back(each.loss - sensitivity->loss);
+    }
+    page.svg(report::bar_chart({.title = "Rounding one layer alone",
+                                .x = {.label = "layer"},
+                                .y = {.label = "rise of the loss"}},
+                               layers, {rise}));
+  }
+  page.section("Values");
+  for (const compress::Quantizer& quantizer : compress::find_quantizers(graph)) {
+    const std::vector<double> values = values_of(quantizer, graph, state, result);
+    if (values.empty()) continue;
+    const std::string tensor = quantizer.is_parameter ? quantizer.state : quantizer.tensor;
+    page.svg(report::histogram({.title = fmt::format("{}, {}", tensor, quantizer.format),
+                                .x = {.label = "value"},
+                                .y = {.label = "values"},
+                                .height = 260},
+                               values, 60));
+  }
+  return page.str();
+}
+
+}  // namespace lathe::cli
