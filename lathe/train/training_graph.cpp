@@ -55,7 +55,9 @@ class TrainingGraphBuilder {
       : graph_(graph), options_(options), state_(state) {}
 
   std::vector<std::string> build() {
-    const Loss loss = find_loss(graph_);
+    Loss loss = find_loss(graph_);
+    if (options_.distillation.teacher != nullptr)
+      loss.sum = add_distillation(graph_, state_, loss.sum, options_.distillation);
     std::vector<Value> parameters;
     std::vector<std::string> names;
     for (const NodeId id : graph_.nodes_of("state")) {
@@ -86,6 +88,7 @@ class TrainingGraphBuilder {
 
  private:
   bool is_trained(const std::string& name) const {
+    if (is_teacher_state(name)) return false;
     const std::vector<std::string>& only = options_.train_only;
     if (!only.empty() && std::find(only.begin(), only.end(), name) == only.end()) return false;
     return !matches_any(name, options_.freeze);

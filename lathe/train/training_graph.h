@@ -5,6 +5,7 @@
 
 #include "lathe/core/graph.h"
 #include "lathe/io/model.h"
+#include "lathe/train/distillation.h"
 
 namespace lathe::train {
 
@@ -22,6 +23,7 @@ struct TrainingGraphOptions {
   /// Names of the only parameters to train; empty: all that are not frozen.
   std::vector<std::string> train_only = {};
   bool dropout = true;
+  DistillationOptions distillation = {};
 };
 
 struct TrainingGraph {

@@ -38,7 +38,8 @@ struct Arguments {
   double lr = 2e-4, warmup = 0.06, weight_decay = 0.01, clip = 1.0, momentum = 0.9;
   std::int64_t validation = 0, validate_every = 0, patience = 0;
   std::vector<std::string> freeze;
-  std::string lora;
+  std::string lora, teacher;
+  double teacher_weight = 0.5, temperature = 2;
   std::int64_t length = 0, limit = 0, checkpoint_every = 0;
   std::string truncation = "head";
   double mask = 0.15;
@@ -76,6 +77,9 @@ void each_setting(Arguments& arguments, Visit visit) {
   visit("--patience", arguments.patience);
   visit("--freeze", arguments.freeze);
   visit("--lora", arguments.lora);
+  visit("--teacher", arguments.teacher);
+  visit("--teacher-weight", arguments.teacher_weight);
+  visit("--temperature", arguments.temperature);
   visit("--length", arguments.length);
   visit("--limit", arguments.limit);
   visit("--checkpoint-every", arguments.checkpoint_every);
@@ -94,7 +98,8 @@ std::string absolute_path(const std::string& given) {
 }
 
 json to_json(Arguments arguments) {
-  for (std::string* path : {&arguments.model, &arguments.data, &arguments.vocabulary})
+  for (std::string* path :
+       {&arguments.model, &arguments.data, &arguments.vocabulary, &arguments.teacher})
     *path = absolute_path(*path);
   json result = json::object();
   each_setting(arguments, [&](const char* name, const auto& value) { result[name] = value; });
@@ -409,6 +414,12 @@ int run(Arguments arguments, const Settings& settings, const CLI::App& app) {
         model, lora,
         directory && directory->checkpoint() ? &directory->checkpoint()->state : nullptr,
         arguments.seed);
+  std::optional<io::Model> teacher;
+  if (!arguments.teacher.empty()) {
+    if (arguments.objective != "classify") fail("--teacher: is for --objective classify");
+    teacher = io::load_model(arguments.teacher, {.task = "classify", .seed = arguments.seed});
+    options.graph.distillation = {&*teacher, arguments.teacher_weight, arguments.temperature};
+  }
   const Examples examples = hold_out(std::move(all), arguments.validation);
   if (!arguments.out.empty() && !directory) {
     if (!arguments.resume || fs::exists(fs::path(arguments.out) / "manifest.json"))
@@ -510,6 +521,12 @@ void add_recipe_options(CLI::App& app, Arguments& arguments) {
   app.add_option("--lora", arguments.lora,
                  "train paths of low rank beside linears, not the model: "
                  "rank=8,alpha=16,dropout=0,targets=PATTERN [encoder]");
+  app.add_option("--teacher", arguments.teacher,
+                 "classifier to learn from as well, such as the float model of a quantized one");
+  app.add_option("--teacher-weight", arguments.teacher_weight,
+                 "of the teacher's part of the loss [0.5]");
+  app.add_option("--temperature", arguments.temperature,
+                 "what both models' logits are divided by [2]");
   app.add_flag("--no-dropout", arguments.no_dropout, "train without dropout");
 }
 
