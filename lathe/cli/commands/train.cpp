@@ -418,6 +418,9 @@ int run(Arguments arguments, const Settings& settings, const CLI::App& app) {
   if (!arguments.teacher.empty()) {
     if (arguments.objective != "classify") fail("--teacher: is for --objective classify");
     teacher = io::load_model(arguments.teacher, {.task = "classify", .seed = arguments.seed});
+    if (!teacher->fresh.empty())
+      fail("--teacher {}: has no trained classifier: tensor \"{}\" is missing", arguments.teacher,
+           teacher->fresh.front());
     options.graph.distillation = {&*teacher, arguments.teacher_weight, arguments.temperature};
   }
   const Examples examples = hold_out(std::move(all), arguments.validation);
