@@ -102,8 +102,9 @@ TEST_F(QuantizedBert, LearnsWeightsAndScalesInAStepAsTheReferenceDoes) {
   for (const std::string& name : training.trained) {
     scales += name.ends_with(".scale");
     // The key's bias cannot matter: softmax does not see what all keys have in common.
-    if (!name.ends_with("key.bias"))
+    if (!name.ends_with("key.bias")) {
       EXPECT_FALSE(identical(alone.at(name), model.state.at(name))) << name;
+    }
     EXPECT_FALSE(name.ends_with(".zero")) << name;
     EXPECT_TRUE(alone.contains("optimizer.velocity." + name)) << name;
   }

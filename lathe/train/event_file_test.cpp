@@ -92,7 +92,9 @@ std::vector<Event> read_events(std::string_view file) {
     EXPECT_EQ(unmasked(take<std::uint32_t>(file)), crc32c(payload));
     Event event;
     for (const Field& field : fields_of(payload)) {
-      if (field.number == 1) EXPECT_GT(field.real, 1.6e9) << "seconds since 1970";
+      if (field.number == 1) {
+        EXPECT_GT(field.real, 1.6e9) << "seconds since 1970";
+      }
       if (field.number == 2) event.step = static_cast<std::int64_t>(field.integer);
       if (field.number == 3) event.file_version = field.bytes;
       if (field.number == 7) event.is_restart = fields_of(field.bytes).at(0).integer == 1;

@@ -2,8 +2,10 @@
 // comes from outside it: see kernel_table.h.
 
 // g++ 12 takes the "undefined" operands in its own intrinsics for uninitialised variables.
+#ifndef __clang__
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
+#endif
 
 #include <immintrin.h>
 
