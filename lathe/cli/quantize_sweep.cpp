@@ -151,7 +151,7 @@ class Sweep {
     std::replace(name.begin(), name.end(), ':', '-');
     std::replace(name.begin(), name.end(), ',', '-');
     train::TrainOptions options;
-    options.trainer.epochs = std::max<std::int64_t>(1, static_cast<std::int64_t>(sweep_.epochs));
+    options.trainer.epochs = sweep_.epochs;
     options.trainer.batch_examples = sweep_.batch_size;
     options.trainer.learning_rate = sweep_.lr;
     options.trainer.seed = settings_.seed;

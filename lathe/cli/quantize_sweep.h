@@ -10,7 +10,7 @@ namespace lathe::cli {
 struct SweepArguments {
   std::string sweep;  ///< empty: no sweep
   std::string data;
-  double epochs = 1;  ///< of training after rounding; 0: none
+  std::int64_t epochs = 1;  ///< of training after rounding; 0: none
   double lr = 2e-4;
   std::int64_t batch_size = 32;
   std::int64_t limit = 0;  ///< examples to train on; 0: all
