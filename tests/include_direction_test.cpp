@@ -30,8 +30,10 @@ const std::map<std::string, Modules, std::less<>> kMayInclude = {
     {"engine", {"core", "numerics", "ops"}},
     {"train", {"core", "numerics", "ops", "models", "io", "data", "engine"}},
     {"compress", {"core", "numerics", "ops", "models", "io", "data", "engine", "train"}},
+    {"study", {"core"}},
     {"cli",
-     {"core", "report", "numerics", "ops", "models", "io", "data", "engine", "train", "compress"}},
+     {"core", "report", "numerics", "ops", "models", "io", "data", "engine", "train", "compress",
+      "study"}},
 };
 
 // What stands between the quotes of an #include line; empty for every other line.
