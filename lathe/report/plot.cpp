@@ -4,18 +4,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <optional>
 
 #include "lathe/core/error.h"
 #include "lathe/report/markup.h"
 #include "lathe/report/plot_frame.h"
+#include "lathe/report/plot_range.h"
 
 namespace lathe::report {
 namespace {
 
 constexpr int kTicks = 6;
-constexpr double kLargest = 1e300;        // so that a difference of two values is finite
 constexpr std::size_t kMostMarkers = 60;  // of a line: beyond that they run into each other
 
 void check_chart(const Chart& chart) {
@@ -24,35 +23,9 @@ void check_chart(const Chart& chart) {
   check(chart.width >= 200 && chart.height >= 150, "a chart large enough to read");
 }
 
-bool is_drawable(double value, const Axis& axis) {
-  return std::abs(value) <= kLargest && (!axis.is_logarithmic || value > 0);  // false for NaN
-}
-
-// The least and the greatest of the values that can be drawn.
-class Range {
- public:
-  void include(double value, const Axis& axis) {
-    if (!is_drawable(value, axis)) return;
-    low_ = std::min(low_, value);
-    high_ = std::max(high_, value);
-  }
-  bool is_empty() const { return low_ > high_; }
-  AxisScale scale(const Axis& axis, bool round_outwards = true) const {
-    if (is_empty())
-      return axis.is_logarithmic ? logarithmic_scale(1, 10, kTicks) : linear_scale(0, 1, kTicks);
-    return axis.is_logarithmic ? logarithmic_scale(low_, high_, kTicks)
-                               : linear_scale(low_, high_, kTicks, round_outwards);
-  }
-  double low() const { return low_; }
-  double high() const { return high_; }
-
- private:
-  double low_ = std::numeric_limits<double>::infinity();
-  double high_ = -std::numeric_limits<double>::infinity();
-};
-
 std::optional<double> error_at(const std::vector<double>& error, std::size_t index) {
-  if (index >= error.size() || !(error[index] > 0) || error[index] > kLargest) return std::nullopt;
+  if (index >= error.size() || !(error[index] > 0) || !std::isfinite(error[index]))
+    return std::nullopt;
   return error[index];
 }
 
@@ -74,7 +47,7 @@ double bar_end(const PlotFrame& frame, const Axis& axis, double value) {
 
 std::string draw_points(const Chart& chart, const std::vector<Series>& series, bool has_lines) {
   check_chart(chart);
-  Range x_range, y_range;
+  PlotRange x_range, y_range;
   for (const Series& one : series) {
     check(one.x.size() == one.y.size(), "as many x as y values in a series");
     check(one.error.empty() || one.error.size() == one.y.size(), "an error for each point or none");
@@ -145,7 +118,7 @@ std::string bar_chart(const Chart& chart, const std::vector<std::string>& catego
                       const std::vector<BarSeries>& series) {
   check_chart(chart);
   check(!categories.empty() && !series.empty(), "a bar chart to have categories and series");
-  Range range;
+  PlotRange range;
   if (!chart.y.is_logarithmic) range.include(0, chart.y);
   for (const BarSeries& one : series) {
     check(one.values.size() == categories.size(), "a value for each category");
@@ -158,8 +131,7 @@ std::string bar_chart(const Chart& chart, const std::vector<std::string>& catego
       if (one.values[i] < 0) range.include(one.values[i] - error, chart.y);
     }
   }
-  PlotFrame frame(chart, linear_scale(0, 1, kTicks), range.scale(chart.y), names(series),
-                  categories);
+  PlotFrame frame(chart, category_scale(categories), range.scale(chart.y), names(series));
   const double room = (frame.right() - frame.left()) / static_cast<double>(categories.size());
   const double width = room * 0.8 / static_cast<double>(series.size());
   const double base = chart.y.is_logarithmic ? frame.bottom() : frame.y(0);
@@ -182,7 +154,7 @@ std::string bar_chart(const Chart& chart, const std::vector<std::string>& catego
 std::string histogram(const Chart& chart, const std::vector<double>& values, int num_bins) {
   check_chart(chart);
   check(num_bins >= 1 && num_bins <= 1000, "1 to 1000 bins");
-  Range range;
+  PlotRange range;
   for (const double value : values) range.include(value, chart.x);
   if (range.is_empty()) {
     PlotFrame frame(chart, range.scale(chart.x), linear_scale(0, 1, kTicks), {});
@@ -190,14 +162,14 @@ std::string histogram(const Chart& chart, const std::vector<double>& values, int
     return frame.str();
   }
   // The scale's own ends rather than the values', so that equal values have room on both sides.
-  const AxisScale x = range.scale(chart.x, false);
+  const AxisScale x = range.scale(chart.x, kTicks, false);
   std::vector<double> counts(static_cast<std::size_t>(num_bins), 0);
   for (const double value : values) {
     if (!is_drawable(value, chart.x)) continue;
     const auto bin = static_cast<std::int64_t>(std::floor(x.position(value) * num_bins));
     ++counts[static_cast<std::size_t>(std::clamp<std::int64_t>(bin, 0, num_bins - 1))];
   }
-  Range count_range;
+  PlotRange count_range;
   for (const double count : counts) count_range.include(count, chart.y);
   if (!chart.y.is_logarithmic) count_range.include(0, chart.y);
   PlotFrame frame(chart, x, count_range.scale(chart.y), {});

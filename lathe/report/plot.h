@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,9 @@ namespace lathe::report {
 struct Axis {
   std::string label;  ///< required: what is measured, and its unit
   bool is_logarithmic = false;
+  std::vector<std::string> categories = {};  ///< if any: values 0, 1, ... stand for these
+  /// Values beyond are left out.
+  std::optional<double> low = {}, high = {};
 };
 
 /// What every chart has. Titles and labels may hold anything; they are escaped.

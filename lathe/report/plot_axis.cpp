@@ -26,6 +26,10 @@ double AxisScale::position(double value) const {
 }
 
 std::string AxisScale::tick_text(double tick) const {
+  if (!names.empty()) {
+    const double index = std::clamp(tick, 0.0, static_cast<double>(names.size() - 1));
+    return names[static_cast<std::size_t>(std::lround(index))];
+  }
   const double step = ticks.size() > 1 ? ticks[1] - ticks[0] : 1;
   // Rounding noise of a multiple of the step must not show, nor print as -0.
   if (!is_logarithmic && std::abs(tick) < step * 1e-9) return "0";
@@ -60,7 +64,7 @@ AxisScale logarithmic_scale(double low, double high, int num_ticks) {
   }
   const int first = static_cast<int>(std::floor(std::log10(low) + 1e-9));
   const int last = static_cast<int>(std::ceil(std::log10(high) - 1e-9));
-  AxisScale scale{.low = low, .high = high, .is_logarithmic = true, .ticks = {}};
+  AxisScale scale{.low = low, .high = high, .is_logarithmic = true};
   const int every = std::max(1, (last - first + num_ticks - 1) / std::max(1, num_ticks));
   const bool is_short = std::log10(high / low) < 2;
   for (int exponent = first; exponent <= last; exponent += is_short ? 1 : every)
@@ -83,6 +87,16 @@ AxisScale logarithmic_scale(double low, double high, int num_ticks) {
   std::erase_if(scale.ticks, [&](double tick) {
     return tick < scale.low * (1 - 1e-9) || tick > scale.high * (1 + 1e-9);
   });
+  return scale;
+}
+
+AxisScale category_scale(std::vector<std::string> names) {
+  check(!names.empty(), "a category to draw");
+  AxisScale scale;
+  scale.low = -0.5;
+  scale.high = static_cast<double>(names.size()) - 0.5;
+  for (std::size_t i = 0; i < names.size(); ++i) scale.ticks.push_back(static_cast<double>(i));
+  scale.names = std::move(names);
   return scale;
 }
 

@@ -11,6 +11,7 @@ struct AxisScale {
   double high = 1;
   bool is_logarithmic = false;
   std::vector<double> ticks = {};
+  std::vector<std::string> names = {};  ///< if any, one for each tick instead of its number
 
   /// Where a value lies: 0 at the low end, 1 at the high end.
   double position(double value) const;
@@ -25,6 +26,9 @@ AxisScale linear_scale(double low, double high, int num_ticks, bool round_outwar
 /// A scale with ticks at powers of ten (every few when there are many); where it spans less than
 /// two of them, at 1, 2 and 5 times one. Both ends must be positive.
 AxisScale logarithmic_scale(double low, double high, int num_ticks);
+
+/// A scale with a tick at 0, 1, ... for each name and half a step of room at both ends.
+AxisScale category_scale(std::vector<std::string> names);
 
 /// A number with at most `digits` significant digits and no idle zeros: "0.05", "1200", "1e-12".
 std::string short_number(double value, int digits = 4);

@@ -6,17 +6,23 @@
 
 #include "lathe/report/plot.h"
 #include "lathe/report/plot_axis.h"
+#include "lathe/report/svg_elements.h"
 
 namespace lathe::report {
+
+/// Room that a chart keeps free around its frame, beyond what the axes need.
+struct PlotMargins {
+  double top = 0;
+  double right = 0;
+};
 
 /// The part of a chart that does not depend on its kind: title, axes, grid, legend, and where the
 /// values go. Elements are added in drawing order.
 class PlotFrame {
  public:
-  /// `legend` holds the series' names; fewer than two make no legend. `categories`, if any, stand
-  /// below the x axis instead of its ticks.
+  /// `legend` holds the series' names; fewer than two make no legend.
   PlotFrame(const Chart& chart, AxisScale x, AxisScale y, const std::vector<std::string>& legend,
-            const std::vector<std::string>& categories = {});
+            PlotMargins margins = {});
 
   double left() const { return left_; }
   double right() const { return right_; }
@@ -38,12 +44,17 @@ class PlotFrame {
   std::string str() const;
 
  private:
-  void write_axes(const Chart& chart, const std::vector<std::string>& categories);
+  void write_axes(const Chart& chart);
+  void write_x_names();
+  std::string x_name(std::size_t index) const;
+  std::string y_name(double tick) const;
+  double category_room() const;
   void write_legend(const std::vector<std::string>& names);
 
   int width_, height_;
   AxisScale x_, y_;
   double left_, right_, top_, bottom_;
+  bool is_slanted_ = false;  // names below the x axis
   std::string title_;
   std::string body_;
 };
@@ -51,8 +62,5 @@ class PlotFrame {
 /// The colour of a series, from a palette safe for all kinds of colour vision; they repeat after
 /// seven, the markers' shapes after five, so that thirty-five series differ.
 std::string_view series_color(std::size_t series);
-
-/// A coordinate with two decimals and no "-0": the same text on every machine.
-std::string pixel(double value);
 
 }  // namespace lathe::report
