@@ -16,6 +16,8 @@ using Choice = std::variant<std::monostate, bool, std::int64_t, double, std::str
 /// The choice as JSON text: `null`, `true`, `8`, `0.5`, `"gelu"`.
 std::string to_json(const Choice& choice);
 Choice parse_choice(std::string_view json);
+/// Equal as Python sees it: `true`, `1` and `1.0` are, and so are two NaN.
+bool is_same(const Choice& a, const Choice& b);
 
 /// Numbers from `low` to `high`; with a step, low, low + step and so on up to `high`.
 struct FloatDistribution {
@@ -53,6 +55,8 @@ using DistributionPtr = std::shared_ptr<const Distribution>;
 /// or contradictory one, naming `parameter`.
 Distribution validated(Distribution distribution, std::string_view parameter);
 
+/// The distribution for messages: `float from 0 to 1 in steps of 0.25`.
+std::string describe(const Distribution& distribution);
 /// Whether there is only one value to choose.
 bool is_single(const Distribution& distribution);
 /// The number of values, or nothing when they are not countable.

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "lathe/study/trial_record.h"
@@ -10,7 +12,8 @@ namespace lathe::study {
 /// The trials of a study as this process knows them.
 ///
 /// `finished()` only ever grows, so a sampler that keeps counts or sorted columns of its own reads
-/// no trial twice: that is what keeps a suggestion cheap after ten thousand trials.
+/// no trial twice: that is what keeps a suggestion cheap after ten thousand trials. Two processes
+/// learn of results in different orders, so what a sampler proposes must not depend on the order.
 class History {
  public:
   explicit History(std::vector<Direction> directions) : directions_(std::move(directions)) {}
@@ -36,7 +39,8 @@ class History {
   std::vector<Direction> directions_;
   std::vector<TrialRecord> trials_;
   std::vector<int> finished_;
-  std::vector<bool> is_noticed_;  // by number
+  std::vector<int> open_;  // numbers of the trials that were not finished last time
+  std::size_t num_seen_ = 0;
 };
 
 }  // namespace lathe::study

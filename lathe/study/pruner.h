@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,9 @@ class Pruner {
   /// remembered with the trial (`completed_rung_0`).
   virtual Verdict judge(const History& history, const TrialRecord& trial,
                         Attributes& system_attributes) = 0;
+  /// The number of a paused trial (it waits, and `lathe:paused` is `true`) that deserves to go on.
+  /// Asked before a new trial is started.
+  virtual std::optional<int> promote(const History& /*history*/) { return {}; }
 };
 
 /// A kind of pruner, registered by its own file.

@@ -25,6 +25,8 @@ struct Claim {
   std::chrono::milliseconds lease{0};
   /// The study holds at most so many trials; nothing: no limit.
   std::optional<int> max_trials = {};
+  /// Take this paused trial, if it still waits, before looking at others.
+  std::optional<TrialId> promote = {};
   /// Written to the trial if it is a new one.
   Attributes system_attributes = {};
 };
@@ -55,12 +57,16 @@ class Storage {
   /// Adds a trial as it is given (its id and number are chosen here): one that waits to be taken,
   /// or a finished one from elsewhere.
   virtual TrialRecord add_trial(StudyId study, const TrialRecord& trial) = 0;
-  /// Takes a trial for a worker: one whose lease has run out, else one that waits, else a new one;
-  /// nothing when `max_trials` are there already. What is left of an earlier owner (parameters,
-  /// reports, attributes) comes with it, and `lathe:attempt` counts how often it was taken.
+  /// Takes a trial for a worker: the one to promote, else one whose lease has run out, else one
+  /// that waits, else a new one; nothing when `max_trials` are there already. What is left of an
+  /// earlier owner (parameters, reports, attributes) comes with it, and the system attribute
+  /// `lathe:attempt` counts how often it was taken: 1 the first time. A waiting trial whose system
+  /// attribute `lathe:paused` is `true` waits for its promotion, which makes it `false`.
   virtual std::optional<TrialRecord> claim(StudyId study, const Claim& claim) = 0;
-  /// Writes to a running trial; false, with nothing written, when it is finished or another's.
-  /// An empty owner may write to any running trial that has no owner or lease.
+  /// Writes to a running trial; false, with nothing written, when it is finished, waiting or
+  /// another's. An empty owner may write to any running trial that has no owner or that was claimed
+  /// without a lease. Fails when a parameter is not compatible with what the study has
+  /// (`require_compatible`).
   virtual bool update(TrialId trial, const Owner& owner, const TrialChange& change) = 0;
   /// Renews the lease; false when the trial is finished or another's.
   virtual bool heartbeat(TrialId trial, const Owner& owner) = 0;

@@ -64,6 +64,26 @@ struct TrialChange {
   std::vector<double> values = {};
 };
 
+/// Does to a record what a storage does to the stored trial.
+void apply(const TrialChange& change, TrialRecord& record, Time now);
+
+/// Now, in the resolution of the storages.
+Time now();
+
+/// What a trial reported at a step, one per objective: the intermediate value and, for several
+/// objectives, the system attribute `lathe:report:STEP`.
+std::vector<double> report_at(const TrialRecord& trial, int step);
+std::string report_key(int step);
+
+/// The trial's constraints (system attribute `constraints`, as Optuna has it), each kept where it
+/// is not above zero; empty when it has none. Reads JSON: remember the answer for finished trials.
+std::vector<double> constraints(const TrialRecord& trial);
+/// The sum of what is above zero; NaN counts as infinitely much.
+double violation(const TrialRecord& trial);
+inline bool is_feasible(const TrialRecord& trial) {
+  return violation(trial) == 0;
+}
+
 /// A study without its trials.
 struct StudyRecord {
   StudyId id = 0;
