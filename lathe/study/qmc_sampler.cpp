@@ -3,7 +3,7 @@
 #include "lathe/core/registry.h"
 #include "lathe/study/keyed_random.h"
 #include "lathe/study/known_space.h"
-#include "lathe/study/option_values.h"
+#include "lathe/study/option_reader.h"
 #include "lathe/study/sampler.h"
 #include "lathe/study/sobol.h"
 #include "lathe/study/space_point.h"
@@ -49,7 +49,7 @@ class QmcSampler final : public Sampler {
 
 std::unique_ptr<Sampler> make_qmc(const Options& options, std::uint64_t /*seed*/,
                                   const Space* /*space*/) {
-  return std::make_unique<QmcSampler>(option_switch(options, "scramble", true));
+  return std::make_unique<QmcSampler>(OptionReader(options).flag("scramble", true));
 }
 
 const Register registration{SamplerKind{
