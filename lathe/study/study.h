@@ -1,32 +1,38 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
-#include "lathe/core/interrupt.h"
 #include "lathe/study/history.h"
 #include "lathe/study/pruner.h"
 #include "lathe/study/sampler.h"
+#include "lathe/study/stop_rule.h"
 #include "lathe/study/storage.h"
 
 namespace lathe::study {
 
 class Study;
 
-/// A trial in work: asks for parameters, reports on the way. Belongs to its Study.
+/// A trial in work: asks for parameters, reports on the way. Belongs to its Study, which must stay
+/// where it is meanwhile.
 class Trial {
  public:
   int number() const { return record_.number; }
+  /// What is known of the trial, pending changes included.
   const TrialRecord& record() const { return record_; }
   const Owner& owner() const { return owner_; }
 
   /// The value of a parameter, in internal form; the same name gives the same value again. Fails
-  /// when the study knows the parameter as something else.
+  /// when the trial, the study's space or another trial has the parameter as something else.
   double suggest(const std::string& name, const Distribution& distribution);
   double suggest_float(const std::string& name, double low, double high, bool log = false,
                        std::optional<double> step = {});
@@ -36,11 +42,15 @@ class Trial {
   /// Every parameter of the space whose condition holds, in order.
   void suggest(const Space& space);
 
-  /// An intermediate result. Further objectives go into `others` (multi-objective pruning).
+  /// An intermediate result. Further objectives go into `others` (multi-objective pruning). The
+  /// first report of a step stays.
   void report(int step, double value, const std::vector<double>& others = {});
-  /// What the study's pruner says after the last report.
+  /// What the study's pruner says after the last report; Prune when the trial is no longer ours.
+  /// Writes what is pending.
   Verdict verdict();
   void set_user_attribute(const std::string& key, std::string json);
+  /// What must not be above zero for the trial to count as feasible.
+  void set_constraints(const std::vector<double>& constraints);
   /// Writes what is pending and renews the lease. False when the trial is no longer ours: stop.
   [[nodiscard]] bool flush();
 
@@ -48,39 +58,44 @@ class Trial {
   friend class Study;
   Trial(Study& study, TrialRecord record, Owner owner);
 
+  void read_fixed();
+  double add(const std::string& name, const DistributionPtr& distribution);
+  double choose(const std::string& name, const Distribution& distribution);
+  void propose();
+  Proposal proposal();
+
   Study* study_;
   TrialRecord record_;
   Owner owner_;
-  Assignment proposed_;  // by the sampler, together
-  Assignment fixed_;     // enqueued by the user
+  std::map<std::string, Choice, std::less<>> fixed_;  // enqueued by the user
+  Assignment proposed_;                               // by the sampler, together
+  std::size_t next_proposed_ = 0;                     // most are asked for in this order
   bool has_proposed_ = false;
+  int attempt_ = 0;
   TrialChange pending_;  // suggested or reported, not yet written
 };
 
 /// How a trial ended.
 struct Outcome {
+  /// Complete, Pruned, Fail, or Waiting for a paused trial.
   TrialState state = TrialState::Complete;
+  /// One per objective if complete; a pruned trial may leave them to its last report.
   std::vector<double> values = {};
   std::string reason = {};  ///< why it failed, kept as the user attribute `fail_reason`
 };
 
+/// What is not given comes from the study, or is the default of a new one.
 struct StudyOptions {
-  std::string sampler = "auto";
-  std::string pruner = "none";
-  std::optional<std::uint64_t> seed = {};  ///< nothing: the study's own, or a random one
-  std::optional<Space> space = {};
+  std::optional<std::string> sampler = {};  ///< of a new study: `auto`
+  std::optional<std::string> pruner = {};   ///< of a new study: `none`
+  std::optional<std::uint64_t> seed = {};   ///< of a new study: a random one
+  std::optional<Space> space = {};          ///< of a new study: the objective decides as it goes
+  /// A result of the first objective that is not better is marked `collapsed`.
+  std::optional<double> chance_level = {};
   std::chrono::milliseconds lease{0};
   std::optional<int> max_trials = {};  ///< of the whole study
+  /// Turns down points before they are tried; see Proposal.
   std::function<bool(const Assignment&)> is_allowed = {};
-};
-
-/// When `optimize` stops; whichever comes first.
-struct StopRule {
-  std::optional<int> trials = {};  ///< finished in the whole study
-  std::optional<std::chrono::duration<double>> time = {};
-  std::optional<double> target = {};   ///< first objective reaches it
-  std::optional<int> stagnation = {};  ///< so many trials without a better one
-  ShouldStop should_stop = {};
 };
 
 /// A search: proposes points, learns from results, keeps everything in a storage.
@@ -96,14 +111,18 @@ class Study {
   /// The next trial to evaluate; nothing when the budget is used up or the sampler is exhausted.
   /// With a declared space its parameters are chosen and stored at once.
   std::optional<Trial> ask();
-  /// Records how the trial ended. Values that are not finite make it FAIL, with the reason. False
+  /// Records how the trial ended. Values that are not finite make it FAIL and `diverged`. False
   /// when the trial is no longer ours: somebody else's result counts.
   [[nodiscard]] bool tell(Trial& trial, Outcome outcome);
   /// The same for a trial known by number only; fails when it is finished.
   void tell(int number, Outcome outcome, const Owner& owner = {});
-  /// Asks for these parameters next; the others are sampled.
-  void enqueue(const std::vector<std::pair<std::string, Choice>>& parameters,
+  /// Gives an unfinished trial back to the queue with what it has, as when work is interrupted.
+  void release(Trial& trial);
+  /// Asks for these parameters next; the others are sampled. With `skip_if_exists`, not when a
+  /// trial has just these. Whether it was enqueued.
+  bool enqueue(const std::vector<std::pair<std::string, Choice>>& parameters,
                bool skip_if_exists = false);
+  /// Adds a trial from elsewhere.
   void add(TrialRecord trial);
 
   /// Asks, runs and tells until the rule says stop. The objective returns an outcome; a UserError
@@ -112,26 +131,51 @@ class Study {
   using Callback = std::function<void(Study&, const TrialRecord&)>;
   void optimize(const Objective& objective, const StopRule& rule,
                 const std::vector<Callback>& callbacks = {});
+  /// Ends `optimize` after the present trial.
+  void stop() { is_stopped_ = true; }
 
   const StudyRecord& record() const { return record_; }
+  std::uint64_t seed() const { return seed_; }
   /// Brought up to date with the storage.
   const History& history();
   /// The complete trial with the best first objective, infeasible ones left out; nothing if none.
   std::optional<TrialRecord> best();
+  /// The feasible complete trials that none other beats in every objective, by number.
+  std::vector<TrialRecord> best_trials();
   Storage& storage() { return *storage_; }
-  const std::optional<Space>& space() const { return options_.space; }
+  /// What the trials may have, or nullptr when that is not declared.
+  const Space* space() const { return space_.get(); }
 
  private:
   friend class Trial;
   Study(std::shared_ptr<Storage> storage, StudyRecord record, StudyOptions options);
 
+  void keep_options();
+  void refresh();
+  std::optional<TrialRecord> claim(const Owner& owner);
+  bool choose_parameters(Trial& trial);
+  void remember(int number, const TrialChange& change);
+  void learn(int number);
+  TrialChange settle(const TrialRecord& record, Outcome outcome) const;
+  void require_values(const Outcome& outcome) const;
+  const SpaceParameter* find_declared(std::string_view name) const;
+  DistributionPtr shared_distribution(const std::string& name, const Distribution& distribution);
+
   // Shared: several studies may live in one storage.
   std::shared_ptr<Storage> storage_;
   StudyRecord record_;
   StudyOptions options_;
+  std::uint64_t seed_ = 0;
+  std::unique_ptr<const Space> space_;  // at an address that samplers may keep
   History history_;
   std::unique_ptr<Sampler> sampler_;
   std::unique_ptr<Pruner> pruner_;
+  Owner worker_;
+  int num_claims_ = 0;
+  bool is_stopped_ = false;
+  // What the objective asked for, to share it between trials and to notice contradictions.
+  std::unordered_map<std::string, DistributionPtr> distributions_;
+  std::size_t num_read_ = 0;  // of history_.finished(), into distributions_
 };
 
 }  // namespace lathe::study

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <chrono>
+#include <optional>
+
+#include "lathe/core/interrupt.h"
+#include "lathe/study/history.h"
+
+namespace lathe::study {
+
+/// When `optimize` stops; whichever comes first.
+struct StopRule {
+  std::optional<int> trials = {};  ///< finished in the whole study
+  std::optional<std::chrono::duration<double>> time = {};
+  std::optional<double> target = {};   ///< first objective reaches it
+  std::optional<int> stagnation = {};  ///< so many trials without a better one
+  ShouldStop should_stop = {};
+};
+
+/// How far a study has come by its first objective, kept up to date trial by trial.
+class Progress {
+ public:
+  /// Reads the trials that finished since the last call.
+  void update(const History& history);
+  int num_finished() const { return num_finished_; }
+  /// The number of the best complete and feasible trial; the first of equals.
+  std::optional<int> best() const { return best_; }
+  /// How many trials finished after the best one was learned of.
+  int num_since_best() const { return num_since_best_; }
+  /// Whether trials, target or stagnation end the study. (Time is the caller's.)
+  bool is_over(const StopRule& rule, const History& history) const;
+
+ private:
+  int num_finished_ = 0;
+  std::optional<int> best_;
+  int num_since_best_ = 0;
+};
+
+/// Whether `a` is a better value than `b`.
+inline bool is_better(Direction direction, double a, double b) {
+  return direction == Direction::Minimize ? a < b : a > b;
+}
+
+}  // namespace lathe::study
