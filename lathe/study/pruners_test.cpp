@@ -191,7 +191,7 @@ TEST(SeveralObjectives, MedianStopsWhatLiesInALaterFrontThanHalfOfTheOthers) {
   const auto pruner = make_pruner("median:startup=4");
   History history({Direction::Minimize, Direction::Minimize});
   EXPECT_EQ(endings(*pruner, history, 7, {0, 1},
-                    [](int n, int s) { return on_front(n, n == 5 ? 9 : 0); }),
+                    [](int n, int) { return on_front(n, n == 5 ? 9 : 0); }),
             ". . . . . 0 .");
 }
 
