@@ -5,20 +5,10 @@
 #include <cmath>
 #include <limits>
 
-#include "lathe/core/error.h"
+#include "lathe/core/testing/error_text.h"
 
 namespace lathe::study {
 namespace {
-
-template <typename Body>
-std::string error_of(Body&& body) {
-  try {
-    body();
-  } catch (const UserError& error) {
-    return error.message();
-  }
-  return "no error";
-}
 
 const Distribution kAct =
     CategoricalDistribution{{std::string("relu"), std::int64_t{8}, 2.5, true, std::monostate{}}};
@@ -39,17 +29,17 @@ TEST(Distribution, LowersHighToTheLastValueThatTheStepReaches) {
 }
 
 TEST(Distribution, RefusesContradictionsNamingTheParameter) {
-  EXPECT_EQ(error_of([] { validated(FloatDistribution{.low = 2, .high = 1}, "x"); }),
+  EXPECT_EQ(error_text([] { validated(FloatDistribution{.low = 2, .high = 1}, "x"); }),
             "parameter \"x\": low 2 is above high 1");
-  EXPECT_EQ(error_of([] { validated(FloatDistribution{.low = 0, .high = NAN}, "x"); }),
+  EXPECT_EQ(error_text([] { validated(FloatDistribution{.low = 0, .high = NAN}, "x"); }),
             "parameter \"x\": the range from 0 to nan is not finite");
-  EXPECT_EQ(error_of([] { validated(FloatDistribution{.low = 0, .high = 1, .log = true}, "x"); }),
+  EXPECT_EQ(error_text([] { validated(FloatDistribution{.low = 0, .high = 1, .log = true}, "x"); }),
             "parameter \"x\": the low end of a log range is 0, expected more than 0");
-  EXPECT_EQ(error_of([] { validated(FloatDistribution{.step = 0}, "x"); }),
+  EXPECT_EQ(error_text([] { validated(FloatDistribution{.step = 0}, "x"); }),
             "parameter \"x\": step is 0, expected more than 0");
-  EXPECT_EQ(error_of([] { validated(IntDistribution{.low = 1, .log = true, .step = 2}, "n"); }),
+  EXPECT_EQ(error_text([] { validated(IntDistribution{.low = 1, .log = true, .step = 2}, "n"); }),
             "parameter \"n\": a log range has no step");
-  EXPECT_EQ(error_of([] { validated(CategoricalDistribution{}, "c"); }),
+  EXPECT_EQ(error_text([] { validated(CategoricalDistribution{}, "c"); }),
             "parameter \"c\": there are no choices");
 }
 
@@ -92,35 +82,35 @@ TEST(Distribution, TurnsInternalValuesIntoWhatTheUserSeesAndBack) {
 }
 
 TEST(Distribution, RefusesValuesOfAnotherKindOrOutsideTheRange) {
-  EXPECT_EQ(error_of([] { to_internal(kAct, std::string("gelu"), "act"); }),
+  EXPECT_EQ(error_text([] { to_internal(kAct, std::string("gelu"), "act"); }),
             "parameter \"act\": \"gelu\" is not a value of one of \"relu\", 8, 2.5, true, null");
-  EXPECT_EQ(error_of([] { to_internal(IntDistribution{.high = 9}, 2.5, "n"); }),
+  EXPECT_EQ(error_text([] { to_internal(IntDistribution{.high = 9}, 2.5, "n"); }),
             "parameter \"n\": 2.5 is not a value of int from 0 to 9");
-  EXPECT_EQ(error_of([] {
+  EXPECT_EQ(error_text([] {
               to_internal(FloatDistribution{.low = 0.1, .high = 1, .log = true}, 0.0, "lr");
             }),
             "parameter \"lr\": 0.0 is not a value of log float from 0.1 to 1");
-  EXPECT_EQ(error_of([] { to_external(kAct, 9); }), "there is no choice 9 among 5");
+  EXPECT_EQ(error_text([] { to_external(kAct, 9); }), "there is no choice 9 among 5");
 }
 
 TEST(Distribution, AllowsOtherRangesButNoOtherKindLogOrChoicesInOneStudy) {
   const Distribution narrow = FloatDistribution{.low = 0.5, .high = 1};
   const Distribution wide = FloatDistribution{.low = 0.5, .high = 2};
-  EXPECT_EQ(error_of([&] { require_compatible(narrow, wide, "x"); }), "no error");
-  EXPECT_EQ(error_of([&] {
+  EXPECT_EQ(error_text([&] { require_compatible(narrow, wide, "x"); }), "no error");
+  EXPECT_EQ(error_text([&] {
               require_compatible(narrow, FloatDistribution{.low = 0.5, .high = 1, .log = true},
                                  "x");
             }),
             "parameter \"x\": the study knows it as float from 0.5 to 1, asked for log float from "
             "0.5 to 1");
   EXPECT_EQ(
-      error_of([&] { require_compatible(narrow, IntDistribution{}, "x"); }),
+      error_text([&] { require_compatible(narrow, IntDistribution{}, "x"); }),
       "parameter \"x\": the study knows it as float from 0.5 to 1, asked for int from 0 to 1");
   const Distribution one = CategoricalDistribution{{std::int64_t{1}, std::nan("")}};
   const Distribution same = CategoricalDistribution{{1.0, std::nan("")}};
   const Distribution other = CategoricalDistribution{{std::int64_t{1}}};
-  EXPECT_EQ(error_of([&] { require_compatible(one, same, "c"); }), "no error");
-  EXPECT_EQ(error_of([&] { require_compatible(one, other, "c"); }),
+  EXPECT_EQ(error_text([&] { require_compatible(one, same, "c"); }), "no error");
+  EXPECT_EQ(error_text([&] { require_compatible(one, other, "c"); }),
             "parameter \"c\": the study knows it as one of 1, NaN, asked for one of 1");
 }
 
@@ -169,7 +159,7 @@ TEST(Distribution, ReadsTheNamesOfOldVersions) {
 
 TEST(Distribution, RefusesDamagedJsonInOneLine) {
   const auto refusal = [](std::string_view json) {
-    return error_of([&] { parse_distribution(json); });
+    return error_text([&] { parse_distribution(json); });
   };
   EXPECT_EQ(refusal("{"), "distribution: not JSON at byte 2");
   EXPECT_EQ(refusal("[]"), "distribution: expected an object, not []");
@@ -186,7 +176,8 @@ TEST(Distribution, RefusesDamagedJsonInOneLine) {
             "distribution: a choice is null, true, false, a number or a text, not [1]");
   EXPECT_EQ(refusal(R"({"name": "NormalDistribution", "attributes": {}})"),
             "distribution: unknown distribution \"NormalDistribution\"; known: "
-            "CategoricalDistribution, FloatDistribution, IntDistribution");
+            "CategoricalDistribution, FloatDistribution, IntDistribution\nhint: did you mean "
+            "\"FloatDistribution\"?");
 }
 
 }  // namespace

@@ -2,21 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include "lathe/core/error.h"
+#include "lathe/core/testing/error_text.h"
 #include "lathe/study/pruner.h"
 
 namespace lathe::study {
 namespace {
-
-template <typename Body>
-std::string error_of(Body&& body) {
-  try {
-    body();
-  } catch (const UserError& error) {
-    return error.hint().empty() ? error.message() : error.message() + " | " + error.hint();
-  }
-  return "no error";
-}
 
 TEST(OptionReader, TakesANameAndItsOptionsApart) {
   const NamedOptions parsed = parse_named_options("tpe:gamma=0.2,candidates=48,group=true");
@@ -27,11 +17,11 @@ TEST(OptionReader, TakesANameAndItsOptionsApart) {
 }
 
 TEST(OptionReader, RefusesWhatIsNotKeyAndValue) {
-  EXPECT_EQ(error_of([] { parse_named_options("tpe:gamma"); }),
+  EXPECT_EQ(error_text([] { parse_named_options("tpe:gamma"); }),
             "\"tpe:gamma\": expected key=value, not \"gamma\"");
-  EXPECT_EQ(error_of([] { parse_named_options("tpe:a=1,,b=2"); }),
+  EXPECT_EQ(error_text([] { parse_named_options("tpe:a=1,,b=2"); }),
             "\"tpe:a=1,,b=2\": expected key=value, not \"\"");
-  EXPECT_EQ(error_of([] { parse_named_options("tpe:a=1,a=2"); }),
+  EXPECT_EQ(error_text([] { parse_named_options("tpe:a=1,a=2"); }),
             "\"tpe:a=1,a=2\": option \"a\" is given twice");
 }
 
@@ -50,29 +40,29 @@ TEST(OptionReader, ReadsValuesOfEachKind) {
 TEST(OptionReader, NamesTheOptionTheValueAndWhatWasExpected) {
   const Options options = {{"on", "yes"}, {"count", "2x"}, {"rate", "nan"}, {"kind", "sobel"}};
   const OptionReader read(options);
-  EXPECT_EQ(error_of([&] { read.flag("on", false); }),
+  EXPECT_EQ(error_text([&] { read.flag("on", false); }),
             "option \"on\": \"yes\" is not true or false");
-  EXPECT_EQ(error_of([&] { read.whole("count", 3, 1); }),
+  EXPECT_EQ(error_text([&] { read.whole("count", 3, 1); }),
             "option \"count\": \"2x\" is not a whole number, at least 1");
-  EXPECT_EQ(error_of([&] { read.number("rate", 0.5, 0, 1); }),
+  EXPECT_EQ(error_text([&] { read.number("rate", 0.5, 0, 1); }),
             "option \"rate\": \"nan\" is not a number from 0 to 1");
-  EXPECT_EQ(error_of([&] {
+  EXPECT_EQ(error_text([&] {
               read.word("kind", "halton", {"halton", "sobol"});
             }),
-            "unknown value of option \"kind\" \"sobel\"; known: halton, sobol | did you mean "
+            "unknown value of option \"kind\" \"sobel\"; known: halton, sobol\nhint: did you mean "
             "\"sobol\"?");
 }
 
 TEST(OptionReader, MakingAPrunerNamesTheNearestOfWhatIsUnknown) {
   EXPECT_NE(make_pruner("none"), nullptr);
-  EXPECT_NE(error_of([] { make_pruner("nonne"); }).find("did you mean \"none\"?"),
+  EXPECT_NE(error_text([] { make_pruner("nonne"); }).find("did you mean \"none\"?"),
             std::string::npos);
-  EXPECT_EQ(error_of([] { make_pruner("none:patience=3"); }),
+  EXPECT_EQ(error_text([] { make_pruner("none:patience=3"); }),
             "pruner \"none\": unknown option \"patience\"; it has no options");
-  EXPECT_EQ(error_of([] {
+  EXPECT_EQ(error_text([] {
               require_known({{"gama", "1"}}, {"candidates", "gamma"});
             }),
-            "unknown option \"gama\"; known: candidates, gamma | did you mean \"gamma\"?");
+            "unknown option \"gama\"; known: candidates, gamma\nhint: did you mean \"gamma\"?");
 }
 
 }  // namespace

@@ -5,22 +5,12 @@
 #include <cmath>
 #include <limits>
 
-#include "lathe/core/error.h"
+#include "lathe/core/testing/error_text.h"
 #include "lathe/study/memory_storage.h"
 #include "lathe/study/testing/finished_trials.h"
 
 namespace lathe::study {
 namespace {
-
-template <typename Body>
-std::string error_of(Body&& body) {
-  try {
-    body();
-  } catch (const UserError& error) {
-    return error.hint().empty() ? error.message() : error.message() + " | " + error.hint();
-  }
-  return "no error";
-}
 
 const std::vector<Direction> kMinimize = {Direction::Minimize};
 
@@ -113,14 +103,14 @@ TEST(Study, GivesTheSameParameterAgainAndRefusesAnotherRange) {
   std::optional<Trial> trial = study.ask();
   const double x = trial->suggest_float("x", 0, 1);
   EXPECT_EQ(trial->suggest_float("x", 0, 1), x);
-  EXPECT_EQ(error_of([&] { trial->suggest_float("x", 0, 2); }),
+  EXPECT_EQ(error_text([&] { trial->suggest_float("x", 0, 2); }),
             "parameter \"x\": trial 0 has it as float from 0 to 1, asked for float from 0 to 2");
   ASSERT_TRUE(study.tell(*trial, complete(1)));
 
   std::optional<Trial> next = study.ask();
-  EXPECT_EQ(error_of([&] { next->suggest_int("x", 0, 1); }),
+  EXPECT_EQ(error_text([&] { next->suggest_int("x", 0, 1); }),
             "parameter \"x\": the study knows it as float from 0 to 1, asked for int from 0 to 1");
-  EXPECT_EQ(error_of([&] { next->suggest_float("x", 0, 2); }), "no error");
+  EXPECT_EQ(error_text([&] { next->suggest_float("x", 0, 2); }), "no error");
 }
 
 TEST(Study, RefusesAParameterThatDiffersFromTheDeclaredSpace) {
@@ -128,12 +118,12 @@ TEST(Study, RefusesAParameterThatDiffersFromTheDeclaredSpace) {
   Study study = Study::create(storage, "s", kMinimize,
                               {.sampler = "random", .seed = 1, .space = small_space()});
   std::optional<Trial> trial = study.ask();
-  EXPECT_EQ(error_of([&] { trial->suggest_float("lr", 0.001, 2); }),
+  EXPECT_EQ(error_text([&] { trial->suggest_float("lr", 0.001, 2); }),
             "parameter \"lr\": trial 0 has it as float from 0.001 to 1, asked for float from 0.001 "
             "to 2");
   Space other = small_space();
   other[2].distribution = shared(FloatDistribution{.low = 1e-3, .high = 2});
-  EXPECT_EQ(error_of([&] { Study::open(storage, "s", {.space = other}); }),
+  EXPECT_EQ(error_text([&] { Study::open(storage, "s", {.space = other}); }),
             "study \"s\": parameter \"lr\": the study's space has float from 0.001 to 1, always; "
             "asked for float from 0.001 to 2, always");
 }
@@ -216,14 +206,14 @@ TEST(Study, TriesEnqueuedParametersNextAndSamplesTheOthers) {
   EXPECT_EQ(trial->record().find("lr")->value, 0.5);
   EXPECT_EQ(trial->record().system_attributes.at("fixed_params"), R"({"layer": "int", "lr": 0.5})");
 
-  EXPECT_EQ(error_of([&] {
+  EXPECT_EQ(error_text([&] {
               study.enqueue({{"lr", 7.0}});
             }),
             "parameter \"lr\": 7.0 is not a value of float from 0.001 to 1");
-  EXPECT_EQ(error_of([&] {
+  EXPECT_EQ(error_text([&] {
               study.enqueue({{"widht", std::int64_t{2}}});
             }),
-            "unknown parameter \"widht\"; known: layer, width, lr | did you mean \"width\"?");
+            "unknown parameter \"widht\"; known: layer, width, lr\nhint: did you mean \"width\"?");
 }
 
 TEST(Study, FailsAnEnqueuedTrialThatCannotBeAndGoesOn) {
@@ -262,7 +252,7 @@ TEST(Study, SaysWhenNothingIsAllowed) {
       {.sampler = "random", .seed = 1, .space = small_space(), .is_allowed = [](const Assignment&) {
          return false;
        }});
-  EXPECT_EQ(error_of([&] { study.ask(); }),
+  EXPECT_EQ(error_text([&] { study.ask(); }),
             "study \"s\": none of 1000 proposals for trial 0 is allowed");
   EXPECT_EQ(study.history().trials()[0].state, TrialState::Fail);
 }
@@ -282,12 +272,12 @@ TEST(Study, RefusesASecondResult) {
   EXPECT_TRUE(study.tell(*trial, complete(1)));
   EXPECT_FALSE(study.tell(*trial, complete(2)));
   EXPECT_EQ(study.best()->values, std::vector<double>{1});
-  EXPECT_EQ(error_of([&] { study.tell(0, complete(2)); }),
+  EXPECT_EQ(error_text([&] { study.tell(0, complete(2)); }),
             "study \"s\": trial 0 is COMPLETE, expected RUNNING");
-  EXPECT_EQ(error_of([&] { study.tell(3, complete(2)); }),
+  EXPECT_EQ(error_text([&] { study.tell(3, complete(2)); }),
             "study \"s\": there is no trial 3, the last is 0");
   std::optional<Trial> next = study.ask();
-  EXPECT_EQ(error_of([&] {
+  EXPECT_EQ(error_text([&] {
               study.tell(1, {.values = {1, 2}});
             }),
             "study \"s\": 2 values told, expected 1, one per objective");
@@ -400,13 +390,13 @@ TEST(Study, CountsTheTrialsOfTheWholeStudy) {
 TEST(Study, NamesTheNearestOfWhatItDoesNotKnow) {
   auto storage = std::make_shared<MemoryStorage>();
   Study::create(storage, "widths", kMinimize, {.sampler = "random"});
-  EXPECT_EQ(error_of([&] { Study::open(storage, "width"); }),
-            "memory: unknown study \"width\"; known: widths | did you mean \"widths\"?");
-  EXPECT_NE(error_of([&] {
+  EXPECT_EQ(error_text([&] { Study::open(storage, "width"); }),
+            "memory: unknown study \"width\"; known: widths\nhint: did you mean \"widths\"?");
+  EXPECT_NE(error_text([&] {
               Study::open(storage, "widths", {.sampler = "randm"});
             }).find("did you mean \"random\"?"),
             std::string::npos);
-  EXPECT_EQ(error_of([&] { Study::create(storage, "widths", {Direction::Maximize}); }),
+  EXPECT_EQ(error_text([&] { Study::create(storage, "widths", {Direction::Maximize}); }),
             "memory: study \"widths\" has objectives to minimize, asked to maximize");
 }
 
@@ -414,7 +404,7 @@ TEST(Study, RefusesDamagedAttributesOfAStoredStudy) {
   const auto refusal = [](const std::string& key, const std::string& json) {
     auto storage = std::make_shared<MemoryStorage>();
     storage->create_study("s", kMinimize, {}, {{key, json}});
-    return error_of([&] { Study::open(storage, "s", {.sampler = "random"}); });
+    return error_text([&] { Study::open(storage, "s", {.sampler = "random"}); });
   };
   EXPECT_EQ(refusal("lathe:seed", "-1"),
             "study \"s\": attribute \"lathe:seed\" is not a whole number, at least 0");
