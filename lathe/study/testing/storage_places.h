@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "lathe/core/error.h"
+#include "lathe/study/testing/postgresql_server.h"
 
 namespace lathe::study {
 
@@ -38,6 +39,11 @@ inline std::optional<StoragePlace> storage_place(std::string_view kind) {
   if (kind == "memory") return StoragePlace{.url = "memory:", .is_shared = false};
   if (kind == "sqlite") return in_folder("studies.db");
   if (kind == "journal") return in_folder("studies.log");
+  if (kind == "postgresql") {
+    PostgresqlServer* server = PostgresqlServer::shared();
+    if (server == nullptr) return {};
+    return StoragePlace{.url = server->new_schema()};
+  }
   fail("storage \"{}\": tests do not know how to open one", kind);
 }
 
