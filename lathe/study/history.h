@@ -24,6 +24,8 @@ class History {
   /// Numbers of the finished trials, failed ones included, in the order this process learned of
   /// them.
   std::span<const int> finished() const { return finished_; }
+  /// Numbers of the others, in order.
+  std::span<const int> unfinished() const { return open_; }
 
   /// Lets `change` edit the list of trials (add, replace unfinished ones), then brings
   /// `finished()` up to date.

@@ -5,7 +5,7 @@
 
 #include "lathe/core/registry.h"
 #include "lathe/study/keyed_random.h"
-#include "lathe/study/option_values.h"
+#include "lathe/study/option_reader.h"
 #include "lathe/study/uniform_value.h"
 
 namespace lathe::study {
@@ -61,7 +61,8 @@ class OptunaRandomSampler final : public Sampler {
 
 std::unique_ptr<Sampler> make_random(const Options& options, std::uint64_t seed,
                                      const Space* /*space*/) {
-  const auto preset = option_name(options, "preset", {"lathe", "optuna-3", "optuna-4", "optuna-5"});
+  const std::string preset =
+      OptionReader(options).word("preset", "lathe", {"lathe", "optuna-3", "optuna-4", "optuna-5"});
   if (preset == "lathe") return std::make_unique<RandomSampler>();
   return std::make_unique<OptunaRandomSampler>(seed);
 }

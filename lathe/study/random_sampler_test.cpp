@@ -78,7 +78,7 @@ TEST(RandomSampler, NamesTheNearestPreset) {
     (void)random_sampler({{"preset", "optuna-33"}}, 0);
     FAIL();
   } catch (const UserError& error) {
-    EXPECT_THAT(error.message(), testing::HasSubstr("unknown preset \"optuna-33\""));
+    EXPECT_THAT(error.message(), testing::HasSubstr("\"preset\" \"optuna-33\""));
     EXPECT_THAT(error.hint(), testing::HasSubstr("optuna-3"));
   }
 }

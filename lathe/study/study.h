@@ -59,6 +59,7 @@ class Trial {
   Trial(Study& study, TrialRecord record, Owner owner);
 
   void read_fixed();
+  void suggest_from(const Space& space);
   double add(const std::string& name, const DistributionPtr& distribution);
   double choose(const std::string& name, const Distribution& distribution);
   void propose();

@@ -2,6 +2,7 @@
 
 #include "lathe/core/error.h"
 #include "lathe/study/json_text.h"
+#include "lathe/study/space.h"
 #include "lathe/study/space_point.h"
 #include "lathe/study/study.h"
 
@@ -118,7 +119,12 @@ Choice Trial::suggest_categorical(const std::string& name, std::vector<Choice> c
   return to_external(distribution, suggest(name, distribution));
 }
 
-void Trial::suggest(const Space& space) {
+void Trial::suggest(const Space& given) {
+  if (&given != study_->space()) return suggest_from(validated(given));
+  suggest_from(given);
+}
+
+void Trial::suggest_from(const Space& space) {
   const std::size_t num_known = record_.parameters.size();
   for (const SpaceParameter& each : space) {
     if (!is_present(each, record_.parameters)) continue;

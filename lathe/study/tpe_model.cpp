@@ -1,0 +1,80 @@
+#include "lathe/study/tpe_model.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace lathe::study {
+
+std::vector<double> TpeDensities::scores(const Points& points) const {
+  std::vector<double> result = good.log_density(points);
+  const std::vector<double> others = other.log_density(points);
+  for (std::size_t i = 0; i < result.size(); ++i) result[i] -= others[i];
+  return result;
+}
+
+void TpeDensities::break_ties_in_order(const Points& points, std::vector<double>& scores) const {
+  const double best = *std::max_element(scores.begin(), scores.end());
+  std::vector<std::size_t> tied;
+  for (std::size_t i = 0; i < scores.size(); ++i)
+    if (scores[i] > best - 1e-9) tied.push_back(i);
+  const auto differs = [&](std::size_t i) {
+    for (const auto& axis : points)
+      if (axis[i] != axis[tied.front()]) return true;
+    return false;
+  };
+  if (std::none_of(tied.begin(), tied.end(), differs)) return;
+  Points among(points.size());
+  for (std::size_t axis = 0; axis < points.size(); ++axis)
+    for (const std::size_t i : tied) among[axis].push_back(points[axis][i]);
+  const std::vector<double> good_densities = good.log_density_in_order(among);
+  const std::vector<double> other_densities = other.log_density_in_order(among);
+  // Apart from the last bits they are all the best; the others stay behind them.
+  for (std::size_t i = 0; i < scores.size(); ++i) scores[i] -= 1;
+  for (std::size_t i = 0; i < tied.size(); ++i)
+    scores[tied[i]] = good_densities[i] - other_densities[i];
+}
+
+void TpeModel::update(const History& history, int own_number) {
+  observations_.update(history, own_number, options_.constant_liar);
+  if (split_version_ == observations_.version()) return;
+  split_version_ = observations_.version();
+  const std::size_t num_objectives = history.directions().size();
+  split_ = split(observations_, options_.num_below(observations_.num_finished(), num_objectives),
+                 options_.weigh_by_hypervolume);
+}
+
+TpeDensities TpeModel::densities(std::span<const TpeAxis> axes, bool is_joint) const {
+  KernelOptions kernels = options_.kernels;
+  if (!is_joint) kernels.bandwidth = options_.independent_bandwidth;
+  std::vector<Axis> coordinates;
+  std::vector<const std::vector<double>*> columns;
+  for (const TpeAxis& axis : axes) {
+    coordinates.push_back(make_axis(*axis.distribution));
+    const auto column = observations_.find(axis.name);
+    columns.push_back(column ? &observations_.columns()[*column].values : nullptr);
+  }
+
+  const auto estimate = [&](const std::vector<std::size_t>& rows,
+                            const std::vector<double>& given_weights) {
+    std::vector<std::size_t> kept;
+    std::vector<double> weights;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      bool has_all = true;
+      for (const auto* column : columns)
+        if (column == nullptr || std::isnan((*column)[rows[i]])) has_all = false;
+      if (!has_all) continue;
+      kept.push_back(rows[i]);
+      if (!given_weights.empty()) weights.push_back(given_weights[i]);
+    }
+    if (given_weights.empty()) weights = recency_weights(kept.size(), options_.recent);
+    Points points(axes.size());
+    for (std::size_t axis = 0; axis < axes.size(); ++axis) {
+      points[axis].reserve(kept.size());
+      for (const std::size_t row : kept) points[axis].push_back((*columns[axis])[row]);
+    }
+    return ParzenEstimator(coordinates, points, weights, kernels);
+  };
+  return {estimate(split_.below, split_.below_weights), estimate(split_.above, {})};
+}
+
+}  // namespace lathe::study
