@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 
-#include "lathe/core/error.h"
 #include "lathe/study/keyed_random.h"
 #include "lathe/study/uniform_value.h"
 #include "lathe/study/unit_space.h"
@@ -20,29 +19,21 @@ double nth_value(const Distribution& distribution, std::int64_t index) {
   return std::min(range.first + static_cast<double>(index) * *range.step, range.last);
 }
 
-// Counts the points below the first `depth` parameters, which `point` has chosen; stops early at
-// `skip` and then leaves the point it stopped at.
-struct PointCounter {
-  const Space& space;
-  std::int64_t limit;  // how many to walk over
-  std::int64_t count = 0;
-  Assignment point = {};
-
-  // True when the walk is over.
-  bool walk(std::size_t depth) {
-    if (depth == space.size()) return ++count > limit;
-    const SpaceParameter& parameter = space[depth];
-    if (!is_present(parameter, point)) return walk(depth + 1);
-    const std::int64_t values = num_values(*parameter.distribution).value_or(1);
-    for (std::int64_t i = 0; i < values; ++i) {
-      point.push_back(
-          {parameter.name, parameter.distribution, nth_value(*parameter.distribution, i)});
-      if (walk(depth + 1)) return true;
-      point.pop_back();
-    }
-    return false;
+// Visits the points whose first `depth` parameters are those of `point`.
+bool visit_below(const Space& space, std::size_t depth, Assignment& point,
+                 const std::function<bool(const Assignment&)>& visit) {
+  if (depth == space.size()) return visit(point);
+  const SpaceParameter& parameter = space[depth];
+  if (!is_present(parameter, point)) return visit_below(space, depth + 1, point, visit);
+  const std::int64_t count = num_values(*parameter.distribution).value_or(1);
+  for (std::int64_t i = 0; i < count; ++i) {
+    point.push_back(
+        {parameter.name, parameter.distribution, nth_value(*parameter.distribution, i)});
+    if (visit_below(space, depth + 1, point, visit)) return true;
+    point.pop_back();
   }
-};
+  return false;
+}
 
 }  // namespace
 
@@ -75,15 +66,14 @@ Assignment complete_point(const Space& space, const Assignment& wanted, UniformS
 std::optional<std::int64_t> num_points(const Space& space, std::int64_t limit) {
   for (const SpaceParameter& parameter : space)
     if (!num_values(*parameter.distribution)) return {};
-  PointCounter counter{space, limit};
-  if (counter.walk(0)) return {};
-  return counter.count;
+  std::int64_t count = 0;
+  if (visit_points(space, [&](const Assignment&) { return ++count > limit; })) return {};
+  return count;
 }
 
-Assignment nth_point(const Space& space, std::int64_t index) {
-  PointCounter counter{space, index};
-  check(counter.walk(0), "an index below the number of points");
-  return counter.point;
+bool visit_points(const Space& space, const std::function<bool(const Assignment&)>& visit) {
+  Assignment point;
+  return visit_below(space, 0, point, visit);
 }
 
 std::uint64_t point_key(const Assignment& point) {

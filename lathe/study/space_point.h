@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string_view>
 #include <unordered_set>
@@ -23,8 +24,8 @@ Assignment complete_point(const Space& space, const Assignment& wanted, UniformS
 /// The number of points, conditions considered; nothing when they cannot be counted or are more
 /// than `limit`.
 std::optional<std::int64_t> num_points(const Space& space, std::int64_t limit);
-/// Point `index` of those; `index` is below num_points.
-Assignment nth_point(const Space& space, std::int64_t index);
+/// Calls `visit` with every point of a countable space until it returns true; says whether it did.
+bool visit_points(const Space& space, const std::function<bool(const Assignment&)>& visit);
 
 /// A number that two points share only if they are equal, whatever the order of their parameters
 /// (but for one accident in 2^64).

@@ -40,7 +40,10 @@ TEST(SpacePoint, CountsAndListsThePointsOfATree) {
   ASSERT_EQ(num_points(space, 100), 8);
   EXPECT_EQ(num_points(space, 7), std::nullopt);
   std::set<std::uint64_t> keys;
-  for (int i = 0; i < 8; ++i) keys.insert(point_key(nth_point(space, i)));
+  visit_points(space, [&](const Assignment& point) {
+    keys.insert(point_key(point));
+    return false;
+  });
   EXPECT_EQ(keys.size(), 8u);
   EXPECT_EQ(num_points({{"x", shared(FloatDistribution{})}}, 100), std::nullopt);
 }
