@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "lathe/study/trial_notes.h"
+
 namespace lathe::study {
 namespace {
 

@@ -59,12 +59,4 @@ struct SqlStatements {
   SqlStatement system_attributes;    // list -> trial_id, key, value_json
 };
 
-/// Where a trial keeps who works on it and how often it was taken.
-inline constexpr const char* kOwnerKey = "lathe:owner";
-inline constexpr const char* kAttemptKey = "lathe:attempt";
-/// `true` while a trial waits for its promotion rather than for anybody.
-inline constexpr const char* kPausedKey = "lathe:paused";
-/// A text that only the worker knows that handed the trial back last.
-inline constexpr const char* kReleaseKey = "lathe:released";
-
 }  // namespace lathe::study

@@ -101,7 +101,6 @@ class SqlStorage final : public Storage {
   std::optional<Attempt> find_claimable(StudyId study, const Claim& claim, const SqlResult& silent,
                                         const SqlResult& waiting);
   std::vector<SqlCall> claim_calls(const Attempt& taken, const Claim& claim) const;
-  std::string fixed_parameters(TrialId trial, const TrialChange& change);
 
   void require_compatible_parameters(StudyId study, const std::vector<Parameter>& parameters);
   void add_content(TrialId trial, StudyId study, const TrialChange& change,

@@ -4,6 +4,7 @@
 #include "lathe/study/json_text.h"
 #include "lathe/study/sql_storage.h"
 #include "lathe/study/time_text.h"
+#include "lathe/study/trial_notes.h"
 
 namespace lathe::study {
 namespace {

@@ -1,10 +1,10 @@
 // Trials from the rows of a SqlStorage. Whatever is in them was written by others, so everything
 // is checked and errors name the trial.
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "lathe/study/sql_storage.h"
+#include "lathe/study/stored_parameter.h"
 #include "lathe/study/time_text.h"
 
 namespace lathe::study {
@@ -89,13 +89,7 @@ void SqlStorage::read_content(std::span<TrialRecord> trials) {
       const DistributionPtr known = with_place(fmt::format("parameter \"{}\"", name), [&] {
         return distribution(row.text(3, "trial_params.distribution_json"));
       });
-      // Numbers outside the range are legal (a user may enqueue them), choices are not.
-      const auto* categorical = std::get_if<CategoricalDistribution>(known.get());
-      if (!std::isfinite(value) ||
-          (categorical != nullptr && (value < 0 || value != std::floor(value) ||
-                                      value >= static_cast<double>(categorical->choices.size()))))
-        fail("parameter \"{}\" is stored as {}, which is not one of its values", name, value);
-      trial.parameters.push_back({name, known, value});
+      trial.parameters.push_back(stored_parameter(name, known, value));
     });
     for_each_row(found[1], batch, [](const SqlRow& row, TrialRecord& trial) {
       const std::int64_t objective = row.whole(1, "trial_values.objective");

@@ -5,6 +5,7 @@
 #include "lathe/study/json_text.h"
 #include "lathe/study/sql_storage.h"
 #include "lathe/study/time_text.h"
+#include "lathe/study/trial_notes.h"
 
 namespace lathe::study {
 namespace {
@@ -108,22 +109,6 @@ void SqlStorage::add_content(TrialId trial, StudyId study, const TrialChange& ch
     calls.push_back({&statements_.set_system, {trial, key, value}});
 }
 
-// All parameters of a trial as Optuna enqueues them, so that a Python worker which takes the trial
-// evaluates the same point.
-std::string SqlStorage::fixed_parameters(TrialId trial, const TrialChange& change) {
-  std::optional<TrialRecord> record = find_trial(trial);
-  check(record.has_value(), "a locked trial to be there");
-  apply(TrialChange{.parameters = change.parameters}, *record, now());
-  nlohmann::json fixed = nlohmann::json::object();
-  if (const auto enqueued = record->system_attributes.find("fixed_params");
-      enqueued != record->system_attributes.end())
-    fixed = parse_json(enqueued->second);
-  if (!fixed.is_object()) fixed = nlohmann::json::object();
-  for (const Parameter& each : record->parameters)
-    fixed[each.name] = parse_json(to_json(to_external(*each.distribution, each.value)));
-  return fixed.empty() ? "" : to_json_text(fixed);
-}
-
 bool SqlStorage::update(TrialId trial, const Owner& owner, const TrialChange& change) {
   // The time of completion is ours alone, so it also tells our result from another's.
   const Time stamp = now();
@@ -145,9 +130,11 @@ bool SqlStorage::update(TrialId trial, const Owner& owner, const TrialChange& ch
     std::vector<SqlCall> calls;
     add_content(trial, holder.study, change, calls);
     if (is_release) {
-      const std::string fixed = fixed_parameters(trial, change);
-      if (!fixed.empty())
-        calls.push_back({&statements_.set_system, {trial, "fixed_params", fixed}});
+      std::optional<TrialRecord> record = find_trial(trial);
+      check(record.has_value(), "a locked trial to be there");
+      apply(change, *record, stamp);
+      const std::string fixed = fixed_parameters(*record);
+      if (!fixed.empty()) calls.push_back({&statements_.set_system, {trial, kFixedKey, fixed}});
       calls.push_back({&statements_.set_system, {trial, kReleaseKey, release}});
       calls.push_back({&statements_.set_state, {trial, "WAITING"}});
     } else if (change.state) {
