@@ -73,7 +73,6 @@ Outcome outcome_of(const TrialRecord& trial, int num_objectives) {
 struct Manner {
   bool is_forgetful = false;  // a new Study for each batch, as another process would have
   bool is_reversed = false;   // results come in the other order
-  std::uint64_t seed = 5;
 };
 
 // The points of a study, one line each.
@@ -81,7 +80,7 @@ std::string run(const std::string& sampler, const Case& each, const Manner& mann
   auto storage = std::make_shared<MemoryStorage>();
   const std::vector<Direction> directions(static_cast<std::size_t>(each.num_objectives),
                                           Direction::Minimize);
-  StudyOptions options = {.sampler = sampler, .seed = manner.seed};
+  StudyOptions options = {.sampler = sampler, .seed = 5};
   if (each.is_declared) options.space = each.space;
   auto study = std::make_unique<Study>(Study::create(storage, "s", directions, options));
   for (int i = 0; i < kTrials; i += kBatch) {
@@ -147,6 +146,13 @@ TEST_P(EverySampler, DoesNotDependOnTheOrderOfResults) {
     EXPECT_EQ(run(GetParam(), each, {.is_reversed = true}), points);
     EXPECT_EQ(run(GetParam(), each, {.is_forgetful = true, .is_reversed = true}), points);
   });
+}
+
+TEST(OptunaPreset, RepeatsItselfWithinAProcessOnly) {
+  const Case continuous = cases()[1];
+  const std::string points = run("random:preset=optuna-3", continuous, {});
+  EXPECT_EQ(run("random:preset=optuna-3", continuous, {}), points);
+  EXPECT_NE(run("random:preset=optuna-3", continuous, {.is_forgetful = true}), points);
 }
 
 INSTANTIATE_TEST_SUITE_P(Registered, EverySampler,

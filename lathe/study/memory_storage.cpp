@@ -13,11 +13,6 @@ void merge(const Attributes& from, Attributes& into) {
   for (const auto& [key, value] : from) into[key] = value;
 }
 
-bool is_paused(const TrialRecord& trial) {
-  const auto found = trial.system_attributes.find("lathe:paused");
-  return found != trial.system_attributes.end() && found->second == "true";
-}
-
 // How often the trial was taken so far; what cannot be read counts as never.
 int attempts(const TrialRecord& trial) {
   const auto found = trial.system_attributes.find("lathe:attempt");
@@ -140,9 +135,9 @@ std::optional<TrialRecord> MemoryStorage::claim(StudyId study, const Claim& clai
     trial = &add(stored, {.system_attributes = claim.system_attributes});
   }
   TrialRecord& record = trial->record;
+  if (is_paused(record)) record.system_attributes["lathe:paused"] = "false";
   record.state = TrialState::Running;
   if (!record.start) record.start = clock_();
-  if (is_paused(record)) record.system_attributes["lathe:paused"] = "false";
   record.system_attributes["lathe:attempt"] = std::to_string(attempts(record) + 1);
   record.system_attributes["lathe:owner"] = to_json_text(claim.owner);
   trial->owner = claim.owner;

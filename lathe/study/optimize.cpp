@@ -9,13 +9,23 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// Between looks at what other workers left and at whether to stop.
+constexpr std::chrono::milliseconds kLongestWait(250);
+
 // Whether another worker's trial may yet be left to us: one without a lease never is.
 bool has_leased(const History& history) {
-  return std::ranges::any_of(history.trials(), [](const TrialRecord& each) {
+  return std::ranges::any_of(history.unfinished(), [&](int number) {
+    const TrialRecord& each = history.trials()[static_cast<std::size_t>(number)];
     const auto lease = each.system_attributes.find("lathe:lease");
     return each.state == TrialState::Running && lease != each.system_attributes.end() &&
            lease->second != "0";
   });
+}
+
+int num_paused(const History& history) {
+  return static_cast<int>(std::ranges::count_if(history.unfinished(), [&](int number) {
+    return is_paused(history.trials()[static_cast<std::size_t>(number)]);
+  }));
 }
 
 // Sets a value and puts the old one back at the end of the scope.
@@ -53,13 +63,19 @@ void Study::optimize(const Objective& objective, const StopRule& rule,
     progress.update(history_);
     return progress.is_over(rule, history_);
   };
+  // A paused trial counts as done until it is promoted, or a study that pauses would never end.
+  const auto has_started_all = [&] {
+    return rule.trials && progress.num_finished() + num_paused(history_) >= *rule.trials;
+  };
 
   refresh();
   while (!is_over()) {
+    options_.max_trials = has_started_all() ? 0 : max_trials;
+    if (options_.max_trials == 0 && !pruner_->promote(history_)) break;
     std::optional<Trial> trial = ask();
     if (!trial) {
       if (options_.lease.count() == 0 || !has_leased(history_)) break;
-      std::this_thread::sleep_for(options_.lease / 4);
+      std::this_thread::sleep_for(std::min(options_.lease / 4, kLongestWait));
       refresh();
       continue;
     }

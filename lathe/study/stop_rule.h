@@ -10,7 +10,7 @@ namespace lathe::study {
 
 /// When `optimize` stops; whichever comes first.
 struct StopRule {
-  std::optional<int> trials = {};  ///< finished in the whole study
+  std::optional<int> trials = {};  ///< finished or paused in the whole study
   std::optional<std::chrono::duration<double>> time = {};
   std::optional<double> target = {};   ///< first objective reaches it
   std::optional<int> stagnation = {};  ///< so many trials without a better one

@@ -331,6 +331,31 @@ TEST(Study, PausesATrialUntilItsPromotion) {
   EXPECT_EQ(names(*promoted), names(trial->record()));
 }
 
+TEST(Study, PromotesPausedTrialsUntilNoneDeservesIt) {
+  Study study = Study::create(std::make_shared<MemoryStorage>(), "s", kMinimize,
+                              {.sampler = "random",
+                               .pruner = "successive-halving:min-resource=1,factor=3,pause=true",
+                               .seed = 1});
+  // Nine trials of nine steps that differ from the start: three get to step 3, one to the end.
+  std::vector<int> evaluated(9, 0);
+  const auto objective = [&](Trial& trial) -> Outcome {
+    const int done = static_cast<int>(trial.record().intermediate_values.size());
+    for (int step = done + 1; step <= 9; ++step) {
+      ++evaluated[static_cast<std::size_t>(trial.number())];
+      trial.report(step, trial.number());
+      const Verdict verdict = trial.verdict();
+      if (verdict == Verdict::Pause) return {.state = TrialState::Waiting};
+      if (verdict == Verdict::Prune) return {.state = TrialState::Pruned};
+    }
+    return complete(trial.number());
+  };
+  study.optimize(objective, {.trials = 9});
+
+  EXPECT_EQ(study.history().trials().size(), 9);
+  EXPECT_EQ(evaluated, std::vector<int>({9, 3, 3, 1, 1, 1, 1, 1, 1}));
+  EXPECT_EQ(study.history().trials()[8].state, TrialState::Waiting);
+}
+
 TEST(Study, GivesAnInterruptedTrialBackToTheQueue) {
   Study study = Study::create(std::make_shared<MemoryStorage>(), "s", kMinimize,
                               {.sampler = "random", .seed = 1, .space = small_space()});

@@ -71,6 +71,12 @@ void apply(const TrialChange& change, TrialRecord& record, Time now) {
   if (is_finished(record.state)) record.complete = now;
 }
 
+bool is_paused(const TrialRecord& trial) {
+  if (trial.state != TrialState::Waiting) return false;
+  const auto found = trial.system_attributes.find("lathe:paused");
+  return found != trial.system_attributes.end() && found->second == "true";
+}
+
 Time now() {
   return std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
 }

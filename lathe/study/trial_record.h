@@ -67,6 +67,9 @@ struct TrialChange {
 /// Does to a record what a storage does to the stored trial.
 void apply(const TrialChange& change, TrialRecord& record, Time now);
 
+/// Whether the trial waits for its promotion (system attribute `lathe:paused`), not for a worker.
+bool is_paused(const TrialRecord& trial);
+
 /// Now, in the resolution of the storages.
 Time now();
 
