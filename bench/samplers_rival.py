@@ -34,6 +34,7 @@ PAIRS = [
     ("tpe:multivariate=false,group=false", "tpe", ("tables", "functions")),
     ("tpe", "tpe-multivariate", ("tables", "functions")),
     ("auto", "tpe-multivariate", ("tables", "functions")),
+    ("cmaes", "cma-es", ("functions",)),
 ]
 
 
