@@ -141,7 +141,9 @@ void PostgresqlConnection::give_up(const PGresult* result) {
   constexpr std::array<std::string_view, 4> kGone = {
       "57P01", "57P02", "57P03",  // the server stops, crashed or starts
       "25P03"};                   // we were frozen in a transaction
-  if (PQstatus(connection_.get()) == CONNECTION_BAD || state.starts_with("08") ||
+  // Without a code it is not the server that speaks: libpq could not send. (It may not have noticed
+  // yet that the connection is gone.)
+  if (state.empty() || PQstatus(connection_.get()) == CONNECTION_BAD || state.starts_with("08") ||
       std::ranges::find(kGone, state) != kGone.end()) {
     const bool may_be_committed = std::exchange(is_commit_unanswered_, false);
     connection_.reset();
