@@ -1,7 +1,6 @@
 #include "lathe/study/study.h"
 
 #include <algorithm>
-#include <random>
 
 #include "lathe/core/error.h"
 #include "lathe/study/json_text.h"
@@ -24,26 +23,6 @@ std::string text_of(const std::vector<Direction>& directions) {
   return text;
 }
 
-// What a study keeps under a key, or nothing.
-std::optional<json> attribute(const StudyRecord& record, std::string_view key) {
-  const auto found = record.system_attributes.find(key);
-  if (found == record.system_attributes.end()) return {};
-  return with_place(fmt::format("study \"{}\": attribute \"{}\"", record.name, key),
-                    [&] { return parse_json(found->second); });
-}
-
-std::optional<std::string> text_attribute(const StudyRecord& record, std::string_view key) {
-  const std::optional<json> value = attribute(record, key);
-  if (!value) return {};
-  if (!value->is_string()) fail("study \"{}\": attribute \"{}\" is not a text", record.name, key);
-  return value->get<std::string>();
-}
-
-std::uint64_t random_seed() {
-  std::random_device random;
-  return (static_cast<std::uint64_t>(random()) << 32) | random();
-}
-
 }  // namespace
 
 Study Study::create(std::shared_ptr<Storage> storage, const std::string& name,
@@ -51,8 +30,13 @@ Study Study::create(std::shared_ptr<Storage> storage, const std::string& name,
   if (directions.empty()) fail("study \"{}\": there is no objective", name);
   std::optional<StudyId> id = storage->find_study(name);
   if (!id) {
+    const StudyRecord draft = {.name = name, .directions = directions};
+    complete(options, draft);
+    // A mistake is found before anything is stored.
+    make_sampler(*options.sampler, *options.seed, options.space ? &*options.space : nullptr);
+    make_pruner(*options.pruner);
     try {
-      id = storage->create_study(name, directions, {}, {});
+      id = storage->create_study(name, directions, {}, attributes_to_keep(options, draft));
     } catch (const UserError&) {
       id = storage->find_study(name);  // another process may have been faster
       if (!id) throw;
@@ -82,59 +66,18 @@ Study::Study(std::shared_ptr<Storage> storage, StudyRecord record, StudyOptions 
       options_(std::move(options)),
       history_(record_.directions),
       worker_(new_owner()) {
-  keep_options();
-  sampler_ = make_sampler(*options_.sampler, seed_, space());
+  complete(options_, record_);
+  if (options_.space) space_ = std::make_unique<const Space>(*options_.space);
+  sampler_ = make_sampler(*options_.sampler, *options_.seed, space());
   pruner_ = make_pruner(*options_.pruner);
 }
 
-// Completes the options with what the study keeps, and makes it keep what is new or different.
+// Whoever only looks at a study changes nothing, so this waits for the first ask.
 void Study::keep_options() {
-  const auto place = fmt::format("study \"{}\"", record_.name);
-  if (!options_.sampler) options_.sampler = text_attribute(record_, "lathe:sampler");
-  if (!options_.sampler) options_.sampler = "auto";
-  if (!options_.pruner) options_.pruner = text_attribute(record_, "lathe:pruner");
-  if (!options_.pruner) options_.pruner = "none";
-
-  const std::optional<json> kept_seed = attribute(record_, "lathe:seed");
-  if (kept_seed && !kept_seed->is_number_unsigned())
-    fail("{}: attribute \"lathe:seed\" is not a whole number, at least 0", place);
-  if (options_.seed)
-    seed_ = *options_.seed;
-  else
-    seed_ = kept_seed ? kept_seed->get<std::uint64_t>() : random_seed();
-
-  const std::optional<json> kept_level = attribute(record_, "lathe:chance_level");
-  if (!options_.chance_level && kept_level && kept_level->is_number())
-    options_.chance_level = kept_level->get<double>();
-
-  with_place(place, [&] {
-    std::optional<Space> declared;
-    if (options_.space) declared = validated(std::move(*options_.space));
-    const auto kept = record_.system_attributes.find("lathe:space");
-    if (kept != record_.system_attributes.end()) {
-      Space known = parse_space(kept->second);
-      if (declared)
-        require_same(known, *declared);
-      else
-        declared = std::move(known);
-    }
-    if (declared) space_ = std::make_unique<const Space>(std::move(*declared));
-  });
-  options_.space.reset();
-
-  Attributes wanted = {{"lathe:sampler", to_json_text(*options_.sampler)},
-                       {"lathe:pruner", to_json_text(*options_.pruner)},
-                       {"lathe:seed", to_json_text(seed_)}};
-  if (options_.chance_level) wanted["lathe:chance_level"] = to_json_text(*options_.chance_level);
-  if (space_ && !record_.system_attributes.contains("lathe:space"))
-    wanted["lathe:space"] = to_json(*space_);
-  std::erase_if(wanted, [&](const auto& each) {
-    const auto kept = record_.system_attributes.find(each.first);
-    return kept != record_.system_attributes.end() && kept->second == each.second;
-  });
+  const Attributes wanted = attributes_to_keep(options_, record_);
   if (wanted.empty()) return;
   storage_->set_study_attributes(record_.id, {}, wanted);
-  for (auto& [key, value] : wanted) record_.system_attributes[key] = value;
+  for (const auto& [key, value] : wanted) record_.system_attributes[key] = value;
 }
 
 void Study::refresh() {
@@ -229,6 +172,7 @@ bool Study::choose_parameters(Trial& trial) {
 }
 
 std::optional<Trial> Study::ask() {
+  if (num_claims_ == 0) keep_options();
   while (true) {
     const Owner owner = fmt::format("{}/{}", worker_, num_claims_++);
     std::optional<TrialRecord> record = claim(owner);

@@ -17,6 +17,7 @@
 #include "lathe/study/sampler.h"
 #include "lathe/study/stop_rule.h"
 #include "lathe/study/storage.h"
+#include "lathe/study/study_options.h"
 
 namespace lathe::study {
 
@@ -85,25 +86,12 @@ struct Outcome {
   std::string reason = {};  ///< why it failed, kept as the user attribute `fail_reason`
 };
 
-/// What is not given comes from the study, or is the default of a new one.
-struct StudyOptions {
-  std::optional<std::string> sampler = {};  ///< of a new study: `auto`
-  std::optional<std::string> pruner = {};   ///< of a new study: `none`
-  std::optional<std::uint64_t> seed = {};   ///< of a new study: a random one
-  std::optional<Space> space = {};          ///< of a new study: the objective decides as it goes
-  /// A result of the first objective that is not better is marked `collapsed`.
-  std::optional<double> chance_level = {};
-  std::chrono::milliseconds lease{0};
-  std::optional<int> max_trials = {};  ///< of the whole study
-  /// Turns down points before they are tried; see Proposal.
-  std::function<bool(const Assignment&)> is_allowed = {};
-};
-
 /// A search: proposes points, learns from results, keeps everything in a storage.
 class Study {
  public:
   /// Creates a study in the storage, or opens the one of that name. Sampler, pruner, seed and space
-  /// are kept in it, so another process continues with the same.
+  /// are kept in it, so another process continues with the same. Whoever opens a study with other
+  /// ones makes it keep those with the first ask; but a space stays.
   static Study create(std::shared_ptr<Storage> storage, const std::string& name,
                       const std::vector<Direction>& directions, StudyOptions options = {});
   static Study open(std::shared_ptr<Storage> storage, const std::string& name,
@@ -136,7 +124,7 @@ class Study {
   void stop() { is_stopped_ = true; }
 
   const StudyRecord& record() const { return record_; }
-  std::uint64_t seed() const { return seed_; }
+  std::uint64_t seed() const { return *options_.seed; }
   /// Brought up to date with the storage.
   const History& history();
   /// The complete trial with the best first objective, infeasible ones left out; nothing if none.
@@ -165,8 +153,7 @@ class Study {
   // Shared: several studies may live in one storage.
   std::shared_ptr<Storage> storage_;
   StudyRecord record_;
-  StudyOptions options_;
-  std::uint64_t seed_ = 0;
+  StudyOptions options_;                // complete: nothing is left open
   std::unique_ptr<const Space> space_;  // at an address that samplers may keep
   History history_;
   std::unique_ptr<Sampler> sampler_;

@@ -425,6 +425,30 @@ TEST(Study, NamesTheNearestOfWhatItDoesNotKnow) {
             "memory: study \"widths\" has objectives to minimize, asked to maximize");
 }
 
+TEST(Study, StoresNothingWhenItsOptionsAreWrong) {
+  auto storage = std::make_shared<MemoryStorage>();
+  EXPECT_NE(error_text([&] { Study::create(storage, "s", kMinimize, {.sampler = "randm"}); }),
+            "no error");
+  EXPECT_NE(error_text([&] {
+              Study::create(storage, "s", kMinimize, {.sampler = "random", .pruner = "nun"});
+            }),
+            "no error");
+  EXPECT_TRUE(storage->studies().empty());
+}
+
+TEST(Study, ChangesNothingBeforeItAsks) {
+  auto storage = std::make_shared<MemoryStorage>();
+  const StudyId id = storage->create_study("from-optuna", kMinimize, {}, {});
+  storage->add_trial(id, {.state = TrialState::Complete, .values = {3}});
+  Study study = Study::open(storage, "from-optuna", {.sampler = "random", .seed = 4});
+  EXPECT_EQ(study.best()->values, std::vector<double>{3});
+  EXPECT_TRUE(storage->study(id).system_attributes.empty());
+  study.ask();
+  EXPECT_EQ(storage->study(id).system_attributes, (Attributes{{"lathe:pruner", "\"none\""},
+                                                              {"lathe:sampler", "\"random\""},
+                                                              {"lathe:seed", "4"}}));
+}
+
 TEST(Study, RefusesDamagedAttributesOfAStoredStudy) {
   const auto refusal = [](const std::string& key, const std::string& json) {
     auto storage = std::make_shared<MemoryStorage>();

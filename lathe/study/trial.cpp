@@ -34,7 +34,7 @@ void Trial::read_fixed() {
 }
 
 Proposal Trial::proposal() {
-  return {.seed = study_->seed_,
+  return {.seed = study_->seed(),
           .number = record_.number,
           .attempt = attempt_,
           .space = study_->space(),
