@@ -63,139 +63,212 @@ LATHE_KERNEL_INLINE void put(float* to, Floats a) {
     store(to, a);
 }
 
+// How the values of a block are rounded. A method tells which magnitude a value counts with, what
+// follows from the largest of them, as many blocks at once as there are lanes, and rounds by that.
+// Here: an element of a format under a scale.
 template <typename Element, typename Rule>
-LATHE_KERNEL_INLINE Floats round_by(const Element& element, const Rule&, Floats value,
-                                    const Scales& scales) {
-  const Floats units = Rule::kDivides ? value / scales.scale : value * scales.inverse;
-  return element(units) * scales.scale;
-}
+struct ScaledElements {
+  Element element;
+  Rule rule;
+  LATHE_KERNEL_INLINE static Ints magnitude(Floats a) { return Rule::magnitude(a); }
+  LATHE_KERNEL_INLINE Scales scales(Ints largest) const { return rule(largest); }
+  LATHE_KERNEL_INLINE Floats round(Floats value, const Scales& scales) const {
+    const Floats units = Rule::kDivides ? value / scales.scale : value * scales.inverse;
+    return element(units) * scales.scale;
+  }
+  // What a row of blocks is made of does not matter to its blocks.
+  static constexpr bool kKnowsItsBand = false;
+};
+
+// Blocks side by side: `rows` rows of `count` values, a block each `block` of them.
+struct Band {
+  const float* x = nullptr;
+  float* y = nullptr;
+  std::int64_t rows = 0, stride = 0, count = 0, block = 0;
+  LATHE_KERNEL_INLINE Band from(std::int64_t column, std::int64_t width) const {
+    return {x + column, y + column, rows, stride, width, block};
+  }
+};
 
 // kBlocks blocks of kVectors vectors each. With as many blocks as a vector has lanes their scales
 // are made at once, one in a lane, and the values read again from the nearest cache.
-template <int kVectors, std::int64_t kBlocks, bool kStreams, typename Element, typename Rule>
-LATHE_KERNEL_INLINE void round_group(const Element& element, const Rule& rule, const float* x,
-                                     float* y) {
+template <int kVectors, std::int64_t kBlocks, bool kStreams, typename Method>
+LATHE_KERNEL_INLINE void round_group(const Method& method, const Band& band) {
   constexpr std::int64_t kBlock = kVectors * kWidth;
-  const auto largest_of = [&](const float* block) {
-    Ints largest = Rule::magnitude(load(block));
-    for (int v = 1; v < kVectors; ++v)
-      largest = max(largest, Rule::magnitude(load(block + v * kWidth)));
-    return largest;
+  const auto round_part = [&](std::int64_t at, const Scales& scales) {
+    for (int v = 0; v < kVectors; ++v) {
+      const std::int64_t i = at + v * kWidth;
+      put<kStreams>(band.y + i, method.round(load(band.x + i), scales));
+    }
   };
-  const auto round_block = [&](const float* from, float* to, const Scales& scales) {
-    for (int v = 0; v < kVectors; ++v)
-      put<kStreams>(to + v * kWidth, round_by(element, rule, load(from + v * kWidth), scales));
+  const auto largest_of = [&](const float* from) {
+    Ints all = Method::magnitude(load(from));
+    for (int v = 1; v < kVectors; ++v) all = max(all, Method::magnitude(load(from + v * kWidth)));
+    return all;
   };
+  Ints largest[kBlocks];
+  for (int b = 0; b < kBlocks; ++b) largest[b] = largest_of(band.x + b * kBlock);
+  for (std::int64_t r = 1; r < band.rows; ++r)
+    for (int b = 0; b < kBlocks; ++b)
+      largest[b] = max(largest[b], largest_of(band.x + r * band.stride + b * kBlock));
   if constexpr (kBlocks == 1) {
-    round_block(x, y, rule(largest_everywhere(largest_of(x))));
+    const Scales scales = method.scales(largest_everywhere(largest[0]));
+    for (std::int64_t r = 0; r < band.rows; ++r) round_part(r * band.stride, scales);
   } else {
     static_assert(kBlocks == kWidth);
-    Ints largest[kWidth];
-    for (int b = 0; b < kWidth; ++b) largest[b] = largest_of(x + b * kBlock);
-    const Scales all = rule(largest_of_each(largest));
-    for (int b = 0; b < kWidth; ++b)
-      round_block(x + b * kBlock, y + b * kBlock,
-                  {broadcast_lane(all.scale, b), broadcast_lane(all.inverse, b)});
+    const Scales all = method.scales(largest_of_each(largest));
+    if (band.rows == 1) {
+      for (int b = 0; b < kWidth; ++b)
+        round_part(b * kBlock, {broadcast_lane(all.scale, b), broadcast_lane(all.inverse, b)});
+      return;
+    }
+    // Row after row, because memory takes long runs faster than pieces of several rows in turn.
+    float scale[kWidth];
+    float inverse[kWidth];
+    store(scale, all.scale);
+    store(inverse, all.inverse);
+    for (std::int64_t r = 0; r < band.rows; ++r)
+      for (int b = 0; b < kWidth; ++b)
+        round_part(r * band.stride + b * kBlock, {broadcast(scale[b]), broadcast(inverse[b])});
   }
 }
 
-template <int kVectors, bool kStreams, typename Element, typename Rule>
-inline void round_whole_blocks(const Element& element, const Rule& rule, const float* x, float* y,
-                               std::int64_t blocks) {
+template <int kVectors, bool kStreams, typename Method>
+LATHE_KERNEL_INLINE void round_whole_blocks(const Method& method, const Band& band) {
   constexpr std::int64_t kBlock = kVectors * kWidth;
-  std::int64_t b = 0;
-  for (; b + kWidth <= blocks; b += kWidth)
-    round_group<kVectors, kWidth, kStreams>(element, rule, x + b * kBlock, y + b * kBlock);
-  for (; b < blocks; ++b)
-    round_group<kVectors, 1, kStreams>(element, rule, x + b * kBlock, y + b * kBlock);
+  std::int64_t at = 0;
+  for (; at + kWidth * kBlock <= band.count; at += kWidth * kBlock)
+    round_group<kVectors, kWidth, kStreams>(method, band.from(at, kWidth * kBlock));
+  for (; at < band.count; at += kBlock)
+    round_group<kVectors, 1, kStreams>(method, band.from(at, kBlock));
 }
 
-template <int kVectors, typename Element, typename Rule>
-inline void round_whole_blocks(const Element& element, const Rule& rule, const float* x, float* y,
-                               std::int64_t blocks, bool streams) {
-  if (!streams) return round_whole_blocks<kVectors, false>(element, rule, x, y, blocks);
-  if (is_aligned(y)) return round_whole_blocks<kVectors, true>(element, rule, x, y, blocks);
+template <int kVectors, typename Method>
+LATHE_KERNEL_INLINE void round_whole_blocks(const Method& method, const Band& band, bool streams) {
+  if (!streams) return round_whole_blocks<kVectors, false>(method, band);
+  if (is_aligned(band.y) && band.stride % kWidth == 0)
+    return round_whole_blocks<kVectors, true>(method, band);
+  if (band.rows > 1) return round_whole_blocks<kVectors, false>(method, band);
   // Blocks that begin between two vectors' addresses go through a buffer in the nearest cache.
-  constexpr std::int64_t kBlock = kVectors * kWidth;
-  float buffer[kWidth * kBlock];
-  for (std::int64_t b = 0; b < blocks; b += kWidth) {
-    const std::int64_t count = blocks - b < kWidth ? blocks - b : kWidth;
-    round_whole_blocks<kVectors, false>(element, rule, x + b * kBlock, buffer, count);
-    map_run(buffer, y + b * kBlock, count * kBlock, true, [](Floats a) { return a; });
+  constexpr std::int64_t kBlocks = kWidth * kVectors * kWidth;
+  float buffer[kBlocks];
+  for (std::int64_t at = 0; at < band.count; at += kBlocks) {
+    const std::int64_t count = band.count - at < kBlocks ? band.count - at : kBlocks;
+    Band part = band.from(at, count);
+    part.y = buffer;
+    round_whole_blocks<kVectors, false>(method, part);
+    map_run(buffer, band.y + at, count, true, [](Floats a) { return a; });
   }
 }
 
-// Blocks of kGroup values, several to a vector.
-template <int kGroup, bool kStreams, typename Element, typename Rule>
-inline void round_small_blocks(const Element& element, const Rule& rule, const float* x, float* y,
-                               std::int64_t count) {
-  const auto round = [&](Floats value) {
-    return round_by(element, rule, value, rule(largest_in_groups<kGroup>(Rule::magnitude(value))));
+// Blocks of kGroup columns, several to a vector.
+template <int kGroup, bool kStreams, typename Method>
+LATHE_KERNEL_INLINE void round_small_blocks(const Method& method, const Band& band) {
+  const auto round = [&](std::int64_t at, auto read, auto write) {
+    Ints largest = Method::magnitude(read(band.x + at));
+    for (std::int64_t r = 1; r < band.rows; ++r)
+      largest = max(largest, Method::magnitude(read(band.x + r * band.stride + at)));
+    const Scales scales = method.scales(largest_in_groups<kGroup>(largest));
+    for (std::int64_t r = 0; r < band.rows; ++r) {
+      const std::int64_t i = at + r * band.stride;
+      write(band.y + i, method.round(read(band.x + i), scales));
+    }
   };
-  std::int64_t i = 0;
-  for (; i + kWidth <= count; i += kWidth) put<kStreams>(y + i, round(load(x + i)));
-  if (i < count) store(y + i, round(load(x + i, count - i)), count - i);
+  std::int64_t at = 0;
+  for (; at + kWidth <= band.count; at += kWidth)
+    round(
+        at, [](const float* from) { return load(from); },
+        [](float* to, Floats a) { put<kStreams>(to, a); });
+  const std::int64_t rest = band.count - at;
+  if (rest > 0)
+    round(
+        at, [&](const float* from) { return load(from, rest); },
+        [&](float* to, Floats a) { store(to, a, rest); });
 }
 
-// A block of any length and any number of rows.
-template <typename Element, typename Rule>
-inline void round_tile(const Element& element, const Rule& rule, const float* x, float* y,
-                       std::int64_t rows, std::int64_t count, std::int64_t stride, bool streams) {
+// One block of any length and any number of rows.
+template <typename Method>
+inline void round_tile(const Method& method, const Band& tile, bool streams) {
   Ints largest = broadcast(0);
-  for (std::int64_t r = 0; r < rows; ++r) {
-    const float* row = x + r * stride;
+  for (std::int64_t r = 0; r < tile.rows; ++r) {
+    const float* row = tile.x + r * tile.stride;
     std::int64_t i = 0;
-    for (; i + kWidth <= count; i += kWidth) largest = max(largest, Rule::magnitude(load(row + i)));
-    if (i < count) largest = max(largest, Rule::magnitude(load(row + i, count - i)));
+    for (; i + kWidth <= tile.count; i += kWidth)
+      largest = max(largest, Method::magnitude(load(row + i)));
+    if (i < tile.count) largest = max(largest, Method::magnitude(load(row + i, tile.count - i)));
   }
-  const Scales scales = rule(largest_everywhere(largest));
-  for (std::int64_t r = 0; r < rows; ++r)
-    map_run(x + r * stride, y + r * stride, count, streams,
-            [&](Floats value) { return round_by(element, rule, value, scales); });
+  const Scales scales = method.scales(largest_everywhere(largest));
+  for (std::int64_t r = 0; r < tile.rows; ++r)
+    map_run(tile.x + r * tile.stride, tile.y + r * tile.stride, tile.count, streams,
+            [&](Floats value) { return method.round(value, scales); });
 }
 
-template <typename Element, typename Rule>
-inline void round_row(const Element& element, const Rule& rule, const float* x, float* y,
-                      std::int64_t count, std::int64_t block, bool streams) {
-  const std::int64_t blocks = count / block;
-  const std::int64_t whole = blocks * block;
-  if (block == kWidth)
-    round_whole_blocks<1>(element, rule, x, y, blocks, streams);
-  else if (block == 2 * kWidth)
-    round_whole_blocks<2>(element, rule, x, y, blocks, streams);
-  else if (block == 4 * kWidth)
-    round_whole_blocks<4>(element, rule, x, y, blocks, streams);
-  else if (block == 8 * kWidth)
-    round_whole_blocks<8>(element, rule, x, y, blocks, streams);
-  else if (kWidth > 8 && block == 8 && streams && is_aligned(y))
-    round_small_blocks<8, true>(element, rule, x, y, whole);
+template <typename Method>
+LATHE_KERNEL_INLINE void round_band(const Method& method, const Band& band, bool streams) {
+  const std::int64_t block = band.block;
+  const std::int64_t whole = band.count / block * block;
+  const Band blocks = band.from(0, whole);
+  // Values are read twice, so a group must stay in the second cache.
+  const bool is_small = band.rows * block * kWidth <= 1 << 16;
+  if (block == kWidth && is_small)
+    round_whole_blocks<1>(method, blocks, streams);
+  else if (block == 2 * kWidth && is_small)
+    round_whole_blocks<2>(method, blocks, streams);
+  else if (block == 4 * kWidth && is_small)
+    round_whole_blocks<4>(method, blocks, streams);
+  else if (block == 8 * kWidth && is_small)
+    round_whole_blocks<8>(method, blocks, streams);
+  else if (kWidth > 8 && block == 8 && streams && is_aligned(band.y) && band.stride % kWidth == 0)
+    round_small_blocks<8, true>(method, blocks);
   else if (kWidth > 8 && block == 8)
-    round_small_blocks<8, false>(element, rule, x, y, whole);
+    round_small_blocks<8, false>(method, blocks);
   else
     for (std::int64_t at = 0; at < whole; at += block)
-      round_tile(element, rule, x + at, y + at, 1, block, 0, streams && block > 64);
-  if (whole < count) round_tile(element, rule, x + whole, y + whole, 1, count - whole, 0, false);
+      round_tile(method, band.from(at, block), streams && block > 64);
+  if (whole < band.count) round_tile(method, band.from(whole, band.count - whole), false);
 }
 
-template <typename Element, typename Rule>
-inline void round_matrix(const Element& element, const Rule& rule, const BlockArgs& args) {
-  if (args.block_rows > 1) {
-    for (std::int64_t r = 0; r < args.rows; r += args.block_rows)
-      for (std::int64_t c = 0; c < args.columns; c += args.block) {
-        const std::int64_t at = r * args.columns + c;
-        const std::int64_t rows = args.rows - r < args.block_rows ? args.rows - r : args.block_rows;
-        const std::int64_t count = args.columns - c < args.block ? args.columns - c : args.block;
-        round_tile(element, rule, args.x + at, args.y + at, rows, count, args.columns, false);
-      }
-    return;
+// A band of one row is compiled on its own, without loops over rows.
+template <typename Method>
+inline void round_rows(const Method& method, const Band& band, bool streams) {
+  if (band.rows == 1)
+    round_band(method, {band.x, band.y, 1, 0, band.count, band.block}, streams);
+  else
+    round_band(method, band, streams);
+}
+
+template <typename Method>
+inline void round_one_band(const Method& method, const Band& band, bool streams) {
+  if constexpr (Method::kKnowsItsBand) {
+    Method own = method;
+    own.start(band);
+    return round_rows(own, band, streams);
+  } else {
+    return round_rows(method, band, streams);
   }
-  // Rows of whole blocks are one long row.
-  const bool is_even = args.columns % args.block == 0;
-  const std::int64_t rows = is_even ? 1 : args.rows;
-  const std::int64_t columns = is_even ? args.rows * args.columns : args.columns;
-  for (std::int64_t r = 0; r < rows; ++r)
-    round_row(element, rule, args.x + r * columns, args.y + r * columns, columns, args.block,
-              args.streams);
+}
+
+template <typename Method>
+inline void round_matrix(const Method& method, const BlockArgs& args) {
+  Band band{args.x, args.y, 1, 0, args.columns, args.block};
+  std::int64_t bands = args.rows;
+  if (args.block_rows == 1 && args.columns % args.block == 0 && !Method::kKnowsItsBand) {
+    // Rows of whole blocks are one long row.
+    bands = 1;
+    band.count = args.rows * args.columns;
+  }
+  if (args.block_rows == 1) {
+    for (std::int64_t r = 0; r < bands; ++r, band.x += band.count, band.y += band.count)
+      round_one_band(method, band, args.streams);
+  } else {
+    band.stride = args.columns;
+    for (std::int64_t r = 0; r < args.rows; r += args.block_rows) {
+      band.rows = args.rows - r < args.block_rows ? args.rows - r : args.block_rows;
+      band.x = args.x + r * args.columns;
+      band.y = args.y + r * args.columns;
+      round_one_band(method, band, args.streams);
+    }
+  }
   if (args.streams) end_streaming();
 }
 
@@ -204,69 +277,20 @@ void round_blocks(const ElementTable& table, const ExponentTable& exponents,
                   const BlockArgs& args) {
   const PowerOfTwoRule rule(exponents);
   if (table.kind == ElementTable::Kind::Integer)
-    round_matrix(IntegerElement(table), rule, args);
+    round_matrix(ScaledElements<IntegerElement, PowerOfTwoRule>{IntegerElement(table), rule}, args);
   else
-    round_matrix(MinifloatElement(table), rule, args);
+    round_matrix(ScaledElements<MinifloatElement, PowerOfTwoRule>{MinifloatElement(table), rule},
+                 args);
 }
 
 void round_scaled_blocks(const ElementTable& table, float divisor, bool by_reciprocal,
                          const BlockArgs& args) {
   if (by_reciprocal)
-    round_matrix(LevelElement(table), AbsmaxRule<true>{broadcast(divisor)}, args);
+    round_matrix(
+        ScaledElements<LevelElement, AbsmaxRule<true>>{LevelElement(table), {broadcast(divisor)}},
+        args);
   else
-    round_matrix(IntegerElement(table), AbsmaxRule<false>{broadcast(divisor)}, args);
-}
-
-inline void move_ends(IntegerElement& element, float zero) {
-  element.move(zero);
-}
-template <typename Element>
-inline void move_ends(Element&, float) {}
-
-// Blocks of whole vectors under given scales.
-template <bool kStreams, typename Element>
-inline void round_given_vectors(const Element& element, const GivenScales& given,
-                                const BlockArgs& args) {
-  std::int64_t index = 0;
-  for (std::int64_t r = 0; r < args.rows; ++r)
-    for (std::int64_t c = 0; c < args.columns; c += args.block, ++index) {
-      auto moved = element;
-      if (given.zeros != nullptr) move_ends(moved, given.zeros[index]);
-      const Floats scale = broadcast(given.scales[index]);
-      const Floats inverse = broadcast(1.0f) / scale;
-      const std::int64_t start = r * args.columns + c;
-      const std::int64_t end =
-          start + (args.columns - c < args.block ? args.columns - c : args.block);
-      for (std::int64_t i = start; i < end; i += kWidth) {
-        const Floats value = load(args.x + i);
-        const Floats units = given.is_power_of_two ? value * inverse : value / scale;
-        put<kStreams>(args.y + i, moved(units) * scale);
-      }
-    }
-}
-
-void round_given_blocks(const ElementTable& table, const GivenScales& given,
-                        const BlockArgs& args) {
-  const bool has_whole_vectors = args.block % kWidth == 0 && args.columns % kWidth == 0;
-  with_element(table, [&](const auto& element) {
-    if (has_whole_vectors && args.streams && is_aligned(args.y))
-      return round_given_vectors<true>(element, given, args);
-    if (has_whole_vectors && !args.streams) return round_given_vectors<false>(element, given, args);
-    std::int64_t index = 0;
-    for (std::int64_t r = 0; r < args.rows; ++r)
-      for (std::int64_t c = 0; c < args.columns; c += args.block, ++index) {
-        const float scale = given.scales[index];
-        auto moved = element;
-        if (given.zeros != nullptr) move_ends(moved, given.zeros[index]);
-        const std::int64_t at = r * args.columns + c;
-        const std::int64_t count = args.columns - c < args.block ? args.columns - c : args.block;
-        round_run_by(moved, {.x = args.x + at,
-                             .y = args.y + at,
-                             .count = count,
-                             .scale = scale,
-                             .inverse = given.is_power_of_two ? 1 / scale : 0,
-                             .streams = args.streams});
-      }
-  });
-  if (args.streams) end_streaming();
+    round_matrix(ScaledElements<IntegerElement, AbsmaxRule<false>>{IntegerElement(table),
+                                                                   {broadcast(divisor)}},
+                 args);
 }

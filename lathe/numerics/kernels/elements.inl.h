@@ -82,22 +82,35 @@ struct WideMinifloatElement {
   }
 };
 
-// The nearest of sixteen numbers, found by bisection.
+// The nearest of sixteen numbers, found by bisection. Each step has a table of its own, of the
+// thresholds it can ask for, so that only the numbers take more than eight entries.
 struct LevelElement {
-  Table levels, thresholds;
-  Floats middle;
+  Table levels;
+  Floats eighth, fourth, twelfth;  // thresholds by the number they are before
+  SmallTable quarters, odds;
   explicit LevelElement(const ElementTable& table)
       : levels(load_table(table.levels)),
-        thresholds(load_table(table.thresholds)),
-        middle(broadcast(table.thresholds[7])) {}
+        eighth(broadcast(table.thresholds[7])),
+        fourth(broadcast(table.thresholds[3])),
+        twelfth(broadcast(table.thresholds[11])),
+        quarters(every(table, 1, 4, 4)),
+        odds(every(table, 0, 2, 8)) {}
   LATHE_KERNEL_INLINE Floats operator()(Floats value) const {
-    Ints code = value >= middle ? broadcast(8) : broadcast(0);
-    // code + step is reached where the threshold before it is.
-    code = value >= look_up(thresholds, code + broadcast(3)) ? code + broadcast(4) : code;
-    code = value >= look_up(thresholds, code + broadcast(1)) ? code + broadcast(2) : code;
-    code = value >= look_up(thresholds, code) ? code + broadcast(1) : code;
-    const Floats level = look_up(levels, code);
+    // A comparison that holds is -1, so subtracting it appends a 1 to the code.
+    const Ints is_upper = value >= eighth;
+    Ints code = -is_upper;
+    code = code + code - (value >= (is_upper ? twelfth : fourth));
+    code = code + code - (value >= look_up(quarters, code));
+    code = code + code - (value >= look_up(odds, code));
+    const Floats level = look_up(levels, code, is_upper);
     return value == value ? level : value;
+  }
+
+ private:
+  static SmallTable every(const ElementTable& table, int first, int step, int count) {
+    float chosen[8] = {};
+    for (int i = 0; i < count; ++i) chosen[i] = table.thresholds[first + step * i];
+    return load_small_table(chosen);
   }
 };
 

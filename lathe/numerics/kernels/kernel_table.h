@@ -67,6 +67,37 @@ struct GivenScales {
   bool is_power_of_two = false;
 };
 
+/// One of MASE's quantizers (mase/quantizers.h) for a kernel.
+struct MaseTable {
+  enum class Kind : std::int32_t {
+    Integer,
+    IntegerFloor,
+    MinifloatDenorm,
+    MinifloatIeee,
+    Log,
+    Residual,
+    Positive,
+    BlockFp,
+    BlockMinifloat,
+    BlockLog,
+    Mxint
+  };
+  Kind kind = Kind::Integer;
+  // Integer, IntegerFloor: the ends in steps. Positive: the number for what is positive as high,
+  // for the rest as low.
+  float steps_per_one = 1, low = 0, high = 0;
+  // Minifloats and BlockFp: bits after the point; Mxint: width - 1.
+  std::int32_t mantissa_bits = 0;
+  // Exponents. BlockFp: lowest and highest of a block, highest at least mantissa_bits - 126.
+  // BlockMinifloat, BlockLog: highest without bias.
+  std::int32_t lowest = 0, highest = 0;
+  std::int32_t largest_bias = 0;
+  float offset = 0;  // Log: what is added against logarithms of 0
+  // Residual: one to three.
+  const float* means = nullptr;
+  std::int32_t num_means = 0;
+};
+
 struct MagnitudeSum {
   double sum = 0;
   std::int64_t count = 0;
@@ -93,12 +124,18 @@ struct Kernels {
   /// The finite magnitudes above `above`: their sum and number. The order of additions is fixed
   /// (statistics.inl.h), so that every path has the same sum.
   MagnitudeSum (*magnitudes_above)(const float* x, std::int64_t count, float above);
+  /// The same of all numbers, infinities included, each added in double.
+  MagnitudeSum (*numbers_above)(const float* x, std::int64_t count, float above);
   /// The sum of the finite magnitudes of x - sum of the terms sign * alphas[0 .. terms).
   double (*residual_magnitudes)(const float* x, std::int64_t count, const float* alphas, int terms);
   /// y = sum of sign(residual) * alphas[i], where sign(0) = 1.
   void (*sign_terms)(const float* alphas, int terms, const RunArgs&);
   /// y = sign(x) * alpha where |x| > delta, else 0.
   void (*ternary)(float delta, float alpha, const RunArgs&);
+  /// MASE's quantizers for single values; scales of the run are not used.
+  void (*mase_run)(const MaseTable&, const RunArgs&);
+  /// MASE's quantizers for blocks.
+  void (*mase_blocks)(const MaseTable&, const BlockArgs&);
 };
 
 }  // namespace lathe::numerics

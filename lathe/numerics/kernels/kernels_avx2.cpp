@@ -19,7 +19,11 @@ namespace lathe::numerics::avx2 {
 #include "lathe/numerics/kernels/elements.inl.h"
 #include "lathe/numerics/kernels/runs.inl.h"
 #include "lathe/numerics/kernels/blocks.inl.h"
+#include "lathe/numerics/kernels/given.inl.h"
 #include "lathe/numerics/kernels/statistics.inl.h"
+#include "lathe/numerics/kernels/log2.inl.h"
+#include "lathe/numerics/kernels/mase_elements.inl.h"
+#include "lathe/numerics/kernels/mase_blocks.inl.h"
 // clang-format on
 
 extern const Kernels table;
@@ -33,9 +37,12 @@ const Kernels table = {
     .largest_finite = largest_finite,
     .finite_range = finite_range,
     .magnitudes_above = magnitudes_above,
+    .numbers_above = numbers_above,
     .residual_magnitudes = residual_magnitudes,
     .sign_terms = sign_terms,
     .ternary = ternary,
+    .mase_run = mase_run,
+    .mase_blocks = mase_blocks,
 };
 
 }  // namespace lathe::numerics::avx2

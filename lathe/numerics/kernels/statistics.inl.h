@@ -122,6 +122,22 @@ MagnitudeSum magnitudes_above(const float* x, std::int64_t count, float above) {
   return result;
 }
 
+MagnitudeSum numbers_above(const float* x, std::int64_t count, float above) {
+  const Floats limit = broadcast(above);
+  Ints counts = broadcast(0);
+  const double sum = sum_by_runs<1>(x, count, [&](Floats a) {
+    const Floats magnitude = (Floats)magnitude_bits(a);
+    const Ints is_above = magnitude > limit;
+    counts += is_above;
+    return is_above ? magnitude : broadcast(0.0f);
+  });
+  // The lanes of a short last vector are 0.
+  const std::int64_t beyond = above < 0 ? (kWidth - count % kWidth) % kWidth : 0;
+  MagnitudeSum result{sum, -beyond};
+  for (std::int64_t lane = 0; lane < kWidth; ++lane) result.count -= counts[lane];
+  return result;
+}
+
 // sign(residual) * alpha; a residual of 0 counts as positive.
 inline Floats sign_term(Floats residual, Floats alpha) {
   return residual >= broadcast(0.0f) ? alpha : -alpha;

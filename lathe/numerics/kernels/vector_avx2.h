@@ -52,6 +52,12 @@ inline Ints max(Ints a, Ints b) {
 inline Floats round_even(Floats a) {
   return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
+inline Floats round_down(Floats a) {
+  return _mm256_round_ps(a, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+}
+inline bool any(Ints a) {
+  return _mm256_testz_si256((__m256i)a, (__m256i)a) == 0;
+}
 inline Ints largest_everywhere(Ints a) {
   __m256i m = (__m256i)a;
   m = _mm256_max_epi32(m, _mm256_permute2x128_si256(m, m, 1));
@@ -84,9 +90,16 @@ struct Table {
 inline Table load_table(const float* from) {
   return {_mm256_loadu_ps(from), _mm256_loadu_ps(from + 8)};
 }
-inline Floats look_up(Table table, Ints index) {
-  // Bit 3 of the index, moved to the sign, picks the half.
-  const __m256 half = _mm256_castsi256_ps(_mm256_slli_epi32((__m256i)index, 28));
+struct SmallTable {
+  __m256 all;
+};
+inline SmallTable load_small_table(const float* from) {
+  return {_mm256_loadu_ps(from)};
+}
+inline Floats look_up(SmallTable table, Ints index) {
+  return _mm256_permutevar8x32_ps(table.all, (__m256i)index);
+}
+inline Floats look_up(Table table, Ints index, Ints is_upper) {
   return _mm256_blendv_ps(_mm256_permutevar8x32_ps(table.low, (__m256i)index),
-                          _mm256_permutevar8x32_ps(table.high, (__m256i)index), half);
+                          _mm256_permutevar8x32_ps(table.high, (__m256i)index), (__m256)is_upper);
 }

@@ -58,6 +58,14 @@ inline Ints max(Ints a, Ints b) {
 inline Floats round_even(Floats a) {
   return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
+// To whole numbers, downwards.
+inline Floats round_down(Floats a) {
+  return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+}
+// Whether a lane has a bit.
+inline bool any(Ints a) {
+  return _mm512_test_epi32_mask((__m512i)a, (__m512i)a) != 0;
+}
 // The largest lane in every lane.
 inline Ints largest_everywhere(Ints a) {
   __m512i m = (__m512i)a;
@@ -102,6 +110,17 @@ struct Table {
 inline Table load_table(const float* from) {
   return {_mm512_loadu_ps(from)};
 }
-inline Floats look_up(Table table, Ints index) {
+// The same with eight.
+struct SmallTable {
+  __m512 all;
+};
+inline SmallTable load_small_table(const float* from) {
+  return {_mm512_maskz_loadu_ps(0xff, from)};
+}
+inline Floats look_up(SmallTable table, Ints index) {
+  return _mm512_permutexvar_ps((__m512i)index, table.all);
+}
+// With the index's highest bit as a mask too.
+inline Floats look_up(Table table, Ints index, Ints) {
   return _mm512_permutexvar_ps((__m512i)index, table.all);
 }

@@ -66,6 +66,13 @@ inline Floats round_even(Floats a) {
   const Floats rounded = (Floats)((Ints)whole | sign);
   return magnitude < magnet ? rounded : a;
 }
+inline Floats round_down(Floats a) {
+  const Floats nearest = round_even(a);
+  return nearest > a ? nearest - broadcast(1.0f) : nearest;
+}
+inline bool any(Ints a) {
+  return (a[0] | a[1] | a[2] | a[3]) != 0;
+}
 inline Ints largest_everywhere(Ints a) {
   a = max(a, __builtin_shufflevector(a, a, 2, 3, 0, 1));
   return max(a, __builtin_shufflevector(a, a, 1, 0, 3, 2));
@@ -89,6 +96,17 @@ struct Table {
 inline Table load_table(const float* from) {
   return {from};
 }
-inline Floats look_up(Table table, Ints index) {
+struct SmallTable {
+  float all[8];
+};
+inline SmallTable load_small_table(const float* from) {
+  SmallTable table;
+  for (int i = 0; i < 8; ++i) table.all[i] = from[i];
+  return table;
+}
+inline Floats look_up(const SmallTable& table, Ints index) {
+  return Floats{table.all[index[0]], table.all[index[1]], table.all[index[2]], table.all[index[3]]};
+}
+inline Floats look_up(Table table, Ints index, Ints) {
   return Floats{table.all[index[0]], table.all[index[1]], table.all[index[2]], table.all[index[3]]};
 }

@@ -66,6 +66,12 @@ std::shared_ptr<const NumberFormat> parse_block_fp(std::string_view text) {
   spec.quantize = [width, low, high](const SimulatedBlock& block) {
     apply_to_tile(block, MaseBlockFp{width - 1, std::clamp(ceil_of(block), low, high)});
   };
+  // Scales whose steps are subnormal numbers are left to the definition.
+  if (high >= width - 1 - 126)
+    spec.quantize_fast = by_blocks({.kind = MaseTable::Kind::BlockFp,
+                                    .mantissa_bits = width - 1,
+                                    .lowest = low,
+                                    .highest = high});
   return make_simulated_format(std::move(spec));
 }
 
@@ -91,6 +97,10 @@ std::shared_ptr<const NumberFormat> parse_block_minifloat(std::string_view text)
     const int bias = std::clamp(floor_of(block), 0, largest_bias);
     apply_to_tile(block, MaseMinifloatIeee{mantissa_bits, -bias, largest_code - bias});
   };
+  spec.quantize_fast = by_blocks({.kind = MaseTable::Kind::BlockMinifloat,
+                                  .mantissa_bits = mantissa_bits,
+                                  .highest = largest_code,
+                                  .largest_bias = largest_bias});
   return make_simulated_format(std::move(spec));
 }
 
@@ -112,6 +122,8 @@ std::shared_ptr<const NumberFormat> parse_block_log(std::string_view text) {
     const int bias = std::clamp(largest_code - ceil_of(block), 0, largest_bias);
     apply_to_tile(block, MaseLog{-bias, std::min(127, largest_code - bias)});
   };
+  spec.quantize_fast = by_blocks(
+      {.kind = MaseTable::Kind::BlockLog, .highest = largest_code, .largest_bias = largest_bias});
   return make_simulated_format(std::move(spec));
 }
 
@@ -137,6 +149,7 @@ std::shared_ptr<const NumberFormat> parse_mxint(std::string_view text) {
                                 stored);
     });
   };
+  spec.quantize_fast = by_blocks({.kind = MaseTable::Kind::Mxint, .mantissa_bits = width - 1});
   return make_simulated_format(std::move(spec));
 }
 

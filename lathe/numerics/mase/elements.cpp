@@ -51,15 +51,25 @@ std::shared_ptr<const NumberFormat> parse_integer_twin(std::string_view text, bo
       .high = static_cast<float>(double{half} * (is_unsigned ? 2 : 1) - 1),
       .is_floor = is_floor};
   const std::string family = is_floor ? "mase.integer_floor" : "mase.integer";
-  return make_simulated_format(make_spec(
+  SimulatedSpec spec = make_spec(
       family, fmt::format("{}:{},{}{}", family, width, fraction, is_unsigned ? ",unsigned" : ""),
-      width, power_of_two(-fraction), quantizer));
+      width, power_of_two(-fraction), quantizer);
+  spec.quantize_fast =
+      by_run({.kind = is_floor ? MaseTable::Kind::IntegerFloor : MaseTable::Kind::Integer,
+              .steps_per_one = quantizer.steps_per_one,
+              .low = quantizer.low,
+              .high = quantizer.high});
+  return make_simulated_format(std::move(spec));
 }
 
 struct MinifloatArguments {
   int width = 0, exponent_bits = 0, bias = 0;
   int mantissa_bits() const { return width - exponent_bits - 1; }
+  int low() const { return -bias; }
   int high() const { return (1 << exponent_bits) - 1 - bias; }
+  MaseTable table(MaseTable::Kind kind) const {
+    return {.kind = kind, .mantissa_bits = mantissa_bits(), .lowest = low(), .highest = high()};
+  }
   std::string text(std::string_view family) const {
     return fmt::format("{}:{},{},bias={}", family, width, exponent_bits, bias);
   }
@@ -81,18 +91,20 @@ MinifloatArguments minifloat_arguments(std::string_view text) {
 
 std::shared_ptr<const NumberFormat> parse_denorm(std::string_view text) {
   const MinifloatArguments a = minifloat_arguments(text);
-  const MaseMinifloatDenorm quantizer{a.mantissa_bits(), -a.bias, a.high()};
-  return make_simulated_format(make_spec("mase.minifloat_denorm", a.text("mase.minifloat_denorm"),
-                                         a.width, power_of_two(-a.bias - a.mantissa_bits()),
-                                         quantizer));
+  const MaseMinifloatDenorm quantizer{a.mantissa_bits(), a.low(), a.high()};
+  SimulatedSpec spec = make_spec("mase.minifloat_denorm", a.text("mase.minifloat_denorm"), a.width,
+                                 power_of_two(-a.bias - a.mantissa_bits()), quantizer);
+  spec.quantize_fast = by_run(a.table(MaseTable::Kind::MinifloatDenorm));
+  return make_simulated_format(std::move(spec));
 }
 
 std::shared_ptr<const NumberFormat> parse_ieee(std::string_view text) {
   const MinifloatArguments a = minifloat_arguments(text);
-  const MaseMinifloatIeee quantizer{a.mantissa_bits(), -a.bias, a.high()};
-  return make_simulated_format(make_spec("mase.minifloat_ieee", a.text("mase.minifloat_ieee"),
-                                         a.width, power_of_two(1 - a.bias - a.mantissa_bits()),
-                                         quantizer));
+  const MaseMinifloatIeee quantizer{a.mantissa_bits(), a.low(), a.high()};
+  SimulatedSpec spec = make_spec("mase.minifloat_ieee", a.text("mase.minifloat_ieee"), a.width,
+                                 power_of_two(1 - a.bias - a.mantissa_bits()), quantizer);
+  spec.quantize_fast = by_run(a.table(MaseTable::Kind::MinifloatIeee));
+  return make_simulated_format(std::move(spec));
 }
 
 std::shared_ptr<const NumberFormat> parse_log(std::string_view text) {
@@ -103,16 +115,27 @@ std::shared_ptr<const NumberFormat> parse_log(std::string_view text) {
       arguments.integer_option("bias", largest_code - 127, 126).value_or(largest_code / 2));
   arguments.finish();
   const MaseLog quantizer{-bias, largest_code - bias};
-  return make_simulated_format(make_spec("mase.log",
-                                         fmt::format("mase.log:{},bias={}", width, bias), width,
-                                         power_of_two(-bias), quantizer));
+  SimulatedSpec spec = make_spec("mase.log", fmt::format("mase.log:{},bias={}", width, bias), width,
+                                 power_of_two(-bias), quantizer);
+  spec.quantize_fast = by_run({.kind = MaseTable::Kind::Log,
+                               .lowest = quantizer.low,
+                               .highest = quantizer.high,
+                               .offset = quantizer.offset()});
+  return make_simulated_format(std::move(spec));
 }
 
 std::shared_ptr<const NumberFormat> parse_binary(std::string_view text) {
   FormatArguments(text).finish();
-  return make_simulated_format(make_spec("mase.binary", "mase.binary", 1, 2, [](float x) {
+  SimulatedSpec spec = make_spec("mase.binary", "mase.binary", 1, 2, [](float x) {
     return std::isnan(x) ? x : x >= 0 ? 1.0f : -1.0f;
-  }));
+  });
+  spec.quantize_fast = [](const Kernels& path, const BlockArgs& args) {
+    const float one = 1;
+    path.sign_terms(
+        &one, 1,
+        {.x = args.x, .y = args.y, .count = args.rows * args.columns, .streams = args.streams});
+  };
+  return make_simulated_format(std::move(spec));
 }
 
 const Register registrations[] = {

@@ -71,13 +71,13 @@ struct MaseMinifloatIeee {
 
 struct MaseLog {
   int low = -63, high = 64;
+  float offset() const { return 0.1f * power_of_two(low); }
   float operator()(float x) const {
     if (std::isnan(x)) return x;
-    const float offset = 0.1f * power_of_two(low);
-    const float magnitude = std::fabs(x) + offset;
+    const float magnitude = std::fabs(x) + offset();
     int exponent = std::isinf(x) ? high : nearest_log2(magnitude);
     exponent = exponent < low ? low : exponent > high ? high : exponent;
-    return sign_of(x + offset) * power_of_two(exponent);
+    return sign_of(x + offset()) * power_of_two(exponent);
   }
 };
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lathe/core/error.h"
+#include "lathe/numerics/kernels/kernels.h"
 
 namespace lathe::numerics {
 
@@ -25,8 +26,39 @@ class SimulatedFormat final : public NumberFormat {
 
   void quantize(const QuantizeArgs& args) const override {
     if (args.rows == 0 || args.columns == 0) return;
-    const std::int64_t width =
-        spec_.facts.block_columns > 0 ? spec_.facts.block_columns : args.columns;
+    if (!spec_.quantize_fast) return quantize_by_definition(args);
+    const std::int64_t bytes = args.rows * args.columns * static_cast<std::int64_t>(sizeof(float));
+    spec_.quantize_fast(kernels(args.isa), {.x = args.x,
+                                            .y = args.y,
+                                            .rows = args.rows,
+                                            .columns = args.columns,
+                                            .block_rows = spec_.facts.block_rows,
+                                            .block = block_width(args),
+                                            .streams = args.x != args.y && should_stream(bytes)});
+  }
+
+  EncodedMatrix encode(const QuantizeArgs& args) const override {
+    EncodedMatrix encoded{args.rows, args.columns, {}, {}};
+    const auto count = static_cast<std::size_t>(args.rows * args.columns);
+    std::vector<float> values(count);
+    QuantizeArgs written = args;
+    written.y = values.data();
+    quantize_by_definition(written);
+    encoded.codes.resize(count * sizeof(float));
+    if (count > 0) std::memcpy(encoded.codes.data(), values.data(), encoded.codes.size());
+    return encoded;
+  }
+  void decode(const EncodedMatrix& encoded, const float*, const float*, float* y) const override {
+    if (!encoded.codes.empty()) std::memcpy(y, encoded.codes.data(), encoded.codes.size());
+  }
+
+ private:
+  std::int64_t block_width(const QuantizeArgs& args) const {
+    return spec_.facts.block_columns > 0 ? spec_.facts.block_columns : args.columns;
+  }
+  void quantize_by_definition(const QuantizeArgs& args) const {
+    if (args.columns == 0) return;
+    const std::int64_t width = block_width(args);
     for (std::int64_t r = 0; r < args.rows; r += spec_.facts.block_rows) {
       const std::int64_t height = std::min(spec_.facts.block_rows, args.rows - r);
       std::vector<float> largest = largest_magnitudes(args, r, height, width);
@@ -39,22 +71,6 @@ class SimulatedFormat final : public NumberFormat {
     }
   }
 
-  EncodedMatrix encode(const QuantizeArgs& args) const override {
-    EncodedMatrix encoded{args.rows, args.columns, {}, {}};
-    const auto count = static_cast<std::size_t>(args.rows * args.columns);
-    std::vector<float> values(count);
-    QuantizeArgs written = args;
-    written.y = values.data();
-    quantize(written);
-    encoded.codes.resize(count * sizeof(float));
-    if (count > 0) std::memcpy(encoded.codes.data(), values.data(), encoded.codes.size());
-    return encoded;
-  }
-  void decode(const EncodedMatrix& encoded, const float*, const float*, float* y) const override {
-    if (!encoded.codes.empty()) std::memcpy(y, encoded.codes.data(), encoded.codes.size());
-  }
-
- private:
   std::vector<float> largest_magnitudes(const QuantizeArgs& args, std::int64_t row,
                                         std::int64_t height, std::int64_t width) const {
     std::vector<float> largest;
@@ -78,6 +94,17 @@ class SimulatedFormat final : public NumberFormat {
 };
 
 }  // namespace
+
+std::function<void(const Kernels&, const BlockArgs&)> by_run(const MaseTable& table) {
+  return [table](const Kernels& path, const BlockArgs& args) {
+    path.mase_run(
+        table,
+        {.x = args.x, .y = args.y, .count = args.rows * args.columns, .streams = args.streams});
+  };
+}
+std::function<void(const Kernels&, const BlockArgs&)> by_blocks(const MaseTable& table) {
+  return [table](const Kernels& path, const BlockArgs& args) { path.mase_blocks(table, args); };
+}
 
 std::shared_ptr<const NumberFormat> make_simulated_format(SimulatedSpec spec) {
   return std::make_shared<SimulatedFormat>(std::move(spec));

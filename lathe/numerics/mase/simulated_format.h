@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "lathe/core/number_format.h"
+#include "lathe/numerics/kernels/kernel_table.h"
 
 namespace lathe::numerics {
 
@@ -27,8 +28,15 @@ struct SimulatedSpec {
   /// text, family, element_bits, blocks (0 columns: the row), range and scale_bits.
   FormatFacts facts;
   bool needs_largest = false;
+  /// Defines the format: one block, one value after the other.
   std::function<void(const SimulatedBlock&)> quantize;
+  /// The same for a whole matrix by a path's kernels; where it is empty the definition is used.
+  std::function<void(const Kernels&, const BlockArgs&)> quantize_fast;
 };
+
+/// Kernels for a quantizer that treats every value alone, or blocks of a width and height.
+std::function<void(const Kernels&, const BlockArgs&)> by_run(const MaseTable& table);
+std::function<void(const Kernels&, const BlockArgs&)> by_blocks(const MaseTable& table);
 
 std::shared_ptr<const NumberFormat> make_simulated_format(SimulatedSpec spec);
 

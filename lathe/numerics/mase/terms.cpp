@@ -4,6 +4,7 @@
 
 #include "lathe/core/number_format.h"
 #include "lathe/numerics/format_arguments.h"
+#include "lathe/numerics/kernels/kernels.h"
 #include "lathe/numerics/mase/quantizers.h"
 #include "lathe/numerics/mase/simulated_format.h"
 
@@ -25,17 +26,25 @@ SimulatedSpec row_spec(std::string family, std::string text, int bits, double ma
   return spec;
 }
 
-// The mean of the magnitudes above a limit; NaN where there is none, as in MASE.
+// The mean of the magnitudes above a limit; NaN where there is none, as in MASE. The kernels' order
+// of additions is part of the definition, so any path may take it.
+float mean_magnitude(const Kernels& path, const float* x, std::int64_t count, float above) {
+  const MagnitudeSum sum = path.numbers_above(x, count, above);
+  return static_cast<float>(sum.sum / static_cast<double>(sum.count));
+}
 float mean_magnitude(const SimulatedBlock& block, float above) {
-  double sum = 0;
-  double count = 0;
-  for (std::int64_t c = 0; c < block.columns; ++c) {
-    const float magnitude = std::fabs(block.x[c]);
-    if (!(magnitude > above)) continue;
-    sum += magnitude;
-    ++count;
-  }
-  return static_cast<float>(sum / count);
+  return mean_magnitude(kernels(Isa::Plain), block.x, block.columns, above);
+}
+
+// Calls `body` with the kernels and the run of each row.
+template <typename Body>
+std::function<void(const Kernels&, const BlockArgs&)> by_rows(Body body) {
+  return [body](const Kernels& path, const BlockArgs& args) {
+    for (std::int64_t at = 0; at < args.rows * args.columns; at += args.columns)
+      body(path,
+           RunArgs{
+               .x = args.x + at, .y = args.y + at, .count = args.columns, .streams = args.streams});
+  };
 }
 
 std::shared_ptr<const NumberFormat> parse_binary_scaled(std::string_view text) {
@@ -49,6 +58,10 @@ std::shared_ptr<const NumberFormat> parse_binary_scaled(std::string_view text) {
       block.y[c] = std::isnan(x) ? x : x > 0 ? alpha : 0 * alpha;
     }
   };
+  spec.quantize_fast = by_rows([](const Kernels& path, const RunArgs& row) {
+    const float alpha = mean_magnitude(path, row.x, row.count, -1);
+    path.mase_run({.kind = MaseTable::Kind::Positive, .low = 0 * alpha, .high = alpha}, row);
+  });
   return make_simulated_format(std::move(spec));
 }
 
@@ -79,6 +92,11 @@ std::shared_ptr<const NumberFormat> parse_binary_residual(std::string_view text)
       block.y[c] = sum;
     }
   };
+  spec.quantize_fast = [means](const Kernels& path, const BlockArgs& args) {
+    by_run({.kind = MaseTable::Kind::Residual,
+            .means = means.data(),
+            .num_means = static_cast<std::int32_t>(means.size())})(path, args);
+  };
   return make_simulated_format(std::move(spec));
 }
 
@@ -98,6 +116,10 @@ std::shared_ptr<const NumberFormat> parse_ternary(std::string_view text) {
       block.y[c] = std::isnan(x) ? x : x > delta ? alpha : x < -delta ? -alpha : 0;
     }
   };
+  spec.quantize_fast = by_rows([is_scaled](const Kernels& path, const RunArgs& row) {
+    const float delta = 0.75f * mean_magnitude(path, row.x, row.count, -1);
+    path.ternary(delta, is_scaled ? mean_magnitude(path, row.x, row.count, delta) : 1, row);
+  });
   return make_simulated_format(std::move(spec));
 }
 

@@ -1,0 +1,195 @@
+// MASE's quantizers (mase/quantizers.h) for a vector of values. Included inside a namespace by the
+// kernel files, after log2.inl.h.
+//
+// Whole numbers between 0 and 2^23 are rounded to by adding 2^23 and subtracting it again. Limits
+// that are whole themselves can be applied before.
+
+inline Ints sign_bits(Floats a) {
+  return (Ints)a & broadcast(INT32_MIN);
+}
+inline Floats magnitude_of(Floats a) {
+  return (Floats)((Ints)a & broadcast(INT32_MAX));
+}
+inline Floats to_whole(Floats a) {
+  return (a + broadcast(0x1p23f)) - broadcast(0x1p23f);
+}
+// What isclose(|x|, 0) lets through, and the sign, for results that have none yet.
+inline Floats pass_small(Floats value, Floats magnitude, Floats result) {
+  const Floats with_sign = (Floats)((Ints)result | sign_bits(value));
+  return magnitude <= broadcast(1e-8f) ? value + broadcast(0.0f) : with_sign;
+}
+
+template <bool kFloor>
+struct MaseIntegerElement {
+  Floats steps_per_one, step, low, high;
+  explicit MaseIntegerElement(const MaseTable& table)
+      : steps_per_one(broadcast(table.steps_per_one)),
+        step(broadcast(1 / table.steps_per_one)),
+        low(broadcast(table.low)),
+        high(broadcast(table.high)) {}
+  LATHE_KERNEL_INLINE Floats operator()(Floats value) const {
+    const Floats scaled = value * steps_per_one;
+    const Floats whole = kFloor ? round_down(scaled) : round_even(scaled);
+    return min(high, max(low, whole)) * step;
+  }
+};
+
+// 2^(code - 127) and values divided by it. Narrow: codes from 1 to 253 only. Wide: code 0 is a
+// subnormal number and code 255 infinity, as in float32.
+template <bool kWide>
+LATHE_KERNEL_INLINE Floats scale_of_code(Ints code) {
+  return kWide ? power_of_code(code) : (Floats)(code << 23);
+}
+template <bool kWide>
+LATHE_KERNEL_INLINE Floats divide_by_code(Floats a, Ints code) {
+  if constexpr (kWide)
+    return a / power_of_code(code);
+  else
+    return a * (Floats)(broadcast(254 << 23) - (code << 23));
+}
+
+// Exponents as fields of a float; `steps` is 2^mantissa_bits.
+struct MaseMinifloatParts {
+  Floats steps, step, most;
+  explicit MaseMinifloatParts(const MaseTable& table)
+      : steps(broadcast(static_cast<float>(1 << table.mantissa_bits))),
+        step(broadcast(1.0f / static_cast<float>(1 << table.mantissa_bits))),
+        most(broadcast(static_cast<float>((1 << table.mantissa_bits) - 1))) {}
+
+  template <bool kWide>
+  LATHE_KERNEL_INLINE Floats without_leading_one(Floats value, Ints low, Ints high) const {
+    const Floats magnitude = magnitude_of(value);
+    const Ints exponent = ceil_log2_field((Ints)(magnitude + broadcast(1e-9f)));
+    const Ints code = min(max(exponent, low), high);
+    const Floats units = divide_by_code<kWide>(magnitude, code) * steps;
+    const Floats whole = to_whole(min(most, units));
+    return pass_small(value, magnitude, whole * step * scale_of_code<kWide>(code));
+  }
+
+  // `above_low` is the field of the lowest exponent plus 1: numbers with the lowest exponent have
+  // its steps and no leading one.
+  template <bool kWide>
+  LATHE_KERNEL_INLINE Floats with_leading_one(Floats value, Ints above_low, Ints high) const {
+    const Floats magnitude = magnitude_of(value);
+    const Ints exponent = floor_log2_field((Ints)(magnitude + broadcast(1e-9f)));
+    const Ints code = min(max(exponent, above_low), high);
+    const Floats units = divide_by_code<kWide>(magnitude, code) * steps;
+    const Floats one = exponent < above_low ? broadcast(0.0f) : steps;
+    // MASE rounds what is left without the leading one; `steps` is even, so ties agree.
+    const Floats whole = to_whole(min(one + most, max(one, units)));
+    return pass_small(value, magnitude, whole * step * scale_of_code<kWide>(code));
+  }
+};
+
+template <bool kWide>
+struct MaseDenormElement {
+  MaseMinifloatParts parts;
+  Ints low, high;
+  explicit MaseDenormElement(const MaseTable& table)
+      : parts(table), low(broadcast(table.lowest + 127)), high(broadcast(table.highest + 127)) {}
+  LATHE_KERNEL_INLINE Floats operator()(Floats value) const {
+    return parts.without_leading_one<kWide>(value, low, high);
+  }
+};
+
+template <bool kWide>
+struct MaseIeeeElement {
+  MaseMinifloatParts parts;
+  Ints above_low, high;
+  explicit MaseIeeeElement(const MaseTable& table)
+      : parts(table),
+        above_low(broadcast(table.lowest + 128)),
+        high(broadcast(table.highest + 127)) {}
+  LATHE_KERNEL_INLINE Floats operator()(Floats value) const {
+    return parts.with_leading_one<kWide>(value, above_low, high);
+  }
+};
+
+// Exponents of a normal float.
+struct MaseLogElement {
+  Floats offset;
+  Ints low, high;
+  explicit MaseLogElement(const MaseTable& table)
+      : offset(broadcast(table.offset)),
+        low(broadcast(table.lowest + 127)),
+        high(broadcast(table.highest + 127)) {}
+  LATHE_KERNEL_INLINE Floats operator()(Floats value) const {
+    // What is subnormal is below the lowest exponent however it is read.
+    const Ints exponent = nearest_log2_field((Ints)(magnitude_of(value) + offset));
+    const Ints code = min(max(exponent, low), high);
+    const Floats moved = value + offset;
+    const Floats power = (Floats)((code << 23) | sign_bits(moved));
+    // 0 and NaN are their own signs.
+    return magnitude_of(moved) > broadcast(0.0f) ? power : moved;
+  }
+};
+
+template <int kTerms>
+struct MaseResidualElement {
+  Floats means[kTerms];
+  explicit MaseResidualElement(const MaseTable& table) {
+    for (int t = 0; t < kTerms; ++t) means[t] = broadcast(table.means[t]);
+  }
+  LATHE_KERNEL_INLINE Floats operator()(Floats value) const {
+    Floats residual = value;
+    Floats sum = broadcast(0.0f);
+    for (int t = 0; t < kTerms; ++t) {
+      const Floats signed_mean = (Floats)((Ints)means[t] | sign_bits(residual));
+      const Floats term = magnitude_of(residual) > broadcast(0.0f) ? signed_mean : residual;
+      residual -= term;
+      sum += term;
+    }
+    return sum;
+  }
+};
+
+// One number for what is positive, another for the rest.
+struct MasePositiveElement {
+  Floats low, high;
+  explicit MasePositiveElement(const MaseTable& table)
+      : low(broadcast(table.low)), high(broadcast(table.high)) {}
+  LATHE_KERNEL_INLINE Floats operator()(Floats value) const {
+    const Floats chosen = value > broadcast(0.0f) ? high : low;
+    return value == value ? chosen : value;
+  }
+};
+
+inline bool needs_wide_codes(const MaseTable& table) {
+  return table.lowest < -126 || table.highest > 126;
+}
+
+template <typename Body>
+inline void with_mase_element(const MaseTable& table, Body body) {
+  switch (table.kind) {
+    case MaseTable::Kind::Integer:
+      return body(MaseIntegerElement<false>(table));
+    case MaseTable::Kind::IntegerFloor:
+      return body(MaseIntegerElement<true>(table));
+    case MaseTable::Kind::MinifloatDenorm:
+      return needs_wide_codes(table) ? body(MaseDenormElement<true>(table))
+                                     : body(MaseDenormElement<false>(table));
+    case MaseTable::Kind::MinifloatIeee:
+      return needs_wide_codes(table) ? body(MaseIeeeElement<true>(table))
+                                     : body(MaseIeeeElement<false>(table));
+    case MaseTable::Kind::Log:
+      return body(MaseLogElement(table));
+    case MaseTable::Kind::Residual:
+      return table.num_means == 1   ? body(MaseResidualElement<1>(table))
+             : table.num_means == 2 ? body(MaseResidualElement<2>(table))
+                                    : body(MaseResidualElement<3>(table));
+    case MaseTable::Kind::Positive:
+      return body(MasePositiveElement(table));
+    case MaseTable::Kind::BlockFp:
+    case MaseTable::Kind::BlockMinifloat:
+    case MaseTable::Kind::BlockLog:
+    case MaseTable::Kind::Mxint:
+      return;  // mase_blocks
+  }
+}
+
+void mase_run(const MaseTable& table, const RunArgs& args) {
+  with_mase_element(table, [&](const auto& element) {
+    map_run(args.x, args.y, args.count, args.streams, element);
+  });
+  if (args.streams) end_streaming();
+}
