@@ -105,6 +105,9 @@ class Study {
   [[nodiscard]] bool tell(Trial& trial, Outcome outcome);
   /// The same for a trial known by number only; fails when it is finished.
   void tell(int number, Outcome outcome, const Owner& owner = {});
+  /// Records an intermediate result, one value per objective, of a trial known by number only, and
+  /// says what the pruner thinks; fails when the trial is finished or another's.
+  Verdict report(int number, int step, const std::vector<double>& values, const Owner& owner = {});
   /// Gives an unfinished trial back to the queue with what it has, as when work is interrupted.
   void release(Trial& trial);
   /// Asks for these parameters next; the others are sampled. With `skip_if_exists`, not when a
@@ -145,6 +148,8 @@ class Study {
   bool choose_parameters(Trial& trial);
   void remember(int number, const TrialChange& change);
   void learn(int number);
+  const TrialRecord& running_trial(int number);
+  [[noreturn]] void refuse(int number);
   TrialChange settle(const TrialRecord& record, Outcome outcome) const;
   void require_values(const Outcome& outcome) const;
   const SpaceParameter* find_declared(std::string_view name) const;

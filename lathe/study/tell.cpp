@@ -78,7 +78,7 @@ bool Study::tell(Trial& trial, Outcome outcome) {
   return true;
 }
 
-void Study::tell(int number, Outcome outcome, const Owner& owner) {
+const TrialRecord& Study::running_trial(int number) {
   refresh();
   if (number < 0 || static_cast<std::size_t>(number) >= history_.trials().size())
     fail("study \"{}\": there is no trial {}, the last is {}", record_.name, number,
@@ -87,17 +87,31 @@ void Study::tell(int number, Outcome outcome, const Owner& owner) {
   if (record.state != TrialState::Running)
     fail("study \"{}\": trial {} is {}, expected RUNNING", record_.name, number,
          name(record.state));
+  return record;
+}
+
+// Says why the storage did not take what was written to a trial that was running.
+void Study::refuse(int number) {
+  running_trial(number);
+  fail("study \"{}\": trial {} belongs to another worker", record_.name, number);
+}
+
+void Study::tell(int number, Outcome outcome, const Owner& owner) {
+  const TrialRecord& record = running_trial(number);
   const TrialChange change = settle(record, std::move(outcome));
-  if (!storage_->update(record.id, owner, change)) {
-    refresh();
-    const TrialRecord& changed = history_.trials()[static_cast<std::size_t>(number)];
-    if (is_finished(changed.state))
-      fail("study \"{}\": trial {} is {}, expected RUNNING", record_.name, number,
-           name(changed.state));
-    fail("study \"{}\": trial {} belongs to another worker", record_.name, number);
-  }
+  if (!storage_->update(record.id, owner, change)) refuse(number);
   remember(number, change);
   learn(number);
+}
+
+Verdict Study::report(int number, int step, const std::vector<double>& values, const Owner& owner) {
+  if (values.size() != record_.directions.size())
+    fail("study \"{}\": trial {} reports {} values, expected {}", record_.name, number,
+         values.size(), record_.directions.size());
+  Trial trial(*this, running_trial(number), owner);
+  trial.report(step, values.front(), {values.begin() + 1, values.end()});
+  if (!trial.flush()) refuse(number);
+  return trial.verdict();
 }
 
 void Study::release(Trial& trial) {
