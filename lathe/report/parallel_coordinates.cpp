@@ -12,7 +12,7 @@
 namespace lathe::report {
 namespace {
 
-constexpr double kTop = 92, kFoot = 24, kLeft = 70, kSpacing = 110;
+constexpr double kTop = 98, kFoot = 24, kLeft = 70, kSpacing = 110;
 constexpr double kBold = 1.1;  // how much wider bold letters are
 constexpr double kLeastTickRoom = 15;
 constexpr double kSpread = 0.5;  // of a category's room that its lines fill
