@@ -160,8 +160,9 @@ int report_error(const UserError& error) {
 
 // What the commands below a common word are about.
 const char* group_summary(std::string_view group) {
-  return group == "lora" ? "look at a model's LoRA paths, fuse them into its weights"
-                         : "look at a graph, run passes on it";
+  return group == "lora"    ? "look at a model's LoRA paths, fuse them into its weights"
+         : group == "study" ? "optimize anything: propose parameters, learn from results"
+                            : "look at a graph, run passes on it";
 }
 
 int run_program(int argc, char** argv) {
