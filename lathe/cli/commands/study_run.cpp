@@ -1,0 +1,162 @@
+// Evaluates any program: one process a trial, several at a time, on any number of machines.
+#include <exception>
+#include <thread>
+
+#include "lathe/cli/study_worker.h"
+#include "lathe/cli/trial_text.h"
+#include "lathe/core/interrupt.h"
+#include "lathe/study/space_file.h"
+
+namespace lathe::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Arguments {
+  StudyArguments study;
+  std::vector<std::string> command;
+  std::string space;
+  int workers = 1;
+  std::string lease = "30s";
+  std::string time;
+  int max_failures = 20;
+  study::StopRule rule;
+};
+
+// Runs the workers and waits for them; the first error that one of them meets stops the others.
+void run_workers(const WorkerOptions& options, int count, WorkLog& log) {
+  std::exception_ptr first;
+  std::mutex mutex;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < count; ++i)
+    threads.emplace_back([&] {
+      try {
+        work_on_study(options, log);
+      } catch (...) {
+        const std::scoped_lock lock(mutex);
+        if (!first) first = std::current_exception();
+        log.stop();
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  if (first) std::rethrow_exception(first);
+}
+
+void print_summary(const StoredStudy& study, const WorkLog& log, const Settings& settings) {
+  const std::vector<int> best = study.best();
+  int total = 0;
+  std::vector<std::string> parts;
+  Json states = Json::object();
+  for (const auto& [state, count] : log.counts()) {
+    total += count;
+    parts.push_back(fmt::format("{} {}", count, state_text(state)));
+    states[state_text(state)] = count;
+  }
+  if (settings.json) {
+    Json json = {{"study", study.record.name}, {"trials", total}, {"states", states}};
+    json["best"] = Json::array();
+    for (const int number : best)
+      json["best"].push_back(trial_json(study.history.trials()[static_cast<std::size_t>(number)]));
+    json["seconds"] = settings.seconds();
+    print_json(json);
+    return;
+  }
+  fmt::print("{} {}{}{}; the study has {}\n", total, total == 1 ? "trial" : "trials",
+             parts.empty() ? "" : ": ", fmt::join(parts, ", "), study.history.trials().size());
+  if (study.record.directions.size() > 1) {
+    fmt::print("{} on the Pareto front; lathe study best shows them\n", best.size());
+    return;
+  }
+  if (best.empty()) return;
+  const study::TrialRecord& trial = study.history.trials()[static_cast<std::size_t>(best[0])];
+  fmt::print("best {} in trial {}: {}\n", values_text(trial.values), trial.number,
+             parameters_text(trial.parameters));
+}
+
+int run(const Arguments& arguments, const Settings& settings) {
+  if (arguments.command.empty())
+    throw UserError("lathe study run: a command is missing",
+                    "put it behind --, such as: lathe study run --study s -- ./train.sh {rate}");
+  WorkerOptions options{.study = arguments.study,
+                        .command = arguments.command,
+                        .lease = parse_duration("--lease", arguments.lease),
+                        .rule = arguments.rule,
+                        .max_failures = arguments.max_failures};
+  if (!arguments.space.empty()) options.space = study::read_space_file(arguments.space);
+  open_study(arguments.study, {.space = options.space});  // errors before any thread
+
+  WorkLog log(settings.quiet, options.rule.trials);
+  // Time is up for all workers at once; a trial in work is finished.
+  std::optional<std::chrono::milliseconds> time;
+  if (!arguments.time.empty()) time = parse_duration("--time", arguments.time);
+  const auto deadline = std::chrono::steady_clock::now() + time.value_or(std::chrono::hours(1));
+  std::jthread timer([&](std::stop_token token) {
+    while (time && !token.stop_requested() && std::chrono::steady_clock::now() < deadline)
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    if (time && !token.stop_requested()) log.stop();
+  });
+  run_workers(options, arguments.workers, log);
+  timer.request_stop();
+
+  if (is_interrupted()) {
+    if (log.num_handed_back() > 0)
+      fmt::print(stderr, "{} handed back: the next run takes {} up\n",
+                 log.num_handed_back() == 1 ? "one trial was"
+                                            : fmt::format("{} trials were", log.num_handed_back()),
+                 log.num_handed_back() == 1 ? "it" : "them");
+    throw Interrupted();
+  }
+  const StoredStudy study = read_study(arguments.study);
+  print_summary(study, log, settings);
+  std::fflush(stdout);  // before an error's line
+  if (arguments.max_failures > 0 && log.failures_in_a_row() >= arguments.max_failures)
+    throw UserError(fmt::format("stopped after {} failed trials in a row; the last: {}",
+                                log.failures_in_a_row(), log.last_failure()),
+                    "--max-failures 0 goes on regardless");
+  return 0;
+}
+
+std::function<int(const Settings&)> setup(CLI::App& app) {
+  auto arguments = std::make_shared<Arguments>();
+  add_study_options(app, arguments->study);
+  app.add_option("--space", arguments->space,
+                 "TOML file of the parameters, where the study has none yet");
+  app.add_option("--workers", arguments->workers, "trials at a time [1]")
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--trials", arguments->rule.trials, "stop when the study has so many trials")
+      ->check(CLI::Range(1, 1'000'000'000));
+  app.add_option("--time", arguments->time, "start no trial after so long, such as 2h");
+  app.add_option("--target", arguments->rule.target, "stop when the first objective is so good");
+  app.add_option("--patience", arguments->rule.stagnation,
+                 "stop after so many trials without a better one")
+      ->check(CLI::Range(1, 1'000'000'000));
+  app.add_option("--lease", arguments->lease,
+                 "a worker not heard of for so long has lost its trial [30s]");
+  app.add_option("--max-failures", arguments->max_failures,
+                 "give up after so many failed trials in a row, 0 for never [20]")
+      ->check(CLI::Range(0, 1'000'000'000));
+  app.add_option("command", arguments->command, "behind --: the program and its arguments")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  return [arguments](const Settings& settings) { return run(*arguments, settings); };
+}
+
+const Register command{Command{
+    .name = "study run",
+    .summary = "evaluate a program for trial after trial",
+    .examples =
+        "  lathe study run --study s --trials 100 -- ./train.sh --rate {rate} --layers {layers}\n"
+        "  lathe study run --study s --workers 4 --lease 60s --time 2h -- python3 train.py\n"
+        "The program finds its parameters where {name} stands and in LATHE_PARAM_NAME (all of "
+        "them\n"
+        "as JSON in LATHE_PARAMS). Its last line is the result: a number for each objective, or "
+        "JSON\n"
+        "such as {\"value\": 0.8, \"attributes\": {\"size\": 12}}. Lines like \"report 3 0.81\" on "
+        "the\n"
+        "way are for the pruner. A status that is not 0 fails the trial. The same study may be "
+        "run\n"
+        "by many such commands at once.",
+    .setup = setup,
+}};
+
+}  // namespace
+}  // namespace lathe::cli
