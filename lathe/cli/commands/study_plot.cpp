@@ -1,0 +1,101 @@
+#include "lathe/cli/study_arguments.h"
+#include "lathe/cli/study_page.h"
+#include "lathe/cli/study_plots.h"
+#include "lathe/cli/trial_text.h"
+#include "lathe/io/atomic_file.h"
+#include "lathe/report/render.h"
+#include "lathe/study/importance.h"
+
+namespace lathe::cli {
+namespace {
+
+struct Arguments {
+  StudyArguments study;
+  std::string kind;
+  std::string out;
+  std::vector<std::string> parameters;
+  std::size_t objective = 0;
+};
+
+const PlotKind& find_kind(const std::string& name) {
+  std::vector<std::string> known;
+  for (const PlotKind& kind : plot_kinds()) {
+    if (kind.name == name) return kind;
+    known.push_back(kind.name);
+  }
+  throw unknown_name("--kind", name, known);
+}
+
+PlotSource make_source(const StoredStudy& study, const Arguments& arguments) {
+  PlotSource source{.name = study.record.name, .history = &study.history};
+  source.table = tabulate(study.history);
+  if (arguments.objective >= study.record.directions.size())
+    fail("--objective {}: the study has {}", arguments.objective,
+         study.record.directions.size() == 1
+             ? "one, 0"
+             : fmt::format("0 to {}", study.record.directions.size() - 1));
+  source.objective = arguments.objective;
+  source.importance = study::parameter_importance(
+      study.history, {.objective = static_cast<int>(arguments.objective)});
+  std::vector<std::string> names;
+  for (const ParameterColumn& column : source.table.parameters) names.push_back(column.axis.label);
+  for (const std::string& name : arguments.parameters) {
+    if (source.table.find(name) == nullptr) throw unknown_name("parameter", name, names);
+    source.parameters.push_back(name);
+  }
+  return source;
+}
+
+int plot(const Arguments& arguments, const Settings& settings) {
+  const bool is_page = arguments.out.ends_with(".html");
+  if (!is_page && !arguments.out.ends_with(".svg") && !arguments.out.ends_with(".png"))
+    fail("--out {}: expected a name that ends in .svg, .png or .html", arguments.out);
+  if (is_page && !arguments.kind.empty())
+    fail("--kind {}: a page has every kind; leave it out, or write to .svg", arguments.kind);
+  const PlotKind* kind =
+      is_page ? nullptr : &find_kind(arguments.kind.empty() ? "history" : arguments.kind);
+  const StoredStudy study = read_study(arguments.study);
+  const PlotSource source = make_source(study, arguments);
+  if (is_page) {
+    io::write_atomically(arguments.out, study_page(study, source));
+  } else {
+    if (const std::string missing = kind->missing(source); !missing.empty())
+      fail("study \"{}\": nothing to draw as {}: {}", study.record.name, kind->name, missing);
+    const std::string svg = kind->draw(source);
+    io::write_atomically(arguments.out,
+                         arguments.out.ends_with(".png") ? report::svg_to_png(svg) : svg);
+  }
+  if (settings.json)
+    print_json({{"out", arguments.out}, {"trials", source.table.num_rows()}});
+  else
+    fmt::print("wrote {}\n", arguments.out);
+  return 0;
+}
+
+std::function<int(const Settings&)> setup(CLI::App& app) {
+  auto arguments = std::make_shared<Arguments>();
+  add_study_options(app, arguments->study);
+  app.add_option("--kind", arguments->kind,
+                 "history, pareto, importance, parallel, slice, contour or intermediate [history]");
+  app.add_option("--out", arguments->out, "the picture, .svg or .png, or all of them as .html")
+      ->required();
+  app.add_option("--params", arguments->parameters,
+                 "parameters to draw, separated by commas [the most important]")
+      ->delimiter(',')
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->allow_extra_args(false);
+  app.add_option("--objective", arguments->objective, "which of several objectives [0]");
+  return [arguments](const Settings& settings) { return plot(*arguments, settings); };
+}
+
+const Register command{Command{
+    .name = "study plot",
+    .summary = "draw a study as SVG or PNG, or everything as one HTML page",
+    .examples = "  lathe study plot --study s --out report.html\n"
+                "  lathe study plot --study s --kind parallel --out parallel.svg\n"
+                "  lathe study plot --study s --kind contour --params rate,layers --out c.png",
+    .setup = setup,
+}};
+
+}  // namespace
+}  // namespace lathe::cli

@@ -1,0 +1,47 @@
+// Each trial a line through its parameters: where do the good ones (dark) run together?
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "lathe/cli/study_plots.h"
+#include "lathe/report/parallel_coordinates.h"
+
+namespace lathe::cli {
+namespace {
+
+constexpr std::size_t kMostAxes = 12;
+constexpr int kTicks = 5;
+
+}  // namespace
+
+std::string draw_parallel(const PlotSource& source) {
+  const std::vector<double>& values = source.values();
+  const ObjectiveRange range = objective_range(values, source.direction());
+  const report::AxisScale scale = report::linear_scale(range.low(), range.high(), kTicks, false);
+  const std::vector<const ParameterColumn*> columns = source.chosen(kMostAxes);
+  const std::string objective = source.objective_name(source.objective);
+  report::ParallelCoordinates chart{
+      .title = fmt::format("Parallel coordinates of {}", source.name),
+      .subtitle = left_out_text(source, columns.size(), range.num_beyond),
+      .axes = {{objective, scale}},
+      .items = {},
+      .shading = {.label = objective, .scale = scale, .is_reversed = !range.is_maximized}};
+  for (const ParameterColumn* column : columns)
+    chart.axes.push_back({column->axis.label, column->scale(kTicks)});
+
+  std::vector<std::size_t> order(values.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  // The best come last and lie on top.
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return range.is_maximized ? values[a] < values[b] : values[a] > values[b];
+  });
+  for (const std::size_t row : order) {
+    if (!range.is_within(values[row])) continue;
+    report::ParallelCoordinates::Item item{.values = {values[row]}, .shade = values[row]};
+    for (const ParameterColumn* column : columns) item.values.push_back(column->values[row]);
+    chart.items.push_back(std::move(item));
+  }
+  return report::parallel_coordinates(chart);
+}
+
+}  // namespace lathe::cli
