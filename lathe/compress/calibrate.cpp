@@ -87,6 +87,7 @@ std::map<std::string, Observation> observe_activations(
     graph.set_output("observed." + names.back(), graph.input(quantizer.node, 0));
   }
   bypass_quantizers(graph, nodes);
+  unround_attention(graph);
   std::int64_t total_tokens = 0;
   for (std::int64_t i = 0; i < std::min(num_examples, dataset.size()); ++i)
     total_tokens += dataset.length(i);

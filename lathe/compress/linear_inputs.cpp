@@ -35,6 +35,7 @@ Graph watch_inputs(const io::Model& model, bool with_rounded) {
       if (use.kind == Use::Kind::Operand)
         graph.set_input(use.user, static_cast<std::size_t>(use.operand),
                         graph.input(quantizer.node, 0));
+  unround_attention(graph);
   run_pass("remove-dead-nodes", graph);
   return graph;
 }

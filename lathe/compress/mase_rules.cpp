@@ -93,7 +93,15 @@ RoleFormats mase_formats(const toml::table& config) {
     const TensorKeys keys(config, prefix);
     if (keys.is_given()) formats[role] = format_text(*name, keys);
   }
-  if (formats.empty())
+  // Attention's second product; what it reads first are the weights.
+  const toml::table* const product = config["av_matmul"].as_table();
+  if (product != nullptr && !(*product)["bypass"].value_or(false)) {
+    const TensorKeys keys(*product, "data_in_");
+    if (keys.is_given())
+      formats[TensorRole::AttentionWeights] = with_place(
+          "av_matmul", [&] { return format_text((*product)["name"].value_or(*name), keys); });
+  }
+  if (formats.empty() && product == nullptr)
     fail("name = \"{}\" has neither data_in_*, weight_*, bias_* nor data_out_* keys", *name);
   return formats;
 }

@@ -221,6 +221,7 @@ void make_float(Graph& graph, State& state) {
   std::vector<NodeId> rest;
   for (const Quantizer& quantizer : find_quantizers(graph)) rest.push_back(quantizer.node);
   bypass_quantizers(graph, rest);
+  unround_attention(graph);
   forget_dead_states(graph, state);
   verify(graph);
 }

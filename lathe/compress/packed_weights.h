@@ -27,8 +27,8 @@ void pack_model(io::Model& model, bool keeps_masters = true);
 void unpack_model(io::Model& model);
 
 /// Replaces every quantizer of a parameter and every decode by a state that holds the rounded
-/// floats, under the parameter's own name, and bypasses all other quantizers: a plain float model
-/// with the numbers of the quantized one's weights.
+/// floats, under the parameter's own name, and bypasses all other quantizers and attention's
+/// rounding: a plain float model with the numbers of the quantized one's weights.
 void make_float(Graph& graph, State& state);
 
 }  // namespace lathe::compress

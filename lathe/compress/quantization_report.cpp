@@ -13,6 +13,10 @@
 namespace lathe::compress {
 namespace {
 
+// Keys that share the local scale of a row of attention's weights, to count its bits with: any
+// number would do, since it is the sequence's.
+constexpr std::int64_t kKeysOfARow = 128;
+
 // Of `values` rounded, against what they should be.
 double sqnr_of(const NumberFormat& format, std::span<const float> values,
                std::span<const float> wanted, std::int64_t columns, const float* scales,
@@ -80,6 +84,12 @@ std::vector<TensorReport> report_tensors(const Graph& graph, const State& state,
     if (!std::isnan(report.sqnr)) noise += std::pow(10, -report.sqnr / 10);
     reports.push_back(std::move(report));
   }
+  for (const RoundedAttention& each : find_rounded_attention(graph))
+    reports.push_back({.tensor = graph.name(each.node),
+                       .role = TensorRole::AttentionWeights,
+                       .format = each.format,
+                       .bits = parse_format(each.format)->bits_per_element(1 << 20, kKeysOfARow),
+                       .sqnr = std::numeric_limits<double>::quiet_NaN()});
   for (TensorReport& report : reports)
     if (!std::isnan(report.sqnr) && noise > 0)
       report.share_of_error = std::pow(10, -report.sqnr / 10) / noise;
@@ -88,8 +98,13 @@ std::vector<TensorReport> report_tensors(const Graph& graph, const State& state,
 
 std::vector<std::string> quantized_layers(const Graph& graph) {
   std::vector<std::string> layers;
+  const std::vector<RoundedAttention> attentions = find_rounded_attention(graph);
   for (const NodeId id : graph.topological_order()) {
     if (graph.is(id, "quantize")) continue;
+    if (std::ranges::find(attentions, id, &RoundedAttention::node) != attentions.end()) {
+      layers.push_back(graph.name(id));
+      continue;
+    }
     for (const Value& value : graph.inputs(id))
       if (!value.is_none() && graph.is(value.node, "quantize")) {
         layers.push_back(graph.name(id));
@@ -101,6 +116,10 @@ std::vector<std::string> quantized_layers(const Graph& graph) {
 
 Graph quantize_only(const Graph& graph, const std::string& layer) {
   Graph result = graph;
+  unround_attention(result);
+  for (const RoundedAttention& each : find_rounded_attention(graph))
+    if (graph.name(each.node) == layer)
+      result.set_attribute(each.node, "weight_format", each.format);
   for (const NodeId id : result.topological_order()) {
     if (result.name(id) == layer) continue;
     for (std::size_t i = 0; i < result.inputs(id).size(); ++i) {

@@ -33,10 +33,11 @@ struct LayerSensitivity {
   double loss = 0, accuracy = 0;
 };
 
-/// The graph in which the quantizers that `layer` reads are the only ones.
+/// The graph in which the quantizers that `layer` reads are the only ones, and its weights, if it
+/// is an attention, the only rounded ones.
 Graph quantize_only(const Graph& graph, const std::string& layer);
 
-/// The layers that read quantizers, in topological order.
+/// The layers that read quantizers or round within, in topological order.
 std::vector<std::string> quantized_layers(const Graph& graph);
 
 /// Bits of all parameters as they would be stored, and as floats.

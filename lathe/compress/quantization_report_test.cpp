@@ -106,6 +106,33 @@ TEST(QuantizeOnly, CountsARoundedOutputToTheLayerThatGivesIt) {
   EXPECT_EQ(graph.name(*quantize_only(graph, "down").output("y")), "down/quantized");
 }
 
+TEST(QuantizeOnly, KeepsTheRoundedWeightsOfOneAttention) {
+  Graph graph = parse_graph(R"(
+    x = input() : f32[B,L,4]
+    first = attention(x, x, x) {heads=2}
+    second = attention(first, first, first) {heads=2}
+    output y <- second
+  )");
+  State state;
+  insert_quantizers(graph, state, {{.formats = {{TensorRole::AttentionWeights, "int:8,dynamic"}}}});
+  EXPECT_THAT(quantized_layers(graph), ElementsAre("first", "second"));
+  EXPECT_EQ(print(quantize_only(graph, "second")), R"(lathe-ir 1
+symbols B, L
+x = input() : f32[B,L,4]
+first = attention(x, x, x) {heads=2} : f32[B,L,4]
+second = attention(first, first, first) {heads=2, weight_format="int:8,dynamic"} : f32[B,L,4]
+output y <- second
+)");
+  const std::vector<TensorReport> reports = report_tensors(graph, state, {});
+  ASSERT_EQ(reports.size(), 2u);
+  EXPECT_EQ(reports[1].tensor, "second");
+  EXPECT_EQ(reports[1].role, TensorRole::AttentionWeights);
+  EXPECT_EQ(reports[1].format, "int:8,dynamic");
+  EXPECT_EQ(reports[1].elements, 0);
+  EXPECT_EQ(reports[1].bits, 8 + 32 / 128.0);
+  EXPECT_TRUE(std::isnan(reports[1].sqnr));
+}
+
 TEST(CountBits, AgreesBeforeAndAfterPacking) {
   Quantized model = small();
   const ModelBits bits = count_bits(model.graph, model.state);

@@ -8,6 +8,7 @@
 
 #include "lathe/compress/mase_rules.h"
 #include "lathe/core/number_format.h"
+#include "lathe/ops/attention_weight_format.h"
 
 namespace lathe::compress {
 
@@ -25,8 +26,15 @@ std::string_view name(TensorRole role) {
       return "embeddings";
     case TensorRole::Attention:
       return "attention";
+    case TensorRole::AttentionWeights:
+      return "attention_weights";
   }
   return {};
+}
+
+void check_format(TensorRole role, std::string_view format) {
+  const bool is_float = parse_format(format) == nullptr;
+  if (role == TensorRole::AttentionWeights && !is_float) ops::AttentionWeightFormat{format};
 }
 
 bool QuantizationRule::matches(std::string_view op, std::string_view layer) const {
@@ -64,7 +72,7 @@ void check_rule(const QuantizationRule& rule) {
     if (!pattern.ok()) fail("\"{}\" is no pattern: {}", rule.match, pattern.error());
   }
   for (const auto& [role, format] : rule.formats)
-    with_place(std::string(name(role)), [&] { parse_format(format); });
+    with_place(std::string(name(role)), [&] { check_format(role, format); });
 }
 
 QuantizationRule parse_rule(const toml::table& table, bool is_default) {

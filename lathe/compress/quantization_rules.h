@@ -11,12 +11,24 @@
 namespace lathe::compress {
 
 /// The tensors of a layer that can have a format of their own.
-enum class TensorRole { Weights, Bias, Inputs, Outputs, Embeddings, Attention };
-inline constexpr std::array kTensorRoles{TensorRole::Weights,    TensorRole::Bias,
-                                         TensorRole::Inputs,     TensorRole::Outputs,
-                                         TensorRole::Embeddings, TensorRole::Attention};
-/// "weights", "bias", "inputs", "outputs", "embeddings", "attention".
+enum class TensorRole {
+  Weights,
+  Bias,
+  Inputs,
+  Outputs,
+  Embeddings,
+  Attention,         ///< queries, keys and values
+  AttentionWeights,  ///< the softmax of the scores, which multiplies the values
+};
+inline constexpr std::array kTensorRoles{
+    TensorRole::Weights,    TensorRole::Bias,      TensorRole::Inputs,          TensorRole::Outputs,
+    TensorRole::Embeddings, TensorRole::Attention, TensorRole::AttentionWeights};
+/// "weights", "bias", "inputs", "outputs", "embeddings", "attention", "attention_weights".
 std::string_view name(TensorRole role);
+
+/// Fails unless the text is a format, and one that tensors of the role can have as far as that can
+/// be known without a model.
+void check_format(TensorRole role, std::string_view format);
 
 /// Formats by role; what is absent stays as it is.
 using RoleFormats = std::map<TensorRole, std::string>;

@@ -33,6 +33,7 @@ outputs = "fixed:8,4"
 by = "type"
 match = "attention"
 attention = "mxint:8"
+attention_weights = "int:8,asymmetric"
 embeddings = "nf4"
 )",
                                                                        "r.toml");
@@ -46,8 +47,10 @@ embeddings = "nf4"
   EXPECT_THAT(rules[1].formats, ElementsAre(Pair(TensorRole::Bias, "fixed:8,4"),
                                             Pair(TensorRole::Outputs, "fixed:8,4")));
   EXPECT_EQ(rules[2].by, By::Type);
-  EXPECT_THAT(rules[2].formats, ElementsAre(Pair(TensorRole::Embeddings, "nf4"),
-                                            Pair(TensorRole::Attention, "mxint:8")));
+  EXPECT_THAT(
+      rules[2].formats,
+      ElementsAre(Pair(TensorRole::Embeddings, "nf4"), Pair(TensorRole::Attention, "mxint:8"),
+                  Pair(TensorRole::AttentionWeights, "int:8,asymmetric")));
   EXPECT_EQ(rules[3].by, By::Any);
   EXPECT_EQ(rules[3].place, "r.toml:2");
 }
@@ -72,7 +75,7 @@ std::string refusal(const char* text) {
 TEST(QuantizationRules, NameTheFileTheLineAndWhatIsWrong) {
   EXPECT_EQ(refusal("\n[[rule]]\nby = \"type\"\nmatch = \"linear\"\nwieghts = \"int:8\"\n"),
             "r.toml:2: unknown key \"wieghts\"; known: weights, bias, inputs, outputs, embeddings, "
-            "attention, by, match\nhint: did you mean \"weights\"?");
+            "attention, attention_weights, by, match\nhint: did you mean \"weights\"?");
   EXPECT_EQ(refusal("[[rule]]\nby = \"typ\"\nmatch = \"linear\"\n"),
             "r.toml:1: unknown by \"typ\"; known: type, name, regex\nhint: did you mean \"type\"?");
   EXPECT_EQ(refusal("[[rule]]\nby = 3\n"), "r.toml:1: by must be a text: type, name or regex");
@@ -122,6 +125,27 @@ data_out_frac_width = 6
                   Pair(TensorRole::Inputs, "fixed:8,4"), Pair(TensorRole::Outputs, "fixed:12,6")));
   EXPECT_EQ(rules[1].by, By::Any);
   EXPECT_THAT(rules[1].formats, IsEmpty());
+}
+
+TEST(MaseRules, TakeAttentionsWeightsFromItsSecondProduct) {
+  const std::vector<QuantizationRule> rules = parse_quantization_rules(R"(
+by = "type"
+[attention.config]
+name = "mxint"
+[attention.config.av_matmul]
+data_in_width = 8
+data_in_block_size = 16
+)",
+                                                                       "r.toml");
+  ASSERT_EQ(rules.size(), 1u);
+  EXPECT_THAT(rules[0].formats,
+              ElementsAre(Pair(TensorRole::AttentionWeights, "mxint:8,block=16")));
+}
+
+TEST(QuantizationRules, RefuseFormatsThatAttentionsWeightsCannotHave) {
+  EXPECT_EQ(refusal("[default]\nattention_weights = \"bfp:8,block=2x8\"\n"),
+            "r.toml:1: attention_weights: attention: bfp:8,block=2x8 has a scale for several rows, "
+            "but each query's weights are rounded alone");
 }
 
 TEST(MaseRules, KeepTheOrderOfTheFile) {

@@ -52,7 +52,8 @@ class QuantizedBert : public testing::Test {
                              {TensorRole::Inputs, "int:6,asymmetric"},
                              {TensorRole::Bias, "fixed:8,4"},
                              {TensorRole::Embeddings, "int:8"},
-                             {TensorRole::Attention, "mxint:8,block=4"}};
+                             {TensorRole::Attention, "mxint:8,block=4"},
+                             {TensorRole::AttentionWeights, "int:6,asymmetric"}};
   io::ScratchDirectory scratch_;
   std::string directory_ = io::write_tiny_bert(scratch_, "m");
 };
@@ -129,8 +130,10 @@ TEST_F(QuantizedBert, KeepsScalesPositiveAtARateThatIsFarTooHigh) {
 }
 
 TEST_F(QuantizedBert, LearnsWithFourBits) {
-  io::Model model =
-      quantized({{TensorRole::Weights, "int:4,channel"}, {TensorRole::Inputs, "int:4,asymmetric"}});
+  io::Model model = quantized({{TensorRole::Weights, "int:4,channel"},
+                               {TensorRole::Inputs, "int:4,asymmetric"},
+                               {TensorRole::Attention, "int:4"},
+                               {TensorRole::AttentionWeights, "int:4,asymmetric"}});
   train::TrainOptions options;
   options.graph.dropout = false;  // a tenth of 8 features is too much to learn through
   options.trainer.epochs = 60;
@@ -147,6 +150,9 @@ TEST_F(QuantizedBert, LearnsWithFourBits) {
   const Feed trained = answer(outcome.model.graph, outcome.model.state);
   EXPECT_LT(trained.at("loss").at(0), 0.1);
   engine::expect_identical(answer(packed.graph, packed.state), trained);
+  EXPECT_EQ(find_rounded_attention(packed.graph).size(), 1u);
+  make_float(packed.graph, packed.state);
+  EXPECT_FALSE(is_quantized(packed.graph));
 }
 
 }  // namespace

@@ -10,6 +10,8 @@
 namespace lathe::compress {
 namespace {
 
+constexpr const char* kWeightFormat = "weight_format";
+
 bool is_rounded(const Graph& graph, NodeId id) {
   return graph.is(id, "quantize") || graph.is(id, "decode");
 }
@@ -73,7 +75,16 @@ class Inserter {
     if (graph_.is(id, "attention")) {
       if (const auto f = format(TensorRole::Attention))
         for (std::size_t i = 0; i < 3; ++i) operand(id, i, f);
+      if (const auto f = format(TensorRole::AttentionWeights)) weights(id, f->facts().text);
     }
+  }
+
+  void weights(NodeId id, const std::string& format) {
+    if (!graph_.attribute(id).text(kWeightFormat).empty())
+      fail("{}: its weights are quantized already", graph_.name(id));
+    check_format(TensorRole::AttentionWeights, format);
+    graph_.set_attribute(id, kWeightFormat, format);
+    ++result_.quantizers;
   }
 
   bool has_operand(NodeId id, std::size_t index) const {
@@ -229,6 +240,24 @@ std::vector<Quantizer> find_quantizers(const Graph& graph) {
     found.push_back(std::move(quantizer));
   }
   return found;
+}
+
+std::vector<RoundedAttention> find_rounded_attention(const Graph& graph) {
+  std::vector<RoundedAttention> found;
+  for (const NodeId id : graph.nodes_of("attention"))
+    if (const std::string format = graph.attribute(id).text(kWeightFormat); !format.empty())
+      found.push_back({id, format});
+  return found;
+}
+
+void unround_attention(Graph& graph) {
+  for (const RoundedAttention& each : find_rounded_attention(graph))
+    graph.remove_attribute(each.node, kWeightFormat);
+}
+
+bool is_quantized(const Graph& graph) {
+  return !graph.nodes_of("quantize").empty() || !graph.nodes_of("decode").empty() ||
+         !find_rounded_attention(graph).empty();
 }
 
 Insertion insert_quantizers(Graph& graph, State& state,

@@ -25,9 +25,23 @@ struct Quantizer {
 /// Every quantizer, in topological order.
 std::vector<Quantizer> find_quantizers(const Graph& graph);
 
+/// An attention whose weights are rounded. They exist within the node only, so their format is an
+/// attribute of it and no quantizer.
+struct RoundedAttention {
+  NodeId node;
+  std::string format;
+};
+/// Every one of them, in topological order.
+std::vector<RoundedAttention> find_rounded_attention(const Graph& graph);
+/// Makes attention multiply with its weights as they are.
+void unround_attention(Graph& graph);
+
+/// Whether a graph rounds anything, or reads codes.
+bool is_quantized(const Graph& graph);
+
 /// What `insert_quantizers` did.
 struct Insertion {
-  int quantizers = 0;
+  int quantizers = 0;               ///< attentions with rounded weights among them
   std::vector<std::string> unused;  ///< places of the rules that matched no layer
 };
 
@@ -38,7 +52,8 @@ struct Insertion {
 /// in a table are rounded after the lookup where that gives the same numbers. Scales that a format
 /// needs are added as states `<tensor>.scale` (and `.zero`) and given the values 1 and 0: ranges
 /// are somebody else's to choose. A result that has a format of its own is rounded a second time
-/// for a reader that wants another. Fails when a tensor had a quantizer before.
+/// for a reader that wants another. Weights of attention get theirs as the node's `weight_format`.
+/// Fails when a tensor had a quantizer before.
 Insertion insert_quantizers(Graph& graph, State& state, const std::vector<QuantizationRule>& rules);
 
 /// The graph with every reader of these quantizers reading what they round instead.

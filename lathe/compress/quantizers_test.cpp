@@ -243,6 +243,35 @@ TEST(InsertQuantizers, RoundsWhatAttentionMultiplies) {
   EXPECT_EQ(of_attention, 3);
 }
 
+const char* const kAttention = R"(lathe-ir 1
+symbols B, L
+x = input() : f32[B,L,4]
+w = state() : f32[4,4]
+v = linear(x, w) : f32[B,L,4]
+mix = attention(x, x, v) {heads=2} : f32[B,L,4]
+output y <- mix
+)";
+
+TEST(InsertQuantizers, WritesTheFormatOfAttentionsWeightsOnTheNode) {
+  const std::vector<QuantizationRule> rules = {
+      {.formats = {{TensorRole::AttentionWeights, "int:8,asymmetric"}}, .place = "command line"}};
+  Quantized made = quantize(kAttention, rules);
+  EXPECT_EQ(made.insertion.quantizers, 1);
+  EXPECT_THAT(made.state, ElementsAre(Key("w")));  // no scale to measure or learn
+  const std::string text = print(made.graph);
+  EXPECT_NE(text.find("mix = attention(x, x, v) {heads=2, weight_format=\"int:8,asymmetric\"} : "
+                      "f32[B,L,4]"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(print(parse_graph(text)), text);
+  EXPECT_TRUE(is_quantized(made.graph));
+  EXPECT_EQ(error_text([&] { insert_quantizers(made.graph, made.state, rules); }),
+            "command line: mix: its weights are quantized already");
+  unround_attention(made.graph);
+  EXPECT_EQ(print(made.graph), kAttention);
+  EXPECT_FALSE(is_quantized(made.graph));
+}
+
 TEST(BypassQuantizers, GivesTheGraphBack) {
   Quantized made = quantize(kTwoLinears, {{.formats = {{TensorRole::Weights, "int:4,channel"},
                                                        {TensorRole::Inputs, "int:8"},

@@ -6,11 +6,12 @@
 #include "lathe/ops/packing.h"
 
 // attention(q, k, v, mask, offsets, random, examples) {heads, kv_heads, scale, causal, dropout,
-// site}
+// site, weight_format}
 //
 // Heads lie side by side in the last axis. For head h, query i and the keys j of its sequence:
 //   score[i,j] = scale * dot(q[i,h], k[j,g]),  weight[i,:] = softmax(score[i,:] over kept keys),
-//   y[i,h] = sum over j of weight[i,j] * v[j,g],  where g = h / (heads / kv_heads).
+//   y[i,h] = sum over j of round(weight[i,j]) * v[j,g],  where g = h / (heads / kv_heads)
+// and round is to `weight_format`, if one is given: see attention_weight_format.h.
 // A key is kept unless mask[j] is 0 or, when causal, j > i; a dropped key weighs exactly 0. A query
 // that keeps no key at all gives every key of its sequence the same weight, as a softmax of equally
 // low scores does in other frameworks.
@@ -19,8 +20,8 @@
 // [S+1], and each sequence attends to itself; with q [S,..] only its first token asks.
 //
 // In training, `random` and the dataset index of each sequence, `examples`, are there too, and
-// weights are dropped as dropout_mask.h says. Without them this is inference, whatever `dropout`
-// is.
+// weights are dropped, after rounding, as dropout_mask.h says. Without them this is inference,
+// whatever `dropout` is.
 namespace lathe::ops {
 namespace {
 
@@ -44,7 +45,7 @@ void reference(const KernelCall& call) {
       const std::int64_t value = row.first_key + static_cast<std::int64_t>(j) * sizes.k_width;
       for (std::int64_t d = 0; d < sizes.head_size; ++d)
         y[static_cast<std::size_t>(row.query + d)] +=
-            row.weights[j] * row.factors[j] * v[static_cast<std::size_t>(value + d)];
+            row.rounded[j] * row.factors[j] * v[static_cast<std::size_t>(value + d)];
     }
   });
   write_elements(call.outputs[0], y);
@@ -95,7 +96,9 @@ const Register registration{Op{
                  "attention(f32[B,2,8], f32[B,L,4], f32[B,L,4]) {heads=4, kv_heads=2, scale=0.5}",
                  "attention(f32[S,8], f32[T,8], f32[T,8], none, i32[S+1]) {heads=2}",
                  "attention(f32[T,8], f32[T,8], f32[T,8], none, i32[S+1], i32[3], i32[S]) "
-                 "{heads=2, dropout=0.25, site=7}"},
+                 "{heads=2, dropout=0.25, site=7}",
+                 "attention(f32[B,L,8], f32[B,L,8], f32[B,L,8], i64[B,L]) "
+                 "{heads=2, weight_format=\"int:4,asymmetric\"}"},
 }};
 
 }  // namespace

@@ -4,9 +4,11 @@
 // attention_gradient(dout, q, k, v, mask, offsets, random, examples), attributes as attention:
 // the gradients of its first three operands. With weights P, dropout factors D and
 // dP[i,j] = D[i,j] * dot(dout[i], v[j]):
-//   dv[j] = sum over i of P[i,j] * D[i,j] * dout[i],
+//   dv[j] = sum over i of round(P[i,j]) * D[i,j] * dout[i],
 //   dscore[i,j] = P[i,j] * (dP[i,j] - sum over n of P[i,n] * dP[i,n]),
 //   dq[i] = scale * sum over j of dscore[i,j] * k[j],  dk[j] = scale * sum over i of the same.
+// Rounding to `weight_format` counts as the identity where scores are concerned (straight-through):
+// the softmax that has a gradient is the one before rounding.
 namespace lathe::ops {
 namespace {
 
@@ -47,7 +49,7 @@ void reference(const KernelCall& call) {
     for (std::size_t j = 0; j < row.weights.size(); ++j) {
       for (std::size_t d = 0; d < head_size; ++d) {
         dweights[j] += row.factors[j] * dout[query + d] * v[key(j) + d];
-        dv[key(j) + d] += row.weights[j] * row.factors[j] * dout[query + d];
+        dv[key(j) + d] += row.rounded[j] * row.factors[j] * dout[query + d];
       }
       mean += row.weights[j] * dweights[j];
     }
@@ -85,7 +87,9 @@ const Register registration{Op{
     .examples = {"attention_gradient(f32[B,L,8], f32[B,L,8], f32[B,L,8], f32[B,L,8], i64[B,L]) "
                  "{heads=2}",
                  "attention_gradient(f32[T,8], f32[T,8], f32[T,8], f32[T,8], none, i32[S+1], "
-                 "i32[3], i32[S]) {heads=2, dropout=0.25, site=7}"},
+                 "i32[3], i32[S]) {heads=2, dropout=0.25, site=7}",
+                 "attention_gradient(f32[B,L,8], f32[B,L,8], f32[B,L,8], f32[B,L,8], i64[B,L]) "
+                 "{heads=2, weight_format=\"int:4,asymmetric\"}"},
 }};
 
 }  // namespace

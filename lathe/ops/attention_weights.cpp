@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "lathe/ops/attention_weight_format.h"
 #include "lathe/ops/elements.h"
 #include "lathe/ops/operand_checks.h"
 #include "lathe/ops/random_operand.h"
@@ -177,7 +178,10 @@ std::vector<AttributeSpec> attention_attributes() {
       {.name = "dropout", .default_value = 0.0, .summary = "share of weights dropped in training"},
       {.name = "site",
        .default_value = 0,
-       .summary = "which stream of random numbers dropout draws from"}};
+       .summary = "which stream of random numbers dropout draws from"},
+      {.name = "weight_format",
+       .default_value = std::string(),
+       .summary = "number format the weights are rounded to, such as \"int:8\"; empty: none"}};
 }
 
 void check_attention(const OpCall& call, std::size_t first) {
@@ -197,6 +201,7 @@ void check_attention(const OpCall& call, std::size_t first) {
   else
     check_packed(call, first);
   check_random(call, first);
+  AttentionWeightFormat::of(call.attributes());
 }
 
 // Two operations a term. The cost of a packed batch is the sum of squared lengths, which is no
@@ -231,6 +236,7 @@ void for_each_attention_row(const AttributeReader& attributes,
       has(operands, kMask) ? read_elements(*operands[kMask]) : std::vector<double>{};
   const std::vector<Sequence> sequences = sequences_of(operands);
   const Dropout dropout = dropout_of(attributes, operands);
+  const std::optional<AttentionWeightFormat> format = AttentionWeightFormat::of(attributes);
 
   const auto score = [&](std::int64_t query, std::int64_t key) {
     double sum = 0;
@@ -239,12 +245,14 @@ void for_each_attention_row(const AttributeReader& attributes,
     return sum * sizes.scale;
   };
 
-  std::vector<double> weights, factors;
+  std::vector<double> weights, rounded, factors;
+  std::vector<std::uint8_t> keep;
   for (std::size_t s = 0; s < sequences.size(); ++s) {
     const Sequence& sequence = sequences[s];
     if (sequence.num_keys == 0) continue;
     weights.resize(static_cast<std::size_t>(sequence.num_keys));
     factors.resize(weights.size());
+    keep.resize(weights.size());
     for (std::int64_t h = 0; h < sizes.heads; ++h) {
       const std::int64_t kv_head = h / (sizes.heads / sizes.kv_heads);
       const std::int64_t first_key = sequence.first_key * sizes.k_width + kv_head * sizes.head_size;
@@ -254,12 +262,15 @@ void for_each_attention_row(const AttributeReader& attributes,
           const bool is_kept =
               !(causal && j > i) &&
               (mask.empty() || mask[static_cast<std::size_t>(sequence.first_key + j)] != 0);
+          keep[static_cast<std::size_t>(j)] = is_kept ? 1 : 0;
           weights[static_cast<std::size_t>(j)] =
               is_kept ? score(query, first_key + j * sizes.k_width) : kLowest;
         }
         const bool sees_keys = softmax(weights);
         dropout.fill(factors, s, h, i);
-        visit({query, first_key, weights, factors, !sees_keys});
+        rounded = weights;
+        if (format) format->round_by_definition(rounded, keep);
+        visit({query, first_key, weights, rounded, factors, !sees_keys});
       }
     }
   }

@@ -36,7 +36,8 @@ struct AttentionRow {
   std::int64_t query;               ///< where its elements begin in q, and its result's in y
   std::int64_t first_key;           ///< where the elements of key 0 begin in k, and in v
   std::span<const double> weights;  ///< softmax of the scores
-  std::span<const double> factors;  ///< what dropout multiplies each weight by
+  std::span<const double> rounded;  ///< the same in `weight_format`: what multiplies the values
+  std::span<const double> factors;  ///< what dropout multiplies each rounded weight by
   bool sees_no_key;                 ///< the weights are then equal whatever the scores are
 };
 /// Visits the rows of one execution; `operands` begin with q.

@@ -2,6 +2,7 @@
 #include "lathe/cli/output_directory.h"
 #include "lathe/compress/lora.h"
 #include "lathe/compress/packed_weights.h"
+#include "lathe/compress/quantizers.h"
 #include "lathe/core/graph_text.h"
 #include "lathe/io/atomic_file.h"
 #include "lathe/io/graph_json.h"
@@ -77,7 +78,7 @@ std::function<int(const Settings&)> setup_export(CLI::App& app) {
       fmt::print(stderr, "note: LoRA was fused into {} linears\n", count);
     if (arguments->is_float)
       compress::make_float(model.graph, model.state);
-    else if (!model.graph.nodes_of("decode").empty() || !model.graph.nodes_of("quantize").empty())
+    else if (compress::is_quantized(model.graph))
       throw UserError(fmt::format("{}: is quantized, and other programs would not round as it does",
                                   arguments->model.model),
                       "export its rounded weights as plain floats: lathe export --float");

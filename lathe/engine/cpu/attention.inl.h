@@ -71,6 +71,15 @@ inline float weigh_row(float* scores, const float* keep, std::int64_t visible, s
   return total;
 }
 
+// From exponentials and their sum to weights, rounded where the query sees keys. Lanes after the
+// last such key stay 0.
+inline void round_row(const WeightRounding& rounding, const std::uint8_t* keep, float* weights,
+                      std::int64_t visible, float total) {
+  const Vec share = broadcast(1.0f / total);
+  for (std::int64_t c = 0; c < visible; c += kWidth) store(weights + c, load(weights + c) * share);
+  rounding.round(rounding.context, weights, keep, visible);
+}
+
 // Calls body(column, kept) for the vectors of keys that hold the first `visible` ones, `kept` being
 // the weights of query `row` that dropout leaves.
 template <typename Body>
@@ -107,6 +116,10 @@ inline void attend_tile(const AttentionArgs& args, const AttentionScratch& scrat
     float* scores = scratch.scores + r * scratch.score_stride;
     totals[r] = weigh_row(scores, keep, visible, keys,
                           args.row_log_sum_exp ? args.row_log_sum_exp + row + r : nullptr);
+    if (args.rounding.round != nullptr) {
+      round_row(args.rounding, args.keep, scores, visible, totals[r]);
+      totals[r] = 1.0f;
+    }
     if (args.dropout.threshold == 0) continue;
     over_kept_keys(args.dropout, random_keys, args.head, args.example, row + r, visible,
                    [&](std::int64_t c, Mask kept) {

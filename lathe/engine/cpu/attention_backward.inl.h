@@ -1,5 +1,6 @@
 // The gradients of attention.inl.h. With weights P, dropout factors F and dP = F (dout . v^T),
 //   dv = (F P)^T . dout,  dS = scale P (dP - rowsum(P dP)),  dq = dS . k,  dk = dS^T . q.
+// Where weights are rounded, those that make dv are, and the others are not.
 //
 // Query rows are taken in blocks of whole tiles, so that F P and dS of a block stay in the second
 // cache between the product that makes them and the two that read them. dk and dv are added to
@@ -13,7 +14,7 @@ struct AttentionBackwardScratch {
   float* query_rows;     // q of a block, packed: n = d, k = rows of the block
   float* dout_rows;      // dout likewise
   float* keep;           // 1 or 0 for each key, 0 to the end of the last vector
-  float* probabilities;  // one row of P, while dropout makes F P of it
+  float* probabilities;  // one row of P, while dropout or rounding makes other weights of it
   float* weights;        // F P of a block
   float* gradients;      // dS of a block
   std::int64_t score_stride;
@@ -89,6 +90,32 @@ inline void score_gradient_row(const AttentionBackwardArgs& args, const PhiloxKe
     store(gradients + c, load(probabilities + c) * (load(gradients + c) - mean) * scale);
 }
 
+// The same where weights are rounded: F round(P) and the dS of P, straight through.
+inline void rounded_gradient_row(const AttentionBackwardArgs& args, const PhiloxKeys& random_keys,
+                                 std::int64_t row, std::int64_t visible, float total,
+                                 float* probabilities, float* weights, float* gradients) {
+  const Vec share = broadcast(1.0f / total);
+  for (std::int64_t c = 0; c < visible; c += kWidth)
+    store(probabilities + c, load(weights + c) * share);
+  round_row(args.rounding, args.keep, weights, visible, total);
+  if (args.dropout.threshold != 0) {
+    const Vec factor = broadcast(kept_factor(args.dropout.threshold));
+    over_kept_keys(args.dropout, random_keys, args.head, args.example, row, visible,
+                   [&](std::int64_t c, Mask kept) {
+                     const Vec f = select(kept, factor, broadcast(0.0f));
+                     store(weights + c, load(weights + c) * f);
+                     store(gradients + c, load(gradients + c) * f);
+                   });
+  }
+  Vec sums = broadcast(0.0f);
+  for (std::int64_t c = 0; c < visible; c += kWidth)
+    sums = fma(load(probabilities + c), load(gradients + c), sums);
+  const Vec mean = broadcast(sum(sums));
+  const Vec scale = broadcast(args.scale);
+  for (std::int64_t c = 0; c < visible; c += kWidth)
+    store(gradients + c, load(probabilities + c) * (load(gradients + c) - mean) * scale);
+}
+
 // Fills the rows of one tile in the block's weights and gradients, up to key `extent`, with 0
 // beyond what each row sees, and writes its dq.
 inline void backward_tile(const AttentionBackwardArgs& args,
@@ -121,7 +148,11 @@ inline void backward_tile(const AttentionBackwardArgs& args,
     float log_sum_exp = 0.0f;
     const float total = weigh_row(p, args.keep ? scratch.keep : nullptr, visible, extent,
                                   args.keep ? &log_sum_exp : nullptr);
-    score_gradient_row(args, random_keys, row + r, visible, total, scratch.probabilities, p, ds);
+    if (args.rounding.round == nullptr)
+      score_gradient_row(args, random_keys, row + r, visible, total, scratch.probabilities, p, ds);
+    else
+      rounded_gradient_row(args, random_keys, row + r, visible, total, scratch.probabilities, p,
+                           ds);
     const bool sees_no_key = log_sum_exp == -__FLT_MAX__;
     for (std::int64_t c = sees_no_key ? 0 : round_up(visible, kWidth); c < extent; c += kWidth)
       store(ds + c, broadcast(0.0f));

@@ -57,9 +57,11 @@ struct GemmArgs {
 /// keys is kept weighs them all equally, which is what adding the lowest float to each score does.
 /// The bits of a row do not depend on the range it is computed in.
 ///
-/// With dropout, weights are dropped after the division by their sum. Eight keys of a query share
-/// the counter {site << 16 | head, query << 16 | key / 8, example, step}, in halves as in
-/// DropoutRowsArgs; heads and queries are below 65536.
+/// With rounding, weights are divided by their sum and rounded, then multiply the values.
+///
+/// With dropout, weights are dropped after the division by their sum and the rounding. Eight keys
+/// of a query share the counter {site << 16 | head, query << 16 | key / 8, example, step}, in
+/// halves as in DropoutRowsArgs; heads and queries are below 65536.
 struct AttentionArgs {
   std::int64_t lq, lk, d;
   std::int64_t q_begin, q_end;
@@ -76,6 +78,7 @@ struct AttentionArgs {
   float* scratch;  ///< attention_scratch_size(lq, lk, d) floats
   Dropout dropout = {};
   std::uint32_t head = 0, example = 0;  ///< only for dropout
+  WeightRounding rounding = {};
 };
 
 /// y = (z - mean) / sqrt(variance + eps) * gamma + beta, where z = x + residual.

@@ -16,6 +16,15 @@ struct Dropout {
   std::uint32_t site = 0;  ///< below 65536
 };
 
+/// Rounds the weights of one query of attention in place, before they multiply the values. A plain
+/// function, so that number formats need not be compiled for every instruction set.
+struct WeightRounding {
+  /// `keep` as in AttentionArgs, for the first `count` keys, which are those the query may see.
+  void (*round)(const void* context, float* weights, const std::uint8_t* keep,
+                std::int64_t count) = nullptr;  ///< null rounds nothing
+  const void* context = nullptr;
+};
+
 /// y = dropout(x) + residual. Eight features of a row share the counter
 /// {site << 16 | feature / 8, position, example, step}; feature 8 b + 2 w + h takes bits
 /// 16 h .. 16 h + 15 of word w. A dropped element is 0 whatever it was.
@@ -83,7 +92,8 @@ struct RmsNormBackwardArgs {
 /// The gradients of `attention` for one sequence and one head, whose weights are computed again.
 ///
 /// A query that sees no kept key weighs all keys equally whatever the scores are: it contributes
-/// to dv and not to dq and dk.
+/// to dv and not to dq and dk. Rounded weights make dv; dq and dk are those of weights that are not
+/// rounded.
 struct AttentionBackwardArgs {
   std::int64_t lq, lk, d;
   const float* q;
@@ -101,6 +111,7 @@ struct AttentionBackwardArgs {
   const std::uint8_t* keep;  ///< lk entries, or null to keep all
   Dropout dropout = {};
   std::uint32_t head = 0, example = 0;
+  WeightRounding rounding = {};
   float* scratch;  ///< attention_backward_scratch_size(lq, lk, d) floats
 };
 

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "lathe/engine/cpu/step.h"
+#include "lathe/ops/attention_weight_format.h"
 #include "lathe/ops/dropout_mask.h"
 
 namespace lathe::engine {
@@ -32,6 +33,7 @@ class AttentionShape {
     scale = static_cast<float>(written == 0 ? 1 / std::sqrt(static_cast<double>(d)) : written);
     causal = attributes.flag("causal");
     site = static_cast<std::uint32_t>(attributes.integer("site"));
+    weight_format = ops::AttentionWeightFormat::of(attributes);
     if (!graph.input(id, first + kRandom).is_none())
       threshold = ops::dropout_threshold(attributes.real("dropout"));
   }
@@ -94,9 +96,33 @@ class AttentionShape {
   float scale;
   bool causal;
   std::uint32_t site, threshold = 0;
+  std::optional<ops::AttentionWeightFormat> weight_format;
 
  private:
   std::size_t first_;
+};
+
+// What the kernels call to round a row; lives as long as the call.
+class RowRounder {
+ public:
+  RowRounder(const AttentionShape& shape, const WholeCall& call)
+      : format_(shape.weight_format ? &*shape.weight_format : nullptr),
+        isa_(*parse_isa(call.kernels.isa)) {}
+  RowRounder(const RowRounder&) = delete;
+  RowRounder& operator=(const RowRounder&) = delete;
+
+  WeightRounding rounding() const {
+    if (format_ == nullptr) return {};
+    return {[](const void* context, float* weights, const std::uint8_t* keep, std::int64_t count) {
+              const auto& self = *static_cast<const RowRounder*>(context);
+              self.format_->round({weights, static_cast<std::size_t>(count)}, keep, self.isa_);
+            },
+            this};
+  }
+
+ private:
+  const ops::AttentionWeightFormat* format_;
+  Isa isa_;
 };
 
 struct Task {
@@ -141,6 +167,7 @@ class AttentionStep final : public Step {
     sort_by_work(tasks, sequences);
     reserve_floats(call, floats);
     const Dropout dropout = a.dropout(call);
+    const RowRounder rounder(a, call);
     const std::int64_t group = a.heads / a.kv_heads;
     const std::int64_t q_stride = a.heads * a.d, k_stride = a.kv_heads * a.d;
     call.parallel(static_cast<std::int64_t>(tasks.size()), [&](std::int64_t index, int thread) {
@@ -170,6 +197,7 @@ class AttentionStep final : public Step {
       args.dropout = dropout;
       args.head = static_cast<std::uint32_t>(task.head);
       args.example = a.example(call, task.sequence);
+      args.rounding = rounder.rounding();
       call.kernels.attention(args);
     });
   }
@@ -197,6 +225,7 @@ class AttentionGradientStep final : public Step {
     sort_by_work(tasks, sequences);
     reserve_floats(call, floats);
     const Dropout dropout = a.dropout(call);
+    const RowRounder rounder(a, call);
     const std::int64_t group = a.heads / a.kv_heads;
     const std::int64_t q_stride = a.heads * a.d, k_stride = a.kv_heads * a.d;
     call.parallel(static_cast<std::int64_t>(tasks.size()), [&](std::int64_t index, int thread) {
@@ -230,6 +259,7 @@ class AttentionGradientStep final : public Step {
         args.dropout = dropout;
         args.head = static_cast<std::uint32_t>(head);
         args.example = a.example(call, task.sequence);
+        args.rounding = rounder.rounding();
         args.scratch = scratch;
         call.kernels.attention_backward(args);
       }
