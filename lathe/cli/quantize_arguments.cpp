@@ -71,12 +71,11 @@ std::optional<data::TokenizedDataset> load_calibration(const QuantizeArguments& 
                                                        const io::Model& model, ThreadPool& pool) {
   if (arguments.calibrate.empty()) return std::nullopt;
   const data::WordpieceTokenizer tokenizer = train::load_tokenizer(model);
-  data::Dataset all = data::load_dataset(arguments.calibrate, "train");
-  // Files are often sorted by label: some of each are taken.
-  if (arguments.calibration_examples < static_cast<std::int64_t>(all.examples.size()))
-    all = data::select(
-        all, data::split_validation(all.labels(), arguments.calibration_examples, 0).validation);
-  return data::tokenize(all, tokenizer, train::max_length(model), data::Truncation::Head, pool);
+  const data::Dataset some =
+      data::take_some(data::load_dataset(arguments.calibrate, "train", is_interrupted),
+                      arguments.calibration_examples);
+  return data::tokenize(some, tokenizer, train::max_length(model), data::Truncation::Head, pool,
+                        is_interrupted);
 }
 
 compress::QuantizeResult quantize(io::Model& model, const QuantizeArguments& arguments,

@@ -105,14 +105,11 @@ class Sweep {
   void load_data() {
     const std::int64_t longest = train::max_length(model_);
     const data::WordpieceTokenizer tokenizer = train::load_tokenizer(model_);
-    test_ = data::tokenize(data::load_dataset(sweep_.data, "test"), tokenizer, longest,
-                           data::Truncation::Head, pool_);
-    if (trains()) {
-      examples_ = data::load_dataset(sweep_.data, "train");
-      if (sweep_.limit > 0 && sweep_.limit < static_cast<std::int64_t>(examples_.examples.size()))
-        examples_ = data::select(
-            examples_, data::split_validation(examples_.labels(), sweep_.limit, 0).validation);
-    }
+    test_ = data::tokenize(data::load_dataset(sweep_.data, "test", is_interrupted), tokenizer,
+                           longest, data::Truncation::Head, pool_, is_interrupted);
+    if (trains())
+      examples_ =
+          data::take_some(data::load_dataset(sweep_.data, "train", is_interrupted), sweep_.limit);
     QuantizeArguments calibration = quantize_;
     if (calibration.calibrate.empty()) calibration.calibrate = sweep_.data;
     calibration_ = load_calibration(calibration, model_, pool_);
@@ -266,6 +263,12 @@ int run_sweep(const std::string& model, const QuantizeArguments& quantize,
               const SweepArguments& sweep, const std::string& out, bool force,
               const Settings& settings) {
   if (out.empty()) fail("--sweep: needs --out, a directory for its results");
+  for (const auto& [flag, value] :
+       {std::pair("--weights", &quantize.weights), std::pair("--bias", &quantize.bias),
+        std::pair("--activations", &quantize.activations)})
+    if (!value->empty())
+      fail("{} {}: a sweep gives weights, biases and activations their format itself", flag,
+           *value);
   if (sweep.data.empty()) fail("--sweep: needs --data, to test and train on");
   std::error_code error;
   if (!sweep.resume) {

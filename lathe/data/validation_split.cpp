@@ -61,4 +61,9 @@ Dataset select(const Dataset& dataset, std::span<const std::int64_t> examples) {
   return selected;
 }
 
+Dataset take_some(Dataset all, std::int64_t count) {
+  if (count <= 0 || count >= static_cast<std::int64_t>(all.examples.size())) return all;
+  return select(all, split_validation(all.labels(), count, 0).validation);
+}
+
 }  // namespace lathe::data

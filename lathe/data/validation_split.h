@@ -23,4 +23,8 @@ ValidationSplit split_validation(std::span<const std::int32_t> labels, std::int6
 /// The examples at these positions.
 Dataset select(const Dataset& dataset, std::span<const std::int64_t> examples);
 
+/// `count` examples, each label in its share, always the same ones; all for 0 or where there are
+/// no more. Files are often sorted by label: the first few would be of one class.
+Dataset take_some(Dataset all, std::int64_t count);
+
 }  // namespace lathe::data

@@ -54,5 +54,15 @@ TEST(ValidationSplit, SelectsExamplesByPosition) {
             (Dataset{{{"c", 0}, {"b", 1}}, {"no", "yes"}}));
 }
 
+TEST(ValidationSplit, TakesSomeOfEachLabel) {
+  const Dataset all{{{"a", 0}, {"b", 0}, {"c", 1}, {"d", 1}}, {"no", "yes"}};
+  const Dataset some = take_some(all, 2);
+  ASSERT_EQ(some.examples.size(), 2u);
+  EXPECT_EQ(some.examples[0].label, 0);
+  EXPECT_EQ(some.examples[1].label, 1);
+  EXPECT_EQ(take_some(all, 0), all);
+  EXPECT_EQ(take_some(all, 9), all);
+}
+
 }  // namespace
 }  // namespace lathe::data

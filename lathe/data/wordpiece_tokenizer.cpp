@@ -327,6 +327,12 @@ std::vector<std::int32_t> WordpieceTokenizer::encode(std::string_view text) cons
   return ids;
 }
 
+Truncation parse_truncation(std::string_view name) {
+  if (name == "head") return Truncation::Head;
+  if (name == "head+tail") return Truncation::HeadTail;
+  throw unknown_name("truncation", name, {"head", "head+tail"});
+}
+
 void WordpieceTokenizer::check_size(std::int64_t expected) const {
   if (vocabulary_size() != expected)
     fail("{}: has {} tokens, but config.json says vocab_size is {}", options_.source,

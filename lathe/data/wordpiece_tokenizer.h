@@ -18,6 +18,8 @@ enum class Truncation : std::uint8_t {
   Head,      ///< the beginning
   HeadTail,  ///< a quarter from the beginning, the rest from the end
 };
+/// The truncation called `head` or `head+tail`.
+Truncation parse_truncation(std::string_view name);
 
 /// BERT's tokenizer: text to token ids, equal to the Hugging Face tokenizers library.
 ///

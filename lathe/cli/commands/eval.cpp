@@ -4,6 +4,7 @@
 #include "lathe/cli/command.h"
 #include "lathe/cli/memory.h"
 #include "lathe/data/dataset.h"
+#include "lathe/data/validation_split.h"
 #include "lathe/report/progress.h"
 #include "lathe/train/evaluation.h"
 #include "lathe/train/loss_evaluation.h"
@@ -19,6 +20,7 @@ struct Arguments {
   bool is_padded = false;
   std::int64_t length = 0;
   std::int64_t limit = 0;
+  std::string truncation = "head";
   train::EvaluationOptions evaluation;
 };
 
@@ -123,9 +125,9 @@ int run(const Arguments& arguments, const Settings& settings) {
   options.execution = {.pool = &pool, .isa = settings.isa};
   const data::WordpieceTokenizer tokenizer = train::load_tokenizer(model);
 
-  data::Dataset dataset = data::load_dataset(arguments.data, arguments.split, is_interrupted);
-  if (arguments.limit > 0 && arguments.limit < static_cast<std::int64_t>(dataset.examples.size()))
-    dataset.examples.resize(static_cast<std::size_t>(arguments.limit));
+  const data::Truncation truncation = data::parse_truncation(arguments.truncation);
+  const data::Dataset dataset = data::take_some(
+      data::load_dataset(arguments.data, arguments.split, is_interrupted), arguments.limit);
   const auto num_labels = static_cast<std::int64_t>(model.label_names.size());
   if (model.task == "classify" && dataset.num_labels() > num_labels)
     fail("{}: has {} labels, but the model knows {}", arguments.data, dataset.num_labels(),
@@ -135,7 +137,7 @@ int run(const Arguments& arguments, const Settings& settings) {
   if (length < 3 || length > longest)
     fail("--length {}: expected 3 to {}, the model's longest sequence", length, longest);
   const data::TokenizedDataset tokenized =
-      data::tokenize(dataset, tokenizer, length, data::Truncation::Head, pool, is_interrupted);
+      data::tokenize(dataset, tokenizer, length, truncation, pool, is_interrupted);
   if (is_language_task(model.task))
     return evaluate_language(model, tokenized, tokenizer, arguments, settings, options.execution);
 
@@ -166,7 +168,8 @@ std::function<int(const Settings&)> setup(CLI::App& app) {
   app.add_option("--executor", arguments->executor, "cpu or reference [cpu]");
   app.add_flag("--padded", arguments->is_padded, "pad and mask instead of packing sequences");
   app.add_option("--length", arguments->length, "cut texts to so many tokens [the model's most]");
-  app.add_option("--limit", arguments->limit, "use the first so many examples only");
+  app.add_option("--limit", arguments->limit, "use so many examples only, each label in its share");
+  app.add_option("--truncation", arguments->truncation, "what to keep: head or head+tail [head]");
   app.add_option("--batch-tokens", arguments->evaluation.batch_tokens, "tokens in a batch [4096]")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 24));
   app.add_option("--batch-size", arguments->evaluation.batch_examples,

@@ -138,12 +138,6 @@ bool has_split(const std::string& data, const std::string& split) {
   return false;
 }
 
-// Files are often sorted by label: the first few would be of one class.
-data::Dataset take_some(data::Dataset all, std::int64_t limit) {
-  if (limit == 0 || limit >= static_cast<std::int64_t>(all.examples.size())) return all;
-  return data::select(all, data::split_validation(all.labels(), limit, 0).validation);
-}
-
 data::Dataset load_examples(const Arguments& arguments) {
   // "train,unsup" is both, one after the other.
   data::Dataset examples;
@@ -156,7 +150,7 @@ data::Dataset load_examples(const Arguments& arguments) {
     std::move(part.examples.begin(), part.examples.end(), std::back_inserter(examples.examples));
     begin = end + 1;
   }
-  return take_some(std::move(examples), arguments.limit);
+  return data::take_some(std::move(examples), arguments.limit);
 }
 
 struct Examples {
@@ -211,12 +205,6 @@ train::OptimizerKind parse_optimizer(const std::string& name) {
   throw unknown_name("optimizer", name, {"adamw", "sgd"});
 }
 
-data::Truncation parse_truncation(const std::string& name) {
-  if (name == "head") return data::Truncation::Head;
-  if (name == "head+tail") return data::Truncation::HeadTail;
-  throw unknown_name("truncation", name, {"head", "head+tail"});
-}
-
 train::TrainOptions to_options(const Arguments& arguments, const Settings& settings,
                                ThreadPool& pool) {
   train::TrainOptions options;
@@ -242,7 +230,7 @@ train::TrainOptions to_options(const Arguments& arguments, const Settings& setti
   options.graph.dropout = !arguments.no_dropout;
   options.mask_share = arguments.mask;
   options.length = arguments.length;
-  options.truncation = parse_truncation(arguments.truncation);
+  options.truncation = data::parse_truncation(arguments.truncation);
   options.executor = arguments.executor;
   options.execution = {.pool = &pool, .isa = settings.isa};
   options.keep_checkpoints = arguments.keep;
@@ -294,7 +282,7 @@ std::optional<train::Evaluation> evaluate_test(const Arguments& arguments, const
   if (arguments.no_eval || arguments.objective != "classify" || !has_split(arguments.data, "test"))
     return std::nullopt;
   const data::Dataset test =
-      take_some(data::load_dataset(arguments.data, "test", is_interrupted), arguments.limit);
+      data::take_some(data::load_dataset(arguments.data, "test", is_interrupted), arguments.limit);
   const std::int64_t length = options.length == 0 ? train::max_length(model) : options.length;
   const data::TokenizedDataset tokens =
       data::tokenize(test, train::load_tokenizer(model), length, options.truncation,
