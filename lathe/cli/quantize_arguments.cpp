@@ -18,6 +18,8 @@ void add_quantize_options(CLI::App& app, QuantizeArguments& arguments) {
   app.add_option("--embeddings", arguments.embeddings, "format of embedding tables [float]");
   app.add_option("--attention", arguments.attention,
                  "format of the queries, keys and values that attention multiplies [float]");
+  app.add_option("--attention-weights", arguments.attention_weights,
+                 "format of the softmax that attention multiplies values with [float]");
   app.add_option("--rules", arguments.rules,
                  "TOML file of rules by type, name or pattern; they come before the flags");
   app.add_option("--calibrate", arguments.calibrate,
@@ -45,7 +47,7 @@ compress::QuantizeOptions to_options(const QuantizeArguments& arguments) {
   flags.place = "command line";
   const auto take = [&](TensorRole role, const char* flag, const std::string& format) {
     if (format.empty()) return;
-    with_place(flag, [&] { parse_format(format); });
+    with_place(flag, [&] { compress::check_format(role, format); });
     flags.formats[role] = format;
   };
   take(TensorRole::Weights, "--weights", arguments.weights);
@@ -54,6 +56,7 @@ compress::QuantizeOptions to_options(const QuantizeArguments& arguments) {
   take(TensorRole::Outputs, "--outputs", arguments.outputs);
   take(TensorRole::Embeddings, "--embeddings", arguments.embeddings);
   take(TensorRole::Attention, "--attention", arguments.attention);
+  take(TensorRole::AttentionWeights, "--attention-weights", arguments.attention_weights);
   if (!flags.formats.empty()) options.rules.push_back(flags);
   if (options.rules.empty())
     fail("lathe quantize: nothing to do: give --weights, --activations or --rules");

@@ -14,7 +14,8 @@ namespace lathe::cli {
 
 /// What `lathe quantize` takes to say how a model is quantized.
 struct QuantizeArguments {
-  std::string weights, activations, bias, outputs, embeddings, attention, rules;
+  std::string weights, activations, bias, outputs, embeddings, attention, attention_weights;
+  std::string rules;
   std::string calibrate;
   std::int64_t calibration_examples = 256;
   std::string weight_range = "mse", activation_range = "mse";

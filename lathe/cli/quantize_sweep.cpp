@@ -6,6 +6,7 @@
 #include "lathe/cli/output_directory.h"
 #include "lathe/compress/format_sweep.h"
 #include "lathe/compress/packed_weights.h"
+#include "lathe/compress/quantizers.h"
 #include "lathe/core/interrupt.h"
 #include "lathe/core/number_format.h"
 #include "lathe/data/dataset.h"
@@ -37,8 +38,7 @@ class Sweep {
         pool_(settings.threads),
         formats_(with_place("--sweep", [&] { return compress::parse_format_sweep(sweep.sweep); })),
         model_(io::load_model(model, {.task = "classify", .seed = settings.seed})) {
-    if (!model_.graph.nodes_of("quantize").empty() || !model_.graph.nodes_of("decode").empty())
-      fail("{}: is quantized already", model);
+    if (compress::is_quantized(model_.graph)) fail("{}: is quantized already", model);
     configuration_ = {{"model", fs::weakly_canonical(model).string()},
                       {"sweep", sweep.sweep},
                       {"data", sweep.data},
