@@ -1,8 +1,9 @@
 // What keeping a study costs: SQLite beside memory, many workers on PostgreSQL, long studies.
 //
-//   bench_study_storage memory|sqlite [TRIALS] [PARAMETERS]
+//   bench_study_storage [memory|sqlite] [TRIALS] [PARAMETERS]
 //   bench_study_storage postgresql [TRIALS] [PARAMETERS] [WORKERS]
 //   bench_study_storage long sqlite|postgresql [TRIALS] [PARAMETERS]
+//   bench_study_storage server COMMAND ...     (runs it, with a database's URL for the word URL)
 //
 // Random sampler, empty objective, a declared space of categorical parameters. PostgreSQL is a
 // server of our own with fsync on. `bench/study_storage_rival.py` does the same with Optuna.
@@ -124,6 +125,15 @@ void measure_workers(int num_trials, int num_parameters, int num_workers) {
              num_trials / seconds, num_workers, num_trials, num_parameters, seconds);
 }
 
+// For the rival, which cannot start a server by itself.
+void run_with_server(const std::vector<std::string>& words) {
+  const auto server = start_server();
+  std::string command;
+  for (const std::string& word : words)
+    command += fmt::format("'{}' ", word == "URL" ? server->new_database() : word);
+  if (std::system(command.c_str()) != 0) lathe::fail("{}: failed", command);
+}
+
 void measure_long(const std::string& kind, int num_trials, int num_parameters) {
   const TemporaryFile file;
   const auto server = kind == "postgresql" ? start_server() : nullptr;
@@ -154,14 +164,17 @@ int main(int argc, char** argv) {
     return place < words.size() ? std::max(1, std::atoi(words[place].c_str())) : standard;
   };
   try {
-    if (!words.empty() && (words[0] == "memory" || words[0] == "sqlite"))
-      measure_one(words[0], number(1, 500), number(2, 14));
-    else if (!words.empty() && words[0] == "postgresql")
+    if (words.empty() || words[0] == "memory" || words[0] == "sqlite")
+      measure_one(words.empty() ? "sqlite" : words[0], number(1, 500), number(2, 14));
+    else if (words[0] == "postgresql")
       measure_workers(number(1, 2000), number(2, 14), number(3, 8));
+    else if (words.size() > 1 && words[0] == "server")
+      run_with_server({words.begin() + 1, words.end()});
     else if (words.size() > 1 && words[0] == "long")
       measure_long(words[1], number(2, 10000), number(3, 14));
     else
-      lathe::fail("expected memory, sqlite, postgresql or long; see the head of the source");
+      lathe::fail(
+          "expected memory, sqlite, postgresql, long or server; see the head of the source");
   } catch (const std::exception& error) {
     fmt::print(stderr, "error: {}\n", error.what());
     return 1;

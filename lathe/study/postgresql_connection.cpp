@@ -118,8 +118,11 @@ void PostgresqlConnection::connect() {
     throw SqlInterruption{first_line(PQerrorMessage(connection_.get()))};
   PQsetNoticeProcessor(
       connection_.get(), [](void*, const char*) {}, nullptr);
+  // Plans are made while the tables are still small enough to be read whole, and kept when they no
+  // longer are; every statement of ours has an index to go by.
   const Result result(PQexec(connection_.get(),
                              "SET datestyle = ISO; SET extra_float_digits = 3; "
+                             "SET enable_seqscan = off; "
                              "SET idle_in_transaction_session_timeout = 10000"));
   if (PQresultStatus(result.get()) != PGRES_COMMAND_OK) give_up(result.get());
 }

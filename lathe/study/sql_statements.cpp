@@ -122,8 +122,8 @@ SqlStatements::SqlStatements(const SqlDialect& dialect)
                                 "DO UPDATE SET heartbeat = excluded.heartbeat",
                                 dialect.now)},
       drop_heartbeat{"DELETE FROM trial_heartbeats WHERE trial_id = $1"},
-      new_trials{fmt::format("SELECT {} FROM trials WHERE study_id = $1 AND trial_id > $2 "
-                             "ORDER BY trial_id",
+      new_trials{fmt::format("SELECT {} FROM trials WHERE study_id = $1 AND number > $2 "
+                             "ORDER BY number",
                              kTrialColumns)},
       these_trials{fmt::format("SELECT {} FROM trials WHERE trial_id {} ORDER BY trial_id",
                                kTrialColumns, dialect.any_of)},

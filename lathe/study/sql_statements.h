@@ -50,7 +50,7 @@ struct SqlStatements {
   SqlStatement drop_heartbeat;      // trial
 
   // Reading. The list of trials is one text.
-  SqlStatement new_trials;           // study, last known trial -> the columns of a trial
+  SqlStatement new_trials;           // study, last known number -> the columns of a trial
   SqlStatement these_trials;         // list -> the columns of a trial
   SqlStatement parameters;           // list -> trial_id, param_name, param_value, distribution_json
   SqlStatement values;               // list -> trial_id, objective, value, value_type

@@ -128,7 +128,7 @@ void SqlStorage::refresh(StudyId study, std::vector<TrialRecord>& known) {
     std::vector<TrialRecord> open;
     for (const TrialRecord& each : known)
       if (!is_finished(each.state)) open.push_back({.id = each.id});
-    const TrialId last = known.empty() ? 0 : known.back().id;
+    const auto last = static_cast<std::int64_t>(known.size()) - 1;
     std::vector<SqlCall> calls = {{&statements_.study_name, {study}},
                                   {&statements_.new_trials, {study, last}}};
     if (!open.empty())
@@ -141,7 +141,9 @@ void SqlStorage::refresh(StudyId study, std::vector<TrialRecord>& known) {
     for (std::size_t i = found.size() - 1; i > 0; --i)
       for (std::size_t row = 0; row < found[i].num_rows(); ++row)
         trials.push_back(read_trial(found[i].row(row)));
+    std::ranges::sort(trials, {}, &TrialRecord::id);
     read_content(trials);
+    std::ranges::sort(trials, {}, &TrialRecord::number);
 
     for (TrialRecord& trial : trials) {
       const auto place = static_cast<std::size_t>(trial.number);
