@@ -17,7 +17,12 @@ inline Floats power_of_code(Ints code) {
 // A block's scale and what its values are multiplied by, the same in every lane.
 struct Scales {
   Floats scale, inverse;
+  Floats unit = {};  // for methods that need a third number
 };
+LATHE_KERNEL_INLINE Scales lane_of(const Scales& all, int lane) {
+  return {broadcast_lane(all.scale, lane), broadcast_lane(all.inverse, lane),
+          broadcast_lane(all.unit, lane)};
+}
 
 struct PowerOfTwoRule {
   Ints highest_exponent, round_up, lowest_code;
@@ -90,17 +95,11 @@ struct Band {
   }
 };
 
-// kBlocks blocks of kVectors vectors each. With as many blocks as a vector has lanes their scales
-// are made at once, one in a lane, and the values read again from the nearest cache.
-template <int kVectors, std::int64_t kBlocks, bool kStreams, typename Method>
-LATHE_KERNEL_INLINE void round_group(const Method& method, const Band& band) {
+// The scales of as many blocks of kVectors vectors each as there are lanes, each in a lane, or of
+// one block in all of them.
+template <int kVectors, std::int64_t kBlocks, typename Method>
+LATHE_KERNEL_INLINE Scales scales_of_group(const Method& method, const Band& band) {
   constexpr std::int64_t kBlock = kVectors * kWidth;
-  const auto round_part = [&](std::int64_t at, const Scales& scales) {
-    for (int v = 0; v < kVectors; ++v) {
-      const std::int64_t i = at + v * kWidth;
-      put<kStreams>(band.y + i, method.round(load(band.x + i), scales));
-    }
-  };
   const auto largest_of = [&](const float* from) {
     Ints all = Method::magnitude(load(from));
     for (int v = 1; v < kVectors; ++v) all = max(all, Method::magnitude(load(from + v * kWidth)));
@@ -112,35 +111,63 @@ LATHE_KERNEL_INLINE void round_group(const Method& method, const Band& band) {
     for (int b = 0; b < kBlocks; ++b)
       largest[b] = max(largest[b], largest_of(band.x + r * band.stride + b * kBlock));
   if constexpr (kBlocks == 1) {
-    const Scales scales = method.scales(largest_everywhere(largest[0]));
-    for (std::int64_t r = 0; r < band.rows; ++r) round_part(r * band.stride, scales);
+    return method.scales(largest_everywhere(largest[0]));
   } else {
     static_assert(kBlocks == kWidth);
-    const Scales all = method.scales(largest_of_each(largest));
-    if (band.rows == 1) {
-      for (int b = 0; b < kWidth; ++b)
-        round_part(b * kBlock, {broadcast_lane(all.scale, b), broadcast_lane(all.inverse, b)});
-      return;
-    }
-    // Row after row, because memory takes long runs faster than pieces of several rows in turn.
-    float scale[kWidth];
-    float inverse[kWidth];
-    store(scale, all.scale);
-    store(inverse, all.inverse);
-    for (std::int64_t r = 0; r < band.rows; ++r)
-      for (int b = 0; b < kWidth; ++b)
-        round_part(r * band.stride + b * kBlock, {broadcast(scale[b]), broadcast(inverse[b])});
+    return method.scales(largest_of_each(largest));
   }
 }
 
 template <int kVectors, bool kStreams, typename Method>
+LATHE_KERNEL_INLINE void round_vectors(const Method& method, const float* x, float* y,
+                                       const Scales& scales) {
+  for (int v = 0; v < kVectors; ++v)
+    put<kStreams>(y + v * kWidth, method.round(load(x + v * kWidth), scales));
+}
+
+// A group of tiles, row after row: memory takes a long run faster than short ones of several rows
+// in turn.
+template <int kVectors, bool kStreams, typename Method>
+LATHE_KERNEL_INLINE void round_tiles(const Method& method, const Band& band) {
+  constexpr std::int64_t kBlock = kVectors * kWidth;
+  const Scales all = scales_of_group<kVectors, kWidth>(method, band);
+  float scale[kWidth];
+  float inverse[kWidth];
+  float unit[kWidth];
+  store(scale, all.scale);
+  store(inverse, all.inverse);
+  store(unit, all.unit);
+  for (std::int64_t r = 0; r < band.rows; ++r)
+    for (int b = 0; b < kWidth; ++b) {
+      const std::int64_t at = r * band.stride + b * kBlock;
+      round_vectors<kVectors, kStreams>(
+          method, band.x + at, band.y + at,
+          {broadcast(scale[b]), broadcast(inverse[b]), broadcast(unit[b])});
+    }
+}
+
+// The values of a group are read again from the nearest cache.
+template <int kVectors, bool kStreams, typename Method>
 LATHE_KERNEL_INLINE void round_whole_blocks(const Method& method, const Band& band) {
   constexpr std::int64_t kBlock = kVectors * kWidth;
+  constexpr std::int64_t kGroup = kWidth * kBlock;
   std::int64_t at = 0;
-  for (; at + kWidth * kBlock <= band.count; at += kWidth * kBlock)
-    round_group<kVectors, kWidth, kStreams>(method, band.from(at, kWidth * kBlock));
-  for (; at < band.count; at += kBlock)
-    round_group<kVectors, 1, kStreams>(method, band.from(at, kBlock));
+  if (band.rows > 1)
+    for (; at + kGroup <= band.count; at += kGroup)
+      round_tiles<kVectors, kStreams>(method, band.from(at, kGroup));
+  else
+    for (; at + kGroup <= band.count; at += kGroup) {
+      const Scales all = scales_of_group<kVectors, kWidth>(method, band.from(at, kGroup));
+      for (int b = 0; b < kWidth; ++b)
+        round_vectors<kVectors, kStreams>(method, band.x + at + b * kBlock,
+                                          band.y + at + b * kBlock, lane_of(all, b));
+    }
+  for (; at < band.count; at += kBlock) {
+    const Scales scales = scales_of_group<kVectors, 1>(method, band.from(at, kBlock));
+    for (std::int64_t r = 0; r < band.rows; ++r)
+      round_vectors<kVectors, kStreams>(method, band.x + at + r * band.stride,
+                                        band.y + at + r * band.stride, scales);
+  }
 }
 
 template <int kVectors, typename Method>
@@ -169,10 +196,8 @@ LATHE_KERNEL_INLINE void round_small_blocks(const Method& method, const Band& ba
     for (std::int64_t r = 1; r < band.rows; ++r)
       largest = max(largest, Method::magnitude(read(band.x + r * band.stride + at)));
     const Scales scales = method.scales(largest_in_groups<kGroup>(largest));
-    for (std::int64_t r = 0; r < band.rows; ++r) {
-      const std::int64_t i = at + r * band.stride;
+    for (std::int64_t i = at, r = 0; r < band.rows; ++r, i += band.stride)
       write(band.y + i, method.round(read(band.x + i), scales));
-    }
   };
   std::int64_t at = 0;
   for (; at + kWidth <= band.count; at += kWidth)

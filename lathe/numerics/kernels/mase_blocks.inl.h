@@ -24,7 +24,7 @@ struct MaseBlockFp : MaseBlockMethod {
         mantissa_bits(broadcast(table.mantissa_bits)) {}
   LATHE_KERNEL_INLINE Scales scales(Ints largest) const {
     // The field of one step's power of two. Where that is below 1, all values pass through.
-    const Ints exponent = min(max(ceil_log2_field(largest), low), high);
+    const Ints exponent = min(max(ceil_log2_bits(largest) >> 23, low), high);
     const Ints code = max(exponent - mantissa_bits, broadcast(1));
     return {(Floats)(code << 23), (Floats)((broadcast(254) - code) << 23)};
   }
@@ -44,11 +44,11 @@ struct MaseBlockMinifloat : MaseBlockMethod {
   explicit MaseBlockMinifloat(const MaseTable& table)
       : parts(table),
         largest_bias(broadcast(table.largest_bias)),
-        span(broadcast(table.highest - 1)) {}
+        span(broadcast((table.highest - 1) << 23)) {}
   LATHE_KERNEL_INLINE Scales scales(Ints largest) const {
-    const Ints exponent = floor_log2_field(largest) - broadcast(127);
+    const Ints exponent = (floor_log2_bits(largest) >> 23) - broadcast(127);
     const Ints bias = min(max(exponent, broadcast(0)), largest_bias);
-    const Ints above_low = broadcast(128) - bias;
+    const Ints above_low = (broadcast(128) - bias) << 23;
     return {(Floats)above_low, (Floats)(above_low + span)};
   }
   LATHE_KERNEL_INLINE Floats round(Floats value, const Scales& scales) const {
@@ -57,20 +57,30 @@ struct MaseBlockMinifloat : MaseBlockMethod {
   }
 };
 
-// 2^(code - 127) for codes up to 254, subnormal below 1 and at last 0.
-LATHE_KERNEL_INLINE Floats any_power_of_code(Ints code) {
-  const Ints places = min(max(-code, broadcast(0)), broadcast(31));
-  return (Floats)(code > broadcast(0) ? code << 23 : broadcast(0x00400000) >> places);
+// The bits of positive numbers as if exponents had no lower end: a subnormal number gets an
+// exponent field below 1, and a leading one.
+inline Ints unbounded_bits(Ints bits) {
+  const Ints subnormal = (Ints)to_floats(bits) - broadcast(149 << 23);
+  return bits < broadcast(0x00800000) ? subnormal : bits;
 }
 
+inline Floats inverse_power(Floats power) {
+  return (Floats)(broadcast(254 << 23) - (Ints)power);
+}
+
+// Blocks whose lowest power of two is a subnormal number, or would be below all of them, are
+// computed in units of 2^-64. Their maxima are at most 1, so nothing is beyond float, and sums
+// below 2^-125 are exact in both units.
 struct MaseBlockLog : MaseBlockMethod {
   static constexpr bool kKnowsItsBand = true;
   // The blocks side by side, one of which lends its maximum to blocks of zeros; 0: not looked up.
   const Band* band = nullptr;
   mutable std::int32_t lent = 0;
-  Ints largest_code, largest_bias;
+  Ints largest_code, largest_bias, span;
   explicit MaseBlockLog(const MaseTable& table)
-      : largest_code(broadcast(table.highest)), largest_bias(broadcast(table.largest_bias)) {}
+      : largest_code(broadcast(table.highest)),
+        largest_bias(broadcast(table.largest_bias)),
+        span(broadcast(table.highest << 23)) {}
 
   void start(const Band& own) {
     band = &own;
@@ -82,20 +92,24 @@ struct MaseBlockLog : MaseBlockMethod {
       if (lent == 0) lent = smallest_maximum(*band);
       largest = is_zero ? broadcast(lent) : largest;
     }
-    const Ints exponent = ceil_log2_field(unbounded_bits(largest)) - broadcast(127);
+    const Ints exponent = (ceil_log2_bits(unbounded_bits(largest)) >> 23) - broadcast(127);
     const Ints bias = min(max(largest_code - exponent, broadcast(0)), largest_bias);
-    const Ints low = broadcast(127) - bias;
-    return {(Floats)low, broadcast(0.1f) * any_power_of_code(low)};
+    const Floats unit = bias > broadcast(126) ? broadcast(0x1p64f) : broadcast(1.0f);
+    const Ints low = ((Ints)unit >> 23) - bias;
+    // Powers of two that become 0 here are below 2^-149 without the unit.
+    const Floats power = (Floats)(max(low, broadcast(1)) << 23) * inverse_power(unit);
+    return {broadcast(0.1f) * power * unit, (Floats)(low << 23), unit};
   }
   LATHE_KERNEL_INLINE Floats round(Floats value, const Scales& scales) const {
-    const Ints low = (Ints)scales.scale;
-    const Floats offset = scales.inverse;
-    const Ints high = min(low + largest_code, broadcast(254));
-    const Ints exponent = nearest_log2_field(unbounded_bits((Ints)(magnitude_of(value) + offset)));
-    const Ints code = min(max(exponent, low), high);
-    const Floats moved = value + offset;
-    const Floats power = (Floats)((Ints)any_power_of_code(code) | sign_bits(moved));
-    return (magnitude_of(moved) > broadcast(0.0f) ? power : moved) + broadcast(0.0f);
+    const Ints low = (Ints)scales.inverse;
+    const Ints unit = (Ints)scales.unit;
+    const Floats scaled = value * scales.unit;
+    const Ints nearby = nearest_log2_bits((Ints)(magnitude_of(scaled) + scales.scale), unit);
+    const Ints exponent = min(max(nearby & broadcast(0x7f800000), low), low + span);
+    const Floats moved = scaled + scales.scale;
+    const Floats power = (Floats)(exponent | sign_bits(moved));
+    const Floats rounded = magnitude_of(moved) > broadcast(0.0f) ? power : moved;
+    return rounded * inverse_power(scales.unit) + broadcast(0.0f);
   }
 
  private:
@@ -127,7 +141,7 @@ struct MaseMxint : MaseBlockMethod {
         step(broadcast(2 / static_cast<float>(1 << table.mantissa_bits))) {}
   LATHE_KERNEL_INLINE Scales scales(Ints largest) const {
     // Half of MASE's scale, which may be 2^128.
-    const Ints code = max(ceil_log2_field(largest), broadcast(1)) - broadcast(1);
+    const Ints code = max(ceil_log2_bits(largest) >> 23, broadcast(1)) - broadcast(1);
     return {power_of_code(code), power_of_code(broadcast(254) - code)};
   }
   LATHE_KERNEL_INLINE Floats round(Floats value, const Scales& scales) const {
@@ -143,9 +157,9 @@ void mase_blocks(const MaseTable& table, const BlockArgs& args) {
     case MaseTable::Kind::BlockFp:
       return round_matrix(MaseBlockFp(table), args);
     case MaseTable::Kind::BlockMinifloat:
-      // A bias of 0 leaves the largest exponents.
-      return table.highest > 126 ? round_matrix(MaseBlockMinifloat<true>(table), args)
-                                 : round_matrix(MaseBlockMinifloat<false>(table), args);
+      // Lowest exponents down to -126 are fine, because one more is the least that has a magnet.
+      return has_narrow_exponents(table) ? round_matrix(MaseBlockMinifloat<false>(table), args)
+                                         : round_matrix(MaseBlockMinifloat<true>(table), args);
     case MaseTable::Kind::BlockLog:
       return round_matrix(MaseBlockLog(table), args);
     default:

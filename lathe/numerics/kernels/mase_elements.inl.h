@@ -34,59 +34,77 @@ struct MaseIntegerElement {
   }
 };
 
-// 2^(code - 127) and values divided by it. Narrow: codes from 1 to 253 only. Wide: code 0 is a
-// subnormal number and code 255 infinity, as in float32.
-template <bool kWide>
-LATHE_KERNEL_INLINE Floats scale_of_code(Ints code) {
-  return kWide ? power_of_code(code) : (Floats)(code << 23);
-}
-template <bool kWide>
-LATHE_KERNEL_INLINE Floats divide_by_code(Floats a, Ints code) {
-  if constexpr (kWide)
-    return a / power_of_code(code);
-  else
-    return a * (Floats)(broadcast(254 << 23) - (code << 23));
-}
-
-// Exponents as fields of a float; `steps` is 2^mantissa_bits.
+// Exponents are those bits of a float.
+//
+// Narrow: an exponent's steps can be rounded to by a magnet, as in elements.inl.h, and its numbers
+// are normal floats. Wide: computed as MASE does, where 2^-127 is a subnormal number and 2^128
+// infinity, with all that follows.
 struct MaseMinifloatParts {
   Floats steps, step, most;
+  Ints magnet_offset, highest_below_one, highest_below_two;
   explicit MaseMinifloatParts(const MaseTable& table)
       : steps(broadcast(static_cast<float>(1 << table.mantissa_bits))),
         step(broadcast(1.0f / static_cast<float>(1 << table.mantissa_bits))),
-        most(broadcast(static_cast<float>((1 << table.mantissa_bits) - 1))) {}
+        most(broadcast(static_cast<float>((1 << table.mantissa_bits) - 1))),
+        magnet_offset(broadcast((23 - table.mantissa_bits) << 23)),
+        highest_below_one(broadcast(
+            (((1 << table.mantissa_bits) - 2) << (23 - table.mantissa_bits)) - (1 << 23))),
+        highest_below_two(
+            broadcast(((1 << table.mantissa_bits) - 1) << (23 - table.mantissa_bits))) {}
+
+  LATHE_KERNEL_INLINE Floats round_narrow(Floats bounded, Ints exponent) const {
+    const Floats magnet = (Floats)(exponent + magnet_offset);
+    return (bounded + magnet) - magnet;
+  }
+  LATHE_KERNEL_INLINE Floats round_wide(Floats magnitude, Ints exponent, Floats one) const {
+    const Floats scale = power_of_code(exponent >> 23);
+    const Floats units = magnitude / scale * steps;
+    // MASE rounds what is left without the leading one; `steps` is even, so ties agree.
+    return to_whole(min(one + most, max(one, units))) * step * scale;
+  }
 
   template <bool kWide>
   LATHE_KERNEL_INLINE Floats without_leading_one(Floats value, Ints low, Ints high) const {
     const Floats magnitude = magnitude_of(value);
-    const Ints exponent = ceil_log2_field((Ints)(magnitude + broadcast(1e-9f)));
-    const Ints code = min(max(exponent, low), high);
-    const Floats units = divide_by_code<kWide>(magnitude, code) * steps;
-    const Floats whole = to_whole(min(most, units));
-    return pass_small(value, magnitude, whole * step * scale_of_code<kWide>(code));
+    const Ints nearby = ceil_log2_bits((Ints)(magnitude + broadcast(1e-9f)));
+    const Ints exponent = min(max(nearby & broadcast(0x7f800000), low), high);
+    if constexpr (kWide)
+      return pass_small(value, magnitude, round_wide(magnitude, exponent, broadcast(0.0f)));
+    const Floats bounded = min((Floats)(exponent + highest_below_one), magnitude);
+    return pass_small(value, magnitude, round_narrow(bounded, exponent));
   }
 
-  // `above_low` is the field of the lowest exponent plus 1: numbers with the lowest exponent have
-  // its steps and no leading one.
+  // `above_low` is the lowest exponent plus 1: numbers with the lowest exponent have its steps and
+  // no leading one.
   template <bool kWide>
   LATHE_KERNEL_INLINE Floats with_leading_one(Floats value, Ints above_low, Ints high) const {
     const Floats magnitude = magnitude_of(value);
-    const Ints exponent = floor_log2_field((Ints)(magnitude + broadcast(1e-9f)));
-    const Ints code = min(max(exponent, above_low), high);
-    const Floats units = divide_by_code<kWide>(magnitude, code) * steps;
-    const Floats one = exponent < above_low ? broadcast(0.0f) : steps;
-    // MASE rounds what is left without the leading one; `steps` is even, so ties agree.
-    const Floats whole = to_whole(min(one + most, max(one, units)));
-    return pass_small(value, magnitude, whole * step * scale_of_code<kWide>(code));
+    const Ints nearby = floor_log2_bits((Ints)(magnitude + broadcast(1e-9f)));
+    const Ints exponent = min(max(nearby & broadcast(0x7f800000), above_low), high);
+    const Ints is_low = nearby < above_low;
+    if constexpr (kWide)
+      return pass_small(value, magnitude,
+                        round_wide(magnitude, exponent, is_low ? broadcast(0.0f) : steps));
+    const Floats least = (Floats)(exponent & ~is_low);
+    const Floats highest = (Floats)(exponent + (is_low ? highest_below_one : highest_below_two));
+    const Floats bounded = min(highest, max(least, magnitude));
+    return pass_small(value, magnitude, round_narrow(bounded, exponent));
   }
 };
+
+// A binade's magnet must be a float, and the number below a power of two a normal one.
+inline bool has_narrow_exponents(const MaseTable& table) {
+  return table.lowest >= -125 && table.highest + 23 - table.mantissa_bits <= 127;
+}
 
 template <bool kWide>
 struct MaseDenormElement {
   MaseMinifloatParts parts;
   Ints low, high;
   explicit MaseDenormElement(const MaseTable& table)
-      : parts(table), low(broadcast(table.lowest + 127)), high(broadcast(table.highest + 127)) {}
+      : parts(table),
+        low(broadcast((table.lowest + 127) << 23)),
+        high(broadcast((table.highest + 127) << 23)) {}
   LATHE_KERNEL_INLINE Floats operator()(Floats value) const {
     return parts.without_leading_one<kWide>(value, low, high);
   }
@@ -98,8 +116,8 @@ struct MaseIeeeElement {
   Ints above_low, high;
   explicit MaseIeeeElement(const MaseTable& table)
       : parts(table),
-        above_low(broadcast(table.lowest + 128)),
-        high(broadcast(table.highest + 127)) {}
+        above_low(broadcast((table.lowest + 128) << 23)),
+        high(broadcast((table.highest + 127) << 23)) {}
   LATHE_KERNEL_INLINE Floats operator()(Floats value) const {
     return parts.with_leading_one<kWide>(value, above_low, high);
   }
@@ -111,14 +129,15 @@ struct MaseLogElement {
   Ints low, high;
   explicit MaseLogElement(const MaseTable& table)
       : offset(broadcast(table.offset)),
-        low(broadcast(table.lowest + 127)),
-        high(broadcast(table.highest + 127)) {}
+        low(broadcast((table.lowest + 127) << 23)),
+        high(broadcast((table.highest + 127) << 23)) {}
   LATHE_KERNEL_INLINE Floats operator()(Floats value) const {
     // What is subnormal is below the lowest exponent however it is read.
-    const Ints exponent = nearest_log2_field((Ints)(magnitude_of(value) + offset));
-    const Ints code = min(max(exponent, low), high);
+    const Ints nearby =
+        nearest_log2_bits((Ints)(magnitude_of(value) + offset), broadcast(kOneBits));
+    const Ints exponent = min(max(nearby & broadcast(0x7f800000), low), high);
     const Floats moved = value + offset;
-    const Floats power = (Floats)((code << 23) | sign_bits(moved));
+    const Floats power = (Floats)(exponent | sign_bits(moved));
     // 0 and NaN are their own signs.
     return magnitude_of(moved) > broadcast(0.0f) ? power : moved;
   }
@@ -154,10 +173,6 @@ struct MasePositiveElement {
   }
 };
 
-inline bool needs_wide_codes(const MaseTable& table) {
-  return table.lowest < -126 || table.highest > 126;
-}
-
 template <typename Body>
 inline void with_mase_element(const MaseTable& table, Body body) {
   switch (table.kind) {
@@ -166,11 +181,11 @@ inline void with_mase_element(const MaseTable& table, Body body) {
     case MaseTable::Kind::IntegerFloor:
       return body(MaseIntegerElement<true>(table));
     case MaseTable::Kind::MinifloatDenorm:
-      return needs_wide_codes(table) ? body(MaseDenormElement<true>(table))
-                                     : body(MaseDenormElement<false>(table));
+      return has_narrow_exponents(table) ? body(MaseDenormElement<false>(table))
+                                         : body(MaseDenormElement<true>(table));
     case MaseTable::Kind::MinifloatIeee:
-      return needs_wide_codes(table) ? body(MaseIeeeElement<true>(table))
-                                     : body(MaseIeeeElement<false>(table));
+      return has_narrow_exponents(table) ? body(MaseIeeeElement<false>(table))
+                                         : body(MaseIeeeElement<true>(table));
     case MaseTable::Kind::Log:
       return body(MaseLogElement(table));
     case MaseTable::Kind::Residual:
