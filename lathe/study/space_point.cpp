@@ -91,8 +91,8 @@ void SeenPoints::update(const History& history) {
   for (; num_read_ < history.finished().size(); ++num_read_)
     finished_.insert(point_key(history.trials()[history.finished()[num_read_]].parameters));
   running_.clear();
-  for (const TrialRecord& trial : history.trials())
-    if (!is_finished(trial.state)) running_.insert(point_key(trial.parameters));
+  for (const int number : history.unfinished())
+    running_.insert(point_key(history.trials()[number].parameters));
 }
 
 bool SeenPoints::contains(const Assignment& point) const {

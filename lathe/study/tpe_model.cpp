@@ -34,18 +34,36 @@ void TpeDensities::break_ties_in_order(const Points& points, std::vector<double>
     scores[tied[i]] = good_densities[i] - other_densities[i];
 }
 
-void TpeModel::update(const History& history, int own_number) {
+void TpeModel::read(const History& history, int own_number) {
   observations_.update(history, own_number, options_.constant_liar);
+  num_objectives_ = history.directions().size();
+}
+
+void TpeModel::update(const History& history, int own_number) {
+  read(history, own_number);
   if (split_version_ == observations_.version()) return;
   split_version_ = observations_.version();
-  const std::size_t num_objectives = history.directions().size();
-  split_ = split(observations_, options_.num_below(observations_.num_finished(), num_objectives),
+  split_ = split(observations_, options_.num_below(observations_.num_finished(), num_objectives_),
                  options_.weigh_by_hypervolume);
+}
+
+void TpeModel::split_anew(int first_number, double gamma) {
+  TpeOptions options = options_;
+  options.gamma = gamma;
+  std::size_t count = 0;
+  for (const Observations::Row& row : observations_.rows())
+    if (!row.is_running && row.number >= first_number) ++count;
+  split_ = split(observations_, options.num_below(count, num_objectives_),
+                 options_.weigh_by_hypervolume, first_number);
+  split_version_ = 0;  // `update` makes its own again
 }
 
 TpeDensities TpeModel::densities(std::span<const TpeAxis> axes, bool is_joint) const {
   KernelOptions kernels = options_.kernels;
-  if (!is_joint) kernels.bandwidth = options_.independent_bandwidth;
+  if (!is_joint) {
+    kernels.bandwidth = options_.independent_bandwidth;
+    kernels.divides_by_width = options_.independent_divides_by_width;
+  }
   std::vector<Axis> coordinates;
   std::vector<const std::vector<double>*> columns;
   for (const TpeAxis& axis : axes) {

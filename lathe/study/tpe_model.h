@@ -37,6 +37,10 @@ class TpeModel {
   const Observations& observations() const { return observations_; }
   /// Reads what is new in the history and splits it.
   void update(const History& history, int own_number);
+  /// The same in two steps, for who wants another split: only trials from `first_number` on, with
+  /// another share of good ones.
+  void read(const History& history, int own_number);
+  void split_anew(int first_number, double gamma);
   /// Whether there are fewer results than trials to start with.
   bool is_starting() const { return observations_.num_finished() < options_.startup; }
   /// Of the last update.
@@ -50,6 +54,7 @@ class TpeModel {
   Observations observations_;
   Split split_;
   std::size_t split_version_ = 0;
+  std::size_t num_objectives_ = 1;
 };
 
 }  // namespace lathe::study

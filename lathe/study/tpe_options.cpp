@@ -22,12 +22,13 @@ TpeOptions tpe_preset(const std::string& name) {
                      .constant_liar = false,
                      .kernels = {.bandwidth = Bandwidth::Scott, .adds_kernels_in_order = true}};
   if (name == "optuna-3") {
-    options.independent_bandwidth = Bandwidth::NeighborsWithPrior;
     options.kernels.discrete_log = false;
     options.kernels.divides_by_width = false;
     return options;
   }
   options.is_space_sorted = true;
+  options.independent_bandwidth = Bandwidth::Neighbors;
+  options.independent_divides_by_width = true;
   options.kernels.categorical_first = true;
   if (name == "optuna-4") return options;
   options.multivariate.reset();

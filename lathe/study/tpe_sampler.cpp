@@ -69,7 +69,8 @@ Assignment TpeSampler::propose(const History& history, const Proposal& proposal)
   if (model_.is_starting()) return {};
   Assignment result;
   for (const std::vector<TpeAxis>& axes : joint_spaces(history)) {
-    const Assignment chosen = sample(proposal, result, axes, true);
+    const bool is_joint = model_.options().is_optuna || axes.size() > 1;
+    const Assignment chosen = sample(proposal, result, axes, is_joint);
     result.insert(result.end(), chosen.begin(), chosen.end());
   }
   return result;
@@ -87,7 +88,8 @@ double TpeSampler::suggest(const History& history, const Proposal& proposal,
   const std::vector<TpeAxis> axes = {
       {std::string(name), std::make_shared<const Distribution>(distribution)}};
   // Optuna's multivariate sampler keeps its bandwidth for what it has to sample alone.
-  const bool is_joint = model_.options().multivariate.value_or(history.directions().size() == 1);
+  const bool is_joint = model_.options().is_optuna &&
+                        model_.options().multivariate.value_or(history.directions().size() == 1);
   return sample(proposal, so_far, axes, is_joint).front().value;
 }
 

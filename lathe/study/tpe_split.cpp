@@ -83,7 +83,8 @@ std::vector<double> hypervolume_weights(const Rows& rows, const Indices& below,
 
 }  // namespace
 
-Split split(const Observations& observations, std::size_t num_below, bool weigh_by_hypervolume) {
+Split split(const Observations& observations, std::size_t num_below, bool weigh_by_hypervolume,
+            int first_number) {
   const Rows& rows = observations.rows();
   const bool has_constraints = observations.has_constraints();
   const bool has_many_objectives = !rows.empty() && !rows.front().losses.empty();
@@ -94,7 +95,9 @@ Split split(const Observations& observations, std::size_t num_below, bool weigh_
     return rows[a].number < rows[b].number;
   };
 
-  Indices order(observations.by_number().begin(), observations.by_number().end());
+  Indices order;
+  for (const std::size_t row : observations.by_number())
+    if (rows[row].number >= first_number) order.push_back(row);
   num_below = std::min(num_below, order.size());
   Indices below;
   bool keeps_order = true;
