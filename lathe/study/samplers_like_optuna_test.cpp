@@ -1,4 +1,4 @@
-// TPE against Debian's Optuna 3.1 in the same moment: the presets draw what it draws.
+// Samplers against Debian's Optuna 3.1 in the same moment: the presets draw what it draws.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -42,7 +42,8 @@ CHOICES = {n: ["c%d" % i for i in range(n)] for n in range(2, 12)}
 def choice(trial, name, n):
     return CHOICES[n].index(trial.suggest_categorical(name, CHOICES[n]))
 %OBJECTIVE%
-study = optuna.create_study(directions=DIRECTIONS, sampler=TPESampler(seed=SEED, **OPTIONS))
+sampler = globals().get("SAMPLER") or TPESampler(seed=SEED, **OPTIONS)
+study = optuna.create_study(directions=DIRECTIONS, sampler=sampler)
 for _ in range(TRIALS):
     state["tie"] = False
     trial = study.ask()
@@ -106,10 +107,11 @@ Distribution choices(int count) {
 // Plays our sampler and compares until the first tie; returns how many trials were equal.
 int compare(const std::string& sampler, std::uint64_t seed, const std::string& python,
             const Play::Objective& objective, double tolerance = 0,
-            std::vector<Direction> directions = {Direction::Minimize}) {
+            std::vector<Direction> directions = {Direction::Minimize},
+            const Space* space = nullptr) {
   const std::vector<Line> expected = run_optuna(python);
-  const auto made = make_sampler(sampler, seed);
-  Play play(*made, seed, std::move(directions));
+  const auto made = make_sampler(sampler, seed, space);
+  Play play(*made, seed, std::move(directions), space);
   int equal = 0;
   for (const Line& line : expected) {
     if (line.is_tie) break;
@@ -206,6 +208,36 @@ void numeric(const Play::Suggest& suggest, TrialRecord& trial) {
   const double c = suggest("c", choices(3));
   trial.values = {std::pow(x - 1, 2) + std::pow(std::log10(y) + 2, 2) + std::pow(n - 6, 2) / 10 +
                   std::pow(std::log(m / 20), 2) + s * c};
+}
+
+TEST(RandomLikeOptuna, DrawsEveryKindOfParameter) {
+  if (!has_optuna()) GTEST_SKIP() << "python3-optuna 3.1 is not installed";
+  const int equal = compare("random:preset=optuna-3", 12,
+                            std::string("DIRECTIONS, TRIALS = ['minimize'], 200\n"
+                                        "SAMPLER = optuna.samplers.RandomSampler(seed=12)") +
+                                kNumericObjective,
+                            numeric);
+  EXPECT_EQ(equal, 200);
+}
+
+TEST(GridLikeOptuna, WalksInTheSameOrder) {
+  if (!has_optuna()) GTEST_SKIP() << "python3-optuna 3.1 is not installed";
+  const auto n = std::make_shared<const Distribution>(IntDistribution{.low = 1, .high = 20});
+  const auto c = std::make_shared<const Distribution>(choices(9));
+  const Space space = {{"n", n}, {"c", c}};
+  const int equal = compare(
+      "grid:preset=optuna-3", 13, R"(
+DIRECTIONS, TRIALS = ["minimize"], 179  # the last one would stop a study that is not being optimized
+SAMPLER = optuna.samplers.GridSampler({"n": list(range(1, 21)), "c": CHOICES[9]}, seed=13)
+def objective(trial):
+    return trial.suggest_int("n", 1, 20) + choice(trial, "c", 9)
+)",
+      [&](const Play::Suggest& suggest, TrialRecord& trial) {
+        const double number = suggest("n", *n);
+        trial.values = {number + suggest("c", *c)};
+      },
+      0, {Direction::Minimize}, &space);
+  EXPECT_EQ(equal, 179);
 }
 
 // Optuna inverts the normal distribution by bisection, we by Newton's method; an error of 1e-9
