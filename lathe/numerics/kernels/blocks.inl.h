@@ -17,11 +17,11 @@ inline Floats power_of_code(Ints code) {
 // A block's scale and what its values are multiplied by, the same in every lane.
 struct Scales {
   Floats scale, inverse;
-  Floats unit = {};  // for methods that need a third number
+  Floats third = {}, fourth = {};  // for methods that need more numbers
 };
 LATHE_KERNEL_INLINE Scales lane_of(const Scales& all, int lane) {
   return {broadcast_lane(all.scale, lane), broadcast_lane(all.inverse, lane),
-          broadcast_lane(all.unit, lane)};
+          broadcast_lane(all.third, lane), broadcast_lane(all.fourth, lane)};
 }
 
 struct PowerOfTwoRule {
@@ -83,6 +83,7 @@ struct ScaledElements {
   }
   // What a row of blocks is made of does not matter to its blocks.
   static constexpr bool kKnowsItsBand = false;
+  static constexpr bool kLooksAhead = false;
 };
 
 // Blocks side by side: `rows` rows of `count` values, a block each `block` of them.
@@ -125,25 +126,47 @@ LATHE_KERNEL_INLINE void round_vectors(const Method& method, const float* x, flo
     put<kStreams>(y + v * kWidth, method.round(load(x + v * kWidth), scales));
 }
 
-// A group of tiles, row after row: memory takes a long run faster than short ones of several rows
+// Scales that were made with a block a lane, for one block after the other.
+struct ScalesInMemory {
+  float scale[kWidth], inverse[kWidth], third[kWidth], fourth[kWidth];
+  LATHE_KERNEL_INLINE void put(const Scales& all) {
+    store(scale, all.scale);
+    store(inverse, all.inverse);
+    store(third, all.third);
+    store(fourth, all.fourth);
+  }
+  LATHE_KERNEL_INLINE Scales of(int block) const {
+    return {broadcast(scale[block]), broadcast(inverse[block]), broadcast(third[block]),
+            broadcast(fourth[block])};
+  }
+};
+
+// A group of blocks, row after row: memory takes a long run faster than short ones of several rows
 // in turn.
 template <int kVectors, bool kStreams, typename Method>
-LATHE_KERNEL_INLINE void round_tiles(const Method& method, const Band& band) {
+LATHE_KERNEL_INLINE void round_group(const Method& method, const Band& band,
+                                     const ScalesInMemory& scales) {
   constexpr std::int64_t kBlock = kVectors * kWidth;
-  const Scales all = scales_of_group<kVectors, kWidth>(method, band);
-  float scale[kWidth];
-  float inverse[kWidth];
-  float unit[kWidth];
-  store(scale, all.scale);
-  store(inverse, all.inverse);
-  store(unit, all.unit);
   for (std::int64_t r = 0; r < band.rows; ++r)
     for (int b = 0; b < kWidth; ++b) {
       const std::int64_t at = r * band.stride + b * kBlock;
-      round_vectors<kVectors, kStreams>(
-          method, band.x + at, band.y + at,
-          {broadcast(scale[b]), broadcast(inverse[b]), broadcast(unit[b])});
+      round_vectors<kVectors, kStreams>(method, band.x + at, band.y + at, scales.of(b));
     }
+}
+
+// Groups of blocks of a row. Where scales are the end of a long chain of steps, those of the next
+// group are begun before this one's values.
+template <int kVectors, bool kStreams, typename Method>
+LATHE_KERNEL_INLINE void round_groups_ahead(const Method& method, const Band& band) {
+  constexpr std::int64_t kGroup = kWidth * kVectors * kWidth;
+  if (band.count == 0) return;
+  ScalesInMemory scales;
+  Scales next = {};
+  for (std::int64_t at = 0; at <= band.count; at += kGroup) {
+    scales.put(next);
+    if (at < band.count) next = scales_of_group<kVectors, kWidth>(method, band.from(at, kGroup));
+    if (at > 0) round_group<kVectors, kStreams>(method, band.from(at - kGroup, kGroup), scales);
+  }
 }
 
 // The values of a group are read again from the nearest cache.
@@ -151,22 +174,29 @@ template <int kVectors, bool kStreams, typename Method>
 LATHE_KERNEL_INLINE void round_whole_blocks(const Method& method, const Band& band) {
   constexpr std::int64_t kBlock = kVectors * kWidth;
   constexpr std::int64_t kGroup = kWidth * kBlock;
-  std::int64_t at = 0;
-  if (band.rows > 1)
-    for (; at + kGroup <= band.count; at += kGroup)
-      round_tiles<kVectors, kStreams>(method, band.from(at, kGroup));
-  else
-    for (; at + kGroup <= band.count; at += kGroup) {
+  const std::int64_t groups = band.count / kGroup * kGroup;
+  if (band.rows > 1) {
+    ScalesInMemory scales;
+    for (std::int64_t at = 0; at < groups; at += kGroup) {
+      const Band group = band.from(at, kGroup);
+      scales.put(scales_of_group<kVectors, kWidth>(method, group));
+      round_group<kVectors, kStreams>(method, group, scales);
+    }
+  } else if constexpr (Method::kLooksAhead) {
+    round_groups_ahead<kVectors, kStreams>(method, band.from(0, groups));
+  } else {
+    for (std::int64_t at = 0; at < groups; at += kGroup) {
       const Scales all = scales_of_group<kVectors, kWidth>(method, band.from(at, kGroup));
       for (int b = 0; b < kWidth; ++b)
         round_vectors<kVectors, kStreams>(method, band.x + at + b * kBlock,
                                           band.y + at + b * kBlock, lane_of(all, b));
     }
-  for (; at < band.count; at += kBlock) {
-    const Scales scales = scales_of_group<kVectors, 1>(method, band.from(at, kBlock));
+  }
+  for (std::int64_t at = groups; at < band.count; at += kBlock) {
+    const Scales own = scales_of_group<kVectors, 1>(method, band.from(at, kBlock));
     for (std::int64_t r = 0; r < band.rows; ++r)
       round_vectors<kVectors, kStreams>(method, band.x + at + r * band.stride,
-                                        band.y + at + r * band.stride, scales);
+                                        band.y + at + r * band.stride, own);
   }
 }
 

@@ -2,6 +2,8 @@
 // all shapes in long rows, blocks of zeros.
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "lathe/core/number_format.h"
 #include "lathe/numerics/testing/matrix.h"
 
@@ -99,6 +101,38 @@ TEST(MaseKernels, RoundLogarithmsOfMaximaAsTheirDefinitionsAtEveryExponent) {
                            "mase.mxint:8,block=1",
                            "mase.mxint:8,block=8",
                            "mase.mxint:2,block=16"})
+    expect_definition_on_every_path(text, matrix);
+}
+
+// Blocks of 16 for every exponent a maximum can have: numbers with few bits, many of them halfway
+// between two others, in the maximum's binade and the 24 below it, beside numbers around 1e-9.
+Matrix blocks_of_many_binades() {
+  Matrix matrix{0, 512};
+  std::mt19937 random(11);
+  const auto number = [&](int exponent, int bits) {
+    const auto mantissa = static_cast<float>(random() % (1u << bits));
+    const float value = std::ldexp(1 + std::ldexp(mantissa, -bits), exponent);
+    return random() % 2 == 0 ? value : -value;
+  };
+  for (int exponent = -149; exponent < 128; ++exponent)
+    for (int i = 0; i < 8 * 16; ++i)
+      matrix.values.push_back(i % 16 == 5    ? number(exponent, 6)
+                              : i % 16 == 12 ? number(-35 + static_cast<int>(random() % 22), 23)
+                                             : number(exponent - static_cast<int>(random() % 25),
+                                                      1 + static_cast<int>(random() % 18)));
+  while (matrix.values.size() % 512 != 0) matrix.values.push_back(0);
+  matrix.rows = std::ssize(matrix.values) / 512;
+  return matrix;
+}
+
+TEST(MaseKernels, RoundBlocksOfManyBinadesAsTheirDefinitions) {
+  const Matrix matrix = blocks_of_many_binades();
+  for (const char* text :
+       {"mase.block_minifloat:8,4", "mase.block_minifloat:16,1", "mase.block_minifloat:16,2",
+        "mase.block_minifloat:16,4,block=1x32", "mase.block_minifloat:16,5,bias_width=4",
+        "mase.block_minifloat:3,1", "mase.block_minifloat:8,6", "mase.block_log:8",
+        "mase.block_log:7", "mase.block_log:5", "mase.block_log:3,block=1x32", "mase.block_log:2",
+        "mase.block_log:8,bias_width=7", "mase.block_log:4,bias_width=2"})
     expect_definition_on_every_path(text, matrix);
 }
 

@@ -34,11 +34,16 @@ LATHE_KERNEL_INLINE Ints ceil_log2_bits(Ints bits) {
   const Ints near = to_ints(binade(inside, broadcast(kOneBits)) * broadcast(kLn2 / 2 * 0x1p-23f));
   return add_wrapping(bits, broadcast(0x7fffff) - near);
 }
+// The exponent field is that of floor_log2_bits, except where there is doubt: see any_without.
+constexpr std::int32_t kNoDoubt = 0x7fff80;
+LATHE_KERNEL_INLINE Ints quick_floor_log2_bits(Ints bits) {
+  return add_wrapping(bits, broadcast(128));  // `near` is at most 88
+}
 // `one` are the bits of 1, or of what v was multiplied by: an even power of two.
+constexpr std::int32_t kRoot = 3474675;  // (sqrt(2) - 1) * 2^23 is this and kRest
 LATHE_KERNEL_INLINE Ints nearest_log2_bits(Ints bits, Ints one) {
   // k + 1/2 goes to the even neighbour: later than the square root for an even k, sooner for an
   // odd one. The last bit of the field is 1 for an even k.
-  constexpr std::int32_t kRoot = 3474675;  // (sqrt(2) - 1) * 2^23 is this and kRest
   constexpr float kRest = 0.2030314f;
   constexpr float kSlope = 0.98025814f / 2;  // ln 2 * sqrt(2) / 2
   constexpr std::int32_t kShift = 128;       // so that truncation goes down
@@ -46,4 +51,8 @@ LATHE_KERNEL_INLINE Ints nearest_log2_bits(Ints bits, Ints one) {
   const Floats near = binade(bits, one) * broadcast(kSlope * 0x1p-23f);
   const Ints first = to_ints((Floats)((Ints)near ^ is_odd) + broadcast(kRest + kShift));
   return add_wrapping(bits, broadcast((1 << 23) - kRoot - 1 + kShift) - first);
+}
+// The same but for doubt. `near` is at most 63.
+LATHE_KERNEL_INLINE Ints quick_nearest_log2_bits(Ints bits) {
+  return add_wrapping(bits, broadcast((1 << 23) - kRoot - 1 + 64));
 }

@@ -5,12 +5,12 @@
 // another block's, but all methods except MaseBlockLog give zeros whatever the exponent.
 
 inline Ints number_magnitude_bits(Floats a) {
-  const Ints bits = magnitude_bits(a);
-  return bits <= broadcast(0x7f800000) ? bits : broadcast(0);
+  return (Ints)max((Floats)magnitude_bits(a), broadcast(0.0f));
 }
 
 struct MaseBlockMethod {
   static constexpr bool kKnowsItsBand = false;
+  static constexpr bool kLooksAhead = true;
   LATHE_KERNEL_INLINE static Ints magnitude(Floats a) { return number_magnitude_bits(a); }
 };
 
@@ -41,19 +41,39 @@ template <bool kWide>
 struct MaseBlockMinifloat : MaseBlockMethod {
   MaseMinifloatParts parts;
   Ints largest_bias, span;
+  // Makes an exponent a number that rounds to the last one before the next power of two, whether
+  // steps are those of the exponent or, below the lowest, of the next: 0.625 of the latter before.
+  Ints below_next;
+  // Up to here 1e-9 lifts no number by half a step.
+  static constexpr std::int32_t kMostQuickBias = 14;
   explicit MaseBlockMinifloat(const MaseTable& table)
       : parts(table),
         largest_bias(broadcast(table.largest_bias)),
-        span(broadcast((table.highest - 1) << 23)) {}
+        span(broadcast((table.highest - 1) << 23)),
+        below_next(broadcast((1 << 23) - (5 << (21 - table.mantissa_bits)))) {}
   LATHE_KERNEL_INLINE Scales scales(Ints largest) const {
     const Ints exponent = (floor_log2_bits(largest) >> 23) - broadcast(127);
     const Ints bias = min(max(exponent, broadcast(0)), largest_bias);
     const Ints above_low = (broadcast(128) - bias) << 23;
-    return {(Floats)above_low, (Floats)(above_low + span)};
+    const Ints is_quick = bias <= broadcast(kMostQuickBias);
+    return {(Floats)above_low, (Floats)(above_low + span),
+            (Floats)(above_low + parts.magnet_offset), (Floats)(broadcast(kNoDoubt) & is_quick)};
   }
   LATHE_KERNEL_INLINE Floats round(Floats value, const Scales& scales) const {
-    return parts.with_leading_one<kWide>(value, (Ints)scales.scale, (Ints)scales.inverse) +
-           broadcast(0.0f);
+    const Ints above_low = (Ints)scales.scale;
+    const Ints high = (Ints)scales.inverse;
+    if constexpr (!kWide) {
+      const Floats magnitude = magnitude_of(value);
+      const Ints nearby = quick_floor_log2_bits((Ints)(magnitude + broadcast(1e-9f)));
+      if (!any_without(nearby, (Ints)scales.fourth)) [[likely]] {
+        const Ints below_low = above_low - broadcast(1 << 23);
+        const Ints exponent = min(max(nearby, below_low), high) & broadcast(0x7f800000);
+        const Floats bounded = min((Floats)(exponent + below_next), magnitude);
+        const Floats magnet = (Floats)max(exponent + parts.magnet_offset, (Ints)scales.third);
+        return pass_small(value, magnitude, (bounded + magnet) - magnet) + broadcast(0.0f);
+      }
+    }
+    return parts.with_leading_one<kWide>(value, above_low, high) + broadcast(0.0f);
   }
 };
 
@@ -68,9 +88,9 @@ inline Floats inverse_power(Floats power) {
   return (Floats)(broadcast(254 << 23) - (Ints)power);
 }
 
-// Blocks whose lowest power of two is a subnormal number, or would be below all of them, are
-// computed in units of 2^-64. Their maxima are at most 1, so nothing is beyond float, and sums
-// below 2^-125 are exact in both units.
+// Blocks with a tenth of their lowest power of two among the subnormal numbers, or below them, are
+// computed in units of 2^-64, because such numbers are slow, and some no numbers. The maxima are at
+// most 16, so nothing is beyond float, and sums below 2^-125 are exact in both units.
 struct MaseBlockLog : MaseBlockMethod {
   static constexpr bool kKnowsItsBand = true;
   // The blocks side by side, one of which lends its maximum to blocks of zeros; 0: not looked up.
@@ -88,28 +108,34 @@ struct MaseBlockLog : MaseBlockMethod {
   }
   LATHE_KERNEL_INLINE Scales scales(Ints largest) const {
     const Ints is_zero = largest == broadcast(0);
-    if (any(is_zero)) {
+    if (any_without(largest, broadcast(-1))) {
       if (lent == 0) lent = smallest_maximum(*band);
       largest = is_zero ? broadcast(lent) : largest;
     }
     const Ints exponent = (ceil_log2_bits(unbounded_bits(largest)) >> 23) - broadcast(127);
     const Ints bias = min(max(largest_code - exponent, broadcast(0)), largest_bias);
-    const Floats unit = bias > broadcast(126) ? broadcast(0x1p64f) : broadcast(1.0f);
+    const Ints is_tiny = bias > broadcast(122);
+    const Floats unit = is_tiny ? broadcast(0x1p64f) : broadcast(1.0f);
     const Ints low = ((Ints)unit >> 23) - bias;
-    // Powers of two that become 0 here are below 2^-149 without the unit.
-    const Floats power = (Floats)(max(low, broadcast(1)) << 23) * inverse_power(unit);
-    return {broadcast(0.1f) * power * unit, (Floats)(low << 23), unit};
+    // Subnormal numbers are multiples of 2^-149, which this magnet rounds to in their unit. What is
+    // so low that it is lifted here becomes 0.
+    const Floats magnet = is_tiny ? broadcast(0x1p-62f) : broadcast(0.0f);
+    const Floats tenth = broadcast(0.1f) * (Floats)(max(low, broadcast(5)) << 23);
+    return {(tenth + magnet) - magnet, (Floats)(low << 23), unit, (Floats)((low << 23) + span)};
   }
   LATHE_KERNEL_INLINE Floats round(Floats value, const Scales& scales) const {
     const Ints low = (Ints)scales.inverse;
-    const Ints unit = (Ints)scales.unit;
-    const Floats scaled = value * scales.unit;
-    const Ints nearby = nearest_log2_bits((Ints)(magnitude_of(scaled) + scales.scale), unit);
-    const Ints exponent = min(max(nearby & broadcast(0x7f800000), low), low + span);
+    const Ints high = (Ints)scales.fourth;
+    const Floats unit = scales.third;
+    const Floats scaled = value * unit;
+    const Ints bits = (Ints)(magnitude_of(scaled) + scales.scale);
+    Ints nearby = quick_nearest_log2_bits(bits);
+    if (any_without(nearby, broadcast(kNoDoubt))) [[unlikely]]
+      nearby = nearest_log2_bits(bits, (Ints)unit);
+    const Ints exponent = min(max(nearby, low), high) & broadcast(0x7f800000);
     const Floats moved = scaled + scales.scale;
-    const Floats power = (Floats)(exponent | sign_bits(moved));
-    const Floats rounded = magnitude_of(moved) > broadcast(0.0f) ? power : moved;
-    return rounded * inverse_power(scales.unit) + broadcast(0.0f);
+    const Floats rounded = unless_zero_or_nan(moved, (Floats)(exponent | sign_bits(moved)));
+    return rounded * inverse_power(unit) + broadcast(0.0f);
   }
 
  private:
@@ -133,6 +159,7 @@ struct MaseBlockLog : MaseBlockMethod {
 };
 
 struct MaseMxint : MaseBlockMethod {
+  static constexpr bool kLooksAhead = false;  // so few steps that it would cost more
   Floats low, high, quarter, step;
   explicit MaseMxint(const MaseTable& table)
       : low(broadcast(-static_cast<float>(1 << table.mantissa_bits))),

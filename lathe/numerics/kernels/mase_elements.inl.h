@@ -138,8 +138,7 @@ struct MaseLogElement {
     const Ints exponent = min(max(nearby & broadcast(0x7f800000), low), high);
     const Floats moved = value + offset;
     const Floats power = (Floats)(exponent | sign_bits(moved));
-    // 0 and NaN are their own signs.
-    return magnitude_of(moved) > broadcast(0.0f) ? power : moved;
+    return unless_zero_or_nan(moved, power);  // those are their own signs
   }
 };
 

@@ -58,6 +58,12 @@ inline Floats round_down(Floats a) {
 inline bool any(Ints a) {
   return _mm256_testz_si256((__m256i)a, (__m256i)a) == 0;
 }
+inline bool any_without(Ints a, Ints mask) {
+  return any((a & mask) == broadcast(0));
+}
+inline Floats unless_zero_or_nan(Floats a, Floats other) {
+  return _mm256_blendv_ps(other, a, _mm256_cmp_ps(a, _mm256_setzero_ps(), _CMP_EQ_UQ));
+}
 inline Ints largest_everywhere(Ints a) {
   __m256i m = (__m256i)a;
   m = _mm256_max_epi32(m, _mm256_permute2x128_si256(m, m, 1));

@@ -66,6 +66,15 @@ inline Floats round_down(Floats a) {
 inline bool any(Ints a) {
   return _mm512_test_epi32_mask((__m512i)a, (__m512i)a) != 0;
 }
+// Whether a lane has none of the mask's bits.
+inline bool any_without(Ints a, Ints mask) {
+  return _mm512_testn_epi32_mask((__m512i)a, (__m512i)mask) != 0;
+}
+// What is 0 or NaN stays, the other lanes become `other`.
+inline Floats unless_zero_or_nan(Floats a, Floats other) {
+  constexpr int kTakeNansAndZeros = 0x111;  // four bits for each class of numbers
+  return _mm512_fixupimm_ps(other, a, _mm512_set1_epi32(kTakeNansAndZeros), 0);
+}
 // The largest lane in every lane.
 inline Ints largest_everywhere(Ints a) {
   __m512i m = (__m512i)a;

@@ -73,6 +73,13 @@ inline Floats round_down(Floats a) {
 inline bool any(Ints a) {
   return (a[0] | a[1] | a[2] | a[3]) != 0;
 }
+inline bool any_without(Ints a, Ints mask) {
+  return any((a & mask) == broadcast(0));
+}
+inline Floats unless_zero_or_nan(Floats a, Floats other) {
+  const Floats magnitude = (Floats)((Ints)a & broadcast(INT32_MAX));
+  return magnitude > broadcast(0.0f) ? other : a;
+}
 inline Ints largest_everywhere(Ints a) {
   a = max(a, __builtin_shufflevector(a, a, 2, 3, 0, 1));
   return max(a, __builtin_shufflevector(a, a, 1, 0, 3, 2));
