@@ -11,6 +11,7 @@
 #include "lathe/core/registry.h"
 #include "lathe/study/keyed_random.h"
 #include "lathe/study/promising_point.h"
+#include "lathe/study/random_draws.h"
 #include "lathe/study/space_point.h"
 #include "lathe/study/tpe_candidates.h"
 
@@ -19,7 +20,9 @@ namespace lathe::study {
 namespace {
 
 // How many of TPE's candidates the process chooses from.
-constexpr std::size_t kProcessCandidates = 150;
+constexpr std::size_t kProcessCandidates = 120;
+// In a space with conditions, how many neighbours of the best trials beside those.
+constexpr std::size_t kProcessNeighbors = 100;
 // Neighbours of so many of the best trials are among the candidates.
 constexpr std::size_t kElites = 4;
 // A start is given up after so many trials without a better one, more where there are more
@@ -65,7 +68,7 @@ class AutoSampler final : public Sampler {
 
     if (num_finished_since(first) >= model_.options().startup) {
       const bool asks_process = has_one_objective && proposal.number % 2 == 1;
-      const TpeCandidates candidates(model_, space, proposal, kElites);
+      TpeCandidates candidates(model_, space, proposal, kElites);
       std::vector<Assignment> best =
           candidates.best(asks_process ? kProcessCandidates : 1, is_wanted);
       if (asks_process) add_neighbors(history, space, is_wanted, random, best);
@@ -85,7 +88,7 @@ class AutoSampler final : public Sampler {
     KeyedRandom random(proposal, name);
     if (model_.is_starting()) return uniform_value(distribution, random);
     const Space space = {{std::string(name), std::make_shared<const Distribution>(distribution)}};
-    const TpeCandidates candidates(model_, space, proposal, 0);
+    TpeCandidates candidates(model_, space, proposal, 0);
     const auto best = candidates.best(1, [&](const Assignment& chosen) {
       if (!proposal.is_allowed) return true;
       Assignment known = so_far;
@@ -123,18 +126,28 @@ class AutoSampler final : public Sampler {
     if (std::none_of(space.begin(), space.end(),
                      [](const SpaceParameter& each) { return !each.parent.empty(); }))
       return;
+    // One change: which trial, which of its parameters, to which value.
+    struct Change {
+      const Assignment* elite;
+      std::size_t parameter;
+      double value;
+    };
+    std::vector<Change> changes;
     for (const std::size_t row : best_rows(model_, kElites)) {
       const int number = model_.observations().rows()[row].number;
       const Assignment& elite = history.trials()[static_cast<std::size_t>(number)].parameters;
-      for (std::size_t i = 0; i < elite.size(); ++i) {
-        for (const double value : neighbor_values(*elite[i].distribution, elite[i].value)) {
-          if (points.size() >= 2 * kProcessCandidates) return;
-          Assignment changed = elite;
-          changed[i].value = value;
-          Assignment point = complete_point(space, changed, random);
-          if (is_wanted(point)) points.push_back(std::move(point));
-        }
-      }
+      for (std::size_t i = 0; i < elite.size(); ++i)
+        for (const double value : neighbor_values(*elite[i].distribution, elite[i].value))
+          changes.push_back({&elite, i, value});
+    }
+    // Of too many, some at random.
+    for (std::size_t i = 0; i < std::min(changes.size(), kProcessNeighbors); ++i) {
+      const auto left = static_cast<int>(changes.size() - i);
+      std::swap(changes[i], changes[i + static_cast<std::size_t>(draw_below(random, left))]);
+      Assignment changed = *changes[i].elite;
+      changed[changes[i].parameter].value = changes[i].value;
+      Assignment point = complete_point(space, changed, random);
+      if (is_wanted(point)) points.push_back(std::move(point));
     }
   }
 

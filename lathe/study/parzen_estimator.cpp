@@ -79,7 +79,12 @@ ParzenEstimator::ParzenEstimator(std::vector<Axis> axes, const Points& observati
   if (num_observations_ == 0) weights_.back() = 1;
   const double sum = numpy_sum(weights_);
   for (double& weight : weights_) weight /= sum;
-  for (const double weight : weights_) log_weights_.push_back(std::log(weight));
+  // A logarithm for each of thousands of kernels would be most of the cost of a categorical axis,
+  // which needs only the prior's.
+  const bool has_numbers = std::any_of(axes_.begin(), axes_.end(),
+                                       [](const Axis& axis) { return axis.num_choices == 0; });
+  if (has_numbers || options.adds_kernels_in_order)
+    for (const double weight : weights_) log_weights_.push_back(std::log(weight));
   smoothing_ = options.prior_weight / static_cast<double>(num_observations_ + 1);
 
   for (std::size_t axis = 0; axis < axes_.size(); ++axis) {
@@ -323,9 +328,9 @@ std::vector<double> ParzenEstimator::log_density(const Points& points) const {
       for (std::size_t k = 0; k < num_observations_; ++k) by_matches[counts[k]] += weights_[k];
       std::size_t most = categorical.size();
       while (most > 0 && by_matches[most] == 0) --most;
-      const double largest =
-          std::max(base + static_cast<double>(most) * per_match, prior + log_weights_.back());
-      double sum = std::exp(prior + log_weights_.back() - largest);
+      const double flat = prior + std::log(weights_.back());
+      const double largest = std::max(base + static_cast<double>(most) * per_match, flat);
+      double sum = std::exp(flat - largest);
       for (std::size_t m = 0; m <= most; ++m)
         if (by_matches[m] > 0)
           sum += by_matches[m] * std::exp(base + static_cast<double>(m) * per_match - largest);

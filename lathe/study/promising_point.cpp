@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <limits>
 
 #include "lathe/study/distance_process.h"
+#include "lathe/study/parzen_loops.h"
 #include "lathe/study/space_point.h"
 #include "lathe/study/uniform_value.h"
 
@@ -18,34 +18,85 @@ constexpr std::size_t kMaxTrials = 80;
 // How far apart the ends of a numeric range are, when two choices are 1 apart.
 constexpr double kRangeDistance = 2;
 
-// One parameter of the space, looked up once.
-struct Coordinate {
-  bool is_number = false;
-  NumericRange range = {};
-  const std::vector<double>* column = nullptr;  // of the observations
+constexpr std::uint16_t kNoCode = std::numeric_limits<std::uint16_t>::max();
 
-  // The choice, or the place in the range; NaN for a parameter that a point does not have.
-  double of(double value) const {
-    return is_number ? kRangeDistance * (range.from_internal(value) - range.low) / range.width()
-                     : value;
+// The trials that the process learns from, by parameter, and how far points are from them: 1 for
+// each choice that differs and each parameter that only one of the two has, less for numbers.
+class KnownTrials {
+ public:
+  KnownTrials(const Space& space, const Observations& observations,
+              std::span<const std::size_t> rows)
+      : count_(rows.size()) {
+    for (const SpaceParameter& parameter : space) {
+      Coordinate& coordinate = coordinates_.emplace_back();
+      coordinate.range = numeric_range(*parameter.distribution);
+      const auto id = observations.find(parameter.name);
+      for (const std::size_t row : rows) {
+        const double value =
+            id ? observations.columns()[*id].values[row] : std::numeric_limits<double>::quiet_NaN();
+        if (coordinate.range)
+          coordinate.places.push_back(place(coordinate, value));
+        else
+          coordinate.codes.push_back(code(value));
+      }
+    }
   }
+
+  // `values` by parameter of the space, NaN for those that the point does not have.
+  void distances(std::span<const double> values, std::span<double> result) {
+    matches_.assign(count_, 0);
+    std::fill(result.begin(), result.end(), 0.0);
+    std::uint16_t num_choices = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const Coordinate& coordinate = coordinates_[i];
+      if (!coordinate.range) {
+        // One that both lack is no difference: it has the same code.
+        count_matches(coordinate.codes, code(values[i]), matches_);
+        ++num_choices;
+        continue;
+      }
+      const double here = place(coordinate, values[i]);
+      for (std::size_t k = 0; k < count_; ++k) {
+        const double there = coordinate.places[k];
+        const bool is_lone = std::isnan(here) != std::isnan(there);
+        if (is_lone) result[k] += 1;
+        if (!is_lone && !std::isnan(here)) result[k] += std::abs(here - there);
+      }
+    }
+    for (std::size_t k = 0; k < count_; ++k) result[k] += num_choices - matches_[k];
+  }
+
+  // The values of one of the trials.
+  std::vector<double> values(const Space& space, const Observations& observations,
+                             std::size_t row) const {
+    std::vector<double> result;
+    for (const SpaceParameter& parameter : space) {
+      const auto id = observations.find(parameter.name);
+      result.push_back(id ? observations.columns()[*id].values[row]
+                          : std::numeric_limits<double>::quiet_NaN());
+    }
+    return result;
+  }
+
+ private:
+  struct Coordinate {
+    std::optional<NumericRange> range = {};
+    std::vector<std::uint16_t> codes = {};
+    std::vector<double> places = {};
+  };
+  static std::uint16_t code(double value) {
+    return std::isnan(value) ? kNoCode : static_cast<std::uint16_t>(value);
+  }
+  static double place(const Coordinate& coordinate, double value) {
+    const NumericRange& range = *coordinate.range;
+    if (range.width() <= 0) return 0;
+    return kRangeDistance * (range.from_internal(value) - range.low) / range.width();
+  }
+
+  std::size_t count_;
+  std::vector<Coordinate> coordinates_;
+  std::vector<std::uint16_t> matches_;
 };
-
-using Place = std::vector<double>;
-
-double distance(const std::vector<Coordinate>& coordinates, const Place& a, const Place& b) {
-  double sum = 0;
-  for (std::size_t i = 0; i < coordinates.size(); ++i) {
-    if (a[i] == b[i]) continue;
-    const bool has_a = !std::isnan(a[i]);
-    const bool has_b = !std::isnan(b[i]);
-    if (has_a && has_b)
-      sum += coordinates[i].is_number ? std::abs(a[i] - b[i]) : 1;
-    else if (has_a || has_b)
-      sum += 1;  // a condition holds for one and not for the other
-  }
-  return sum;
-}
 
 std::vector<std::size_t> taught_rows(const TpeModel& model) {
   const Observations& observations = model.observations();
@@ -89,28 +140,12 @@ std::size_t most_promising(std::span<const Assignment> points, const Space& spac
   for (double& loss : losses)
     if (!std::isfinite(loss)) loss = worst;
 
-  std::vector<Coordinate> coordinates;
-  for (const SpaceParameter& parameter : space) {
-    Coordinate coordinate;
-    if (const auto range = numeric_range(*parameter.distribution); range && range->width() > 0)
-      coordinate = {.is_number = true, .range = *range};
-    const auto column = observations.find(parameter.name);
-    if (column) coordinate.column = &observations.columns()[*column].values;
-    coordinates.push_back(coordinate);
-  }
-  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-  std::vector<Place> places;
-  for (const std::size_t row : rows) {
-    Place& place = places.emplace_back();
-    for (const Coordinate& each : coordinates)
-      place.push_back(each.column == nullptr ? kNone : each.of((*each.column)[row]));
-  }
+  KnownTrials known(space, observations, rows);
   const std::size_t count = rows.size();
   std::vector<double> distances(count * count, 0.0);
   for (std::size_t i = 0; i < count; ++i)
-    for (std::size_t j = 0; j < i; ++j)
-      distances[i * count + j] = distances[j * count + i] =
-          distance(coordinates, places[i], places[j]);
+    known.distances(known.values(space, observations, rows[i]),
+                    std::span(distances).subspan(i * count, count));
   const DistanceProcess process(distances, clipped_losses(losses));
 
   std::size_t best = 0;
@@ -118,12 +153,11 @@ std::size_t most_promising(std::span<const Assignment> points, const Space& spac
   std::vector<double> to_known(count);
   for (std::size_t p = 0; p < points.size(); ++p) {
     // The parameters of a point stand in the order of the space.
-    Place place(space.size(), kNone);
+    std::vector<double> values(space.size(), std::numeric_limits<double>::quiet_NaN());
     std::size_t next = 0;
     for (std::size_t i = 0; i < space.size() && next < points[p].size(); ++i)
-      if (points[p][next].name == space[i].name)
-        place[i] = coordinates[i].of(points[p][next++].value);
-    for (std::size_t i = 0; i < count; ++i) to_known[i] = distance(coordinates, place, places[i]);
+      if (points[p][next].name == space[i].name) values[i] = points[p][next++].value;
+    known.distances(values, to_known);
     const double improvement = process.expected_improvement(to_known);
     if (improvement <= most) continue;
     most = improvement;

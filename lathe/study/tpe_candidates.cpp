@@ -5,7 +5,6 @@
 #include <map>
 #include <numeric>
 #include <queue>
-#include <set>
 #include <tuple>
 
 #include "lathe/study/keyed_random.h"
@@ -54,52 +53,65 @@ std::vector<std::size_t> best_rows(const TpeModel& model, std::size_t count) {
 
 TpeCandidates::TpeCandidates(const TpeModel& model, const Space& space, const Proposal& proposal,
                              std::size_t num_elites)
-    : space_(space) {
-  make_groups(model);
-  for (Group& group : groups_) {
-    const TpeDensities densities = model.densities(group.axes, group.axes.size() > 1);
-    KeyedRandom random(proposal, "tpe:" + group.axes.front().name);
-    group.points = densities.good.sample(random, model.options().candidates);
-    add_neighbors(model, group, num_elites);
-    const std::vector<double> scores = densities.scores(group.points);
-    group.ranking.resize(scores.size());
-    std::iota(group.ranking.begin(), group.ranking.end(), std::size_t{0});
-    std::stable_sort(group.ranking.begin(), group.ranking.end(),
-                     [&](std::size_t a, std::size_t b) { return scores[a] > scores[b]; });
-    for (const std::size_t i : group.ranking)
-      group.losses.push_back(scores[group.ranking.front()] - scores[i]);
-  }
+    : model_(model), space_(space), proposal_(proposal), num_elites_(num_elites) {
+  make_groups();
 }
 
-void TpeCandidates::make_groups(const TpeModel& model) {
-  const Observations& observations = model.observations();
-  std::map<std::size_t, std::size_t> known_group;  // column to the observations' group
+void TpeCandidates::make_groups() {
+  const Observations& observations = model_.observations();
+  std::vector<std::size_t> known_group(observations.columns().size(), kNone);
   for (std::size_t i = 0; i < observations.groups().size(); ++i)
     for (const std::size_t id : observations.groups()[i]) known_group[id] = i;
-  std::map<std::size_t, std::size_t> group_of;  // the observations' group to ours
-  for (const SpaceParameter& parameter : space_) {
-    if (is_single(*parameter.distribution)) {
-      places_.emplace_back(static_cast<std::size_t>(-1), 0);
-      continue;
+  std::vector<std::size_t> group_of(observations.groups().size(), kNone);  // theirs to ours
+  std::map<std::string_view, std::size_t> index_of;
+  for (std::size_t i = 0; i < space_.size(); ++i) {
+    const SpaceParameter& parameter = space_[i];
+    index_of[parameter.name] = i;
+    Place place;
+    if (!parameter.parent.empty()) place.parent = index_of.at(parameter.parent);
+    if (!is_single(*parameter.distribution)) {
+      // A parameter that no trial has had yet is alone.
+      place.group = groups_.size();
+      if (const auto column = observations.find(parameter.name)) {
+        std::size_t& ours = group_of[known_group[*column]];
+        if (ours == kNone) ours = groups_.size();
+        place.group = ours;
+      }
+      if (place.group == groups_.size()) groups_.emplace_back();
+      place.axis = groups_[place.group].axes.size();
+      groups_[place.group].axes.push_back({parameter.name, parameter.distribution});
     }
-    // A parameter that no trial has had yet is alone.
-    std::size_t group = groups_.size();
-    const auto column = observations.find(parameter.name);
-    const auto known = column ? known_group.find(*column) : known_group.end();
-    if (known != known_group.end())
-      group = group_of.try_emplace(known->second, group).first->second;
-    if (group == groups_.size()) groups_.emplace_back();
-    places_.emplace_back(group, groups_[group].axes.size());
-    groups_[group].axes.push_back({parameter.name, parameter.distribution});
+    places_.push_back(place);
   }
 }
 
-void TpeCandidates::add_neighbors(const TpeModel& model, Group& group,
-                                  std::size_t num_elites) const {
-  const Observations& observations = model.observations();
+void TpeCandidates::fill(Group& group) const {
+  const TpeDensities densities = model_.densities(group.axes, group.axes.size() > 1);
+  KeyedRandom random(proposal_, "tpe:" + group.axes.front().name);
+  group.points = densities.good.sample(random, model_.options().candidates);
+  add_neighbors(group);
+  const std::vector<double> scores = densities.scores(group.points);
+  group.ranking.resize(scores.size());
+  std::iota(group.ranking.begin(), group.ranking.end(), std::size_t{0});
+  std::stable_sort(group.ranking.begin(), group.ranking.end(),
+                   [&](std::size_t a, std::size_t b) { return scores[a] > scores[b]; });
+  // A sample that repeats another would only repeat its points.
+  const auto is_equal = [&](std::size_t a, std::size_t b) {
+    return scores[a] == scores[b] &&
+           std::all_of(group.points.begin(), group.points.end(),
+                       [&](const std::vector<double>& axis) { return axis[a] == axis[b]; });
+  };
+  group.ranking.erase(std::unique(group.ranking.begin(), group.ranking.end(), is_equal),
+                      group.ranking.end());
+  for (const std::size_t i : group.ranking)
+    group.losses.push_back(scores[group.ranking.front()] - scores[i]);
+}
+
+void TpeCandidates::add_neighbors(Group& group) const {
+  const Observations& observations = model_.observations();
   std::vector<double> point(group.axes.size());
   std::size_t num_added = 0;
-  for (const std::size_t row : best_rows(model, num_elites)) {
+  for (const std::size_t row : best_rows(model_, num_elites_)) {
     bool has_all = true;
     for (std::size_t axis = 0; axis < point.size(); ++axis) {
       const auto column = observations.find(group.axes[axis].name);
@@ -117,49 +129,60 @@ void TpeCandidates::add_neighbors(const TpeModel& model, Group& group,
   }
 }
 
-Assignment TpeCandidates::point(const Ranks& ranks, std::vector<bool>& is_active) const {
+Assignment TpeCandidates::point(const Entry& entry, std::vector<bool>& is_active) {
   Assignment result;
+  result.reserve(space_.size());
   is_active.assign(groups_.size(), false);
+  std::vector<double> values(space_.size(), std::nan(""));
+  std::vector<std::size_t> ranks(groups_.size(), 0);
+  for (const auto& [group, rank] : entry.ranks) ranks[group] = rank;
   for (std::size_t i = 0; i < space_.size(); ++i) {
     const SpaceParameter& parameter = space_[i];
-    if (!is_present(parameter, result)) continue;
-    const auto [index, axis] = places_[i];
-    double value = 0;
-    if (index < groups_.size()) {
-      const Group& group = groups_[index];
-      is_active[index] = true;
-      value = group.points[axis][group.ranking[ranks[index]]];
+    const Place& place = places_[i];
+    if (place.parent != kNone &&
+        std::find(parameter.parent_values.begin(), parameter.parent_values.end(),
+                  values[place.parent]) == parameter.parent_values.end())
+      continue;
+    values[i] = 0;
+    if (place.group != kNone) {
+      Group& group = groups_[place.group];
+      if (group.points.empty()) fill(group);
+      is_active[place.group] = true;
+      values[i] = group.points[place.axis][group.ranking[ranks[place.group]]];
     } else if (const auto range = numeric_range(*parameter.distribution)) {
-      value = range->first;
+      values[i] = range->first;
     }
-    result.push_back({parameter.name, parameter.distribution, value});
+    result.push_back({parameter.name, parameter.distribution, values[i]});
   }
   return result;
 }
 
 std::vector<Assignment> TpeCandidates::best(
-    std::size_t count, const std::function<bool(const Assignment&)>& is_wanted) const {
+    std::size_t count, const std::function<bool(const Assignment&)>& is_wanted) {
   std::vector<Assignment> result;
-  std::set<std::uint64_t> taken;  // points, which samples may repeat
-  std::set<Ranks> queued;
-  using Entry = std::pair<double, Ranks>;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
-  queue.push({0, Ranks(groups_.size(), 0)});
+  queue.push({});
   std::vector<bool> is_active;
   for (int looks = 0; looks < kMaxLooks && !queue.empty() && result.size() < count; ++looks) {
-    const auto [loss, ranks] = queue.top();
+    const Entry entry = queue.top();
     queue.pop();
-    Assignment candidate = point(ranks, is_active);
-    // What a condition switches off cannot be given up for a better rank elsewhere.
-    for (std::size_t i = 0; i < groups_.size(); ++i) {
-      if (!is_active[i] || ranks[i] + 1 >= groups_[i].ranking.size()) continue;
-      Ranks next = ranks;
-      const double more = groups_[i].losses[ranks[i] + 1] - groups_[i].losses[ranks[i]];
-      ++next[i];
-      if (queued.insert(next).second) queue.push({loss + more, std::move(next)});
+    Assignment candidate = point(entry, is_active);
+    // Groups are changed in their order, so that every point is reached in one way only. Which are
+    // active then depends on earlier ones alone, since parents come first.
+    const std::size_t first = entry.ranks.empty() ? 0 : entry.ranks.back().first;
+    for (std::size_t i = first; i < groups_.size(); ++i) {
+      const bool is_last = !entry.ranks.empty() && i == first;
+      const std::size_t rank = is_last ? entry.ranks.back().second : 0;
+      if (!is_active[i] || rank + 1 >= groups_[i].ranking.size()) continue;
+      Entry next = entry;
+      next.loss += groups_[i].losses[rank + 1] - groups_[i].losses[rank];
+      if (is_last)
+        next.ranks.back().second = rank + 1;
+      else
+        next.ranks.emplace_back(i, rank + 1);
+      queue.push(std::move(next));
     }
-    if (taken.insert(point_key(candidate)).second && is_wanted(candidate))
-      result.push_back(std::move(candidate));
+    if (is_wanted(candidate)) result.push_back(std::move(candidate));
   }
   return result;
 }

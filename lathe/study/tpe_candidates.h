@@ -1,6 +1,8 @@
 #pragma once
 
 #include <functional>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "lathe/study/tpe_model.h"
@@ -20,34 +22,49 @@ std::vector<std::size_t> best_rows(const TpeModel& model, std::size_t count);
 /// sample, the next ones give up as little as possible in one group or another.
 class TpeCandidates {
  public:
-  /// Samples every group. Next to what is drawn from the density of good trials, the samples hold
-  /// all points one change away from the `num_elites` best trials.
+  /// Next to what is drawn from the density of good trials, the samples of a group hold all points
+  /// one change away from the `num_elites` best trials. All arguments must outlive this.
   TpeCandidates(const TpeModel& model, const Space& space, const Proposal& proposal,
                 std::size_t num_elites);
 
   /// The best points that `is_wanted`, at most `count` of them, best first.
   std::vector<Assignment> best(std::size_t count,
-                               const std::function<bool(const Assignment&)>& is_wanted) const;
+                               const std::function<bool(const Assignment&)>& is_wanted);
 
  private:
   struct Group {
     std::vector<TpeAxis> axes = {};
-    Points points = {};
+    Points points = {};                     // empty until a point needs them
     std::vector<std::size_t> ranking = {};  // of the points, best first
     std::vector<double> losses = {};        // by rank: how much worse than the best
   };
-  // By rank, one of each group.
-  using Ranks = std::vector<std::size_t>;
+  // A parameter of the space: its group and axis, and where its parent stands.
+  struct Place {
+    std::size_t group = kNone;  // none where there is only one value
+    std::size_t axis = 0;
+    std::size_t parent = kNone;
+  };
+  // A point: what each group's sample ranks, where that is not the first.
+  struct Entry {
+    double loss = 0;
+    std::vector<std::pair<std::size_t, std::size_t>> ranks = {};  // group, rank; by group
+    bool operator>(const Entry& other) const {
+      return std::tie(loss, ranks) > std::tie(other.loss, other.ranks);
+    }
+  };
+  static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
-  void make_groups(const TpeModel& model);
-  void add_neighbors(const TpeModel& model, Group& group, std::size_t num_elites) const;
-  Assignment point(const Ranks& ranks, std::vector<bool>& is_active) const;
+  void make_groups();
+  void fill(Group& group) const;
+  void add_neighbors(Group& group) const;
+  Assignment point(const Entry& entry, std::vector<bool>& is_active);
 
+  const TpeModel& model_;
   const Space& space_;
-  std::vector<Group> groups_;
-  // By parameter of the space: its group and axis; the group is past the end where there is only
-  // one value.
-  std::vector<std::pair<std::size_t, std::size_t>> places_;
+  const Proposal& proposal_;
+  std::size_t num_elites_;
+  std::vector<Group> groups_;  // a parent's before its children's
+  std::vector<Place> places_;  // by parameter of the space
 };
 
 }  // namespace lathe::study

@@ -74,21 +74,24 @@ TpeDensities TpeModel::densities(std::span<const TpeAxis> axes, bool is_joint) c
 
   const auto estimate = [&](const std::vector<std::size_t>& rows,
                             const std::vector<double>& given_weights) {
+    const auto has_all = [&](std::size_t row) {
+      for (const auto* column : columns)
+        if (column == nullptr || std::isnan((*column)[row])) return false;
+      return true;
+    };
     std::vector<std::size_t> kept;
     std::vector<double> weights;
+    kept.reserve(rows.size());
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      bool has_all = true;
-      for (const auto* column : columns)
-        if (column == nullptr || std::isnan((*column)[rows[i]])) has_all = false;
-      if (!has_all) continue;
+      if (!has_all(rows[i])) continue;
       kept.push_back(rows[i]);
       if (!given_weights.empty()) weights.push_back(given_weights[i]);
     }
     if (given_weights.empty()) weights = recency_weights(kept.size(), options_.recent);
     Points points(axes.size());
     for (std::size_t axis = 0; axis < axes.size(); ++axis) {
-      points[axis].reserve(kept.size());
-      for (const std::size_t row : kept) points[axis].push_back((*columns[axis])[row]);
+      points[axis].resize(kept.size());
+      for (std::size_t i = 0; i < kept.size(); ++i) points[axis][i] = (*columns[axis])[kept[i]];
     }
     return ParzenEstimator(coordinates, points, weights, kernels);
   };

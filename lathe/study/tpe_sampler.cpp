@@ -29,7 +29,12 @@ std::vector<std::vector<TpeAxis>> TpeSampler::joint_spaces(const History& histor
     if (options.group || options.is_space_sorted)
       std::sort(axes.begin(), axes.end(),
                 [](const TpeAxis& a, const TpeAxis& b) { return a.name < b.name; });
-    if (!axes.empty()) spaces.push_back(std::move(axes));
+    // What stands alone and is not in every trial is sampled when it is asked for: half of a space
+    // with conditions is not.
+    const bool can_wait =
+        !options.is_optuna && axes.size() == 1 &&
+        observations.columns()[group.front()].num_present < observations.num_finished();
+    if (!axes.empty() && !can_wait) spaces.push_back(std::move(axes));
   }
   return spaces;
 }
