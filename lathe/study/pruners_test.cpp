@@ -190,9 +190,9 @@ std::vector<double> on_front(int n, double worse) {
 TEST(SeveralObjectives, MedianStopsWhatLiesInALaterFrontThanHalfOfTheOthers) {
   const auto pruner = make_pruner("median:startup=4");
   History history({Direction::Minimize, Direction::Minimize});
-  EXPECT_EQ(endings(*pruner, history, 7, {0, 1},
-                    [](int n, int) { return on_front(n, n == 5 ? 9 : 0); }),
-            ". . . . . 0 .");
+  EXPECT_EQ(
+      endings(*pruner, history, 7, {0, 1}, [](int n, int) { return on_front(n, n == 5 ? 9 : 0); }),
+      ". . . . . 0 .");
 }
 
 TEST(SeveralObjectives, MaximizingOneTurnsTheFrontAround) {

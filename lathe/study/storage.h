@@ -63,9 +63,10 @@ class Storage {
   /// `lathe:attempt` counts how often it was taken: 1 the first time. A waiting trial whose system
   /// attribute `lathe:paused` is `true` waits for its promotion, which makes it `false`.
   virtual std::optional<TrialRecord> claim(StudyId study, const Claim& claim) = 0;
-  /// Writes to a running trial and renews its lease; false, with nothing written, when it is finished, waiting or
-  /// another's. An empty owner may write to any running trial that has no owner or that was claimed
-  /// without a lease. Fails when a parameter is not compatible with what the study has
+  /// Writes to a running trial and renews its lease; false, with nothing written, when it is
+  /// finished, waiting or another's. An empty owner may write to any running trial that has no
+  /// owner or that was claimed without a lease. Fails when a parameter is not compatible with what
+  /// the study has
   /// (`require_compatible`).
   virtual bool update(TrialId trial, const Owner& owner, const TrialChange& change) = 0;
   /// Renews the lease; false when the trial is finished or another's.
