@@ -44,10 +44,13 @@ int create(const CreateArguments& arguments, const Settings& settings) {
     throw UserError(fmt::format("{}: there is already a study \"{}\"", storage->description(),
                                 arguments.study.study),
                     "--skip-if-exists leaves it as it is");
-  if (!is_there)
-    study::Study::create(storage, arguments.study.study, directions, std::move(options));
-  else
-    directions = storage->study(*storage->find_study(arguments.study.study)).directions;
+  if (is_there) {
+    // Left as it is, but it must be the study that was asked for.
+    if (arguments.directions.empty())
+      directions = storage->study(*storage->find_study(arguments.study.study)).directions;
+    options = {.space = std::move(options.space)};
+  }
+  study::Study::create(storage, arguments.study.study, directions, std::move(options));
   if (settings.json)
     print_json({{"study", arguments.study.study},
                 {"storage", storage->description()},
