@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "lathe/core/error.h"
+#include "lathe/core/testing/error_text.h"
 #include "lathe/study/storage.h"
 #include "lathe/study/testing/storage_places.h"
 
@@ -13,16 +14,6 @@ namespace lathe::study {
 namespace {
 
 const std::vector<Direction> kMinimize = {Direction::Minimize};
-
-template <typename Body>
-std::string error_of(Body&& body) {
-  try {
-    body();
-  } catch (const UserError& error) {
-    return error.message();
-  }
-  return "no error";
-}
 
 class Journal : public testing::Test {
  protected:
@@ -64,7 +55,7 @@ TEST_F(Journal, NamesTheLineThatIsWrong) {
   const auto error_with = [&](const std::string& line) {
     const std::string before = content();
     write(line + "\n");
-    const std::string error = error_of([&] { open_storage(url_); });
+    const std::string error = error_text([&] { open_storage(url_); });
     std::ofstream(file_) << before;
     return error;
   };
@@ -94,7 +85,7 @@ TEST_F(Journal, LeavesNoLockBehind) {
 }
 
 TEST_F(Journal, SaysWhyAFileCannotBeOpened) {
-  EXPECT_EQ(error_of([&] { open_storage(url_ + "/no/such/a.log"); }),
+  EXPECT_EQ(error_text([&] { open_storage(url_ + "/no/such/a.log"); }),
             url_ + "/no/such/a.log: cannot be opened: No such file or directory");
 }
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "lathe/core/error.h"
+#include "lathe/core/testing/error_text.h"
 #include "lathe/study/postgresql_connection.h"
 #include "lathe/study/storage.h"
 #include "lathe/study/testing/cutting_proxy.h"
@@ -15,19 +16,9 @@ using testing::Not;
 
 const std::vector<Direction> kMinimize = {Direction::Minimize};
 
-template <typename Body>
-std::string error_of(Body&& body) {
-  try {
-    body();
-  } catch (const UserError& error) {
-    return error.message();
-  }
-  return "no error";
-}
-
 TEST(PostgresqlStorage, SaysWhereNobodyAnswersAndHidesThePassword) {
   const std::string error =
-      error_of([] { open_storage("postgresql://ann:secret@localhost:1/studies"); });
+      error_text([] { open_storage("postgresql://ann:secret@localhost:1/studies"); });
   EXPECT_THAT(error, HasSubstr("postgresql://ann@localhost:1/studies: connection to server at "
                                "\"localhost\""));
   EXPECT_THAT(error, HasSubstr("Connection refused"));
@@ -36,7 +27,7 @@ TEST(PostgresqlStorage, SaysWhereNobodyAnswersAndHidesThePassword) {
 }
 
 TEST(PostgresqlStorage, RefusesAUrlWithoutShowingIt) {
-  EXPECT_EQ(error_of([] { open_storage("postgresql://ann:sec%ret@host/base"); }),
+  EXPECT_EQ(error_text([] { open_storage("postgresql://ann:sec%ret@host/base"); }),
             "not a PostgreSQL URL, expected postgresql://USER@HOST:PORT/DATABASE");
 }
 
@@ -50,7 +41,7 @@ class OnAServer : public testing::Test {
 };
 
 TEST_F(OnAServer, SaysThatThereIsNoSuchDatabase) {
-  EXPECT_THAT(error_of([&] { open_storage(server_->url("nowhere")); }),
+  EXPECT_THAT(error_text([&] { open_storage(server_->url("nowhere")); }),
               HasSubstr("database \"nowhere\" does not exist"));
 }
 
@@ -58,15 +49,15 @@ TEST_F(OnAServer, SaysWhichSchemaWasFoundAndWhichIsExpected) {
   const std::string url = server_->new_schema();
   open_storage(url);
   connect_postgresql(url)->execute("UPDATE alembic_version SET version_num = 'v2.6.0.a'");
-  EXPECT_THAT(error_of([&] { open_storage(url); }),
+  EXPECT_THAT(error_text([&] { open_storage(url); }),
               HasSubstr(": schema revision \"v2.6.0.a\", expected v3.0.0.d or v3.2.0.a"));
 }
 
 TEST_F(OnAServer, RefusesATextThatTheServerCannotHold) {
   const auto storage = open_storage(server_->new_schema());
-  EXPECT_THAT(error_of([&] { storage->create_study(std::string("a\0b", 3), kMinimize, {}, {}); }),
+  EXPECT_THAT(error_text([&] { storage->create_study(std::string("a\0b", 3), kMinimize, {}, {}); }),
               HasSubstr("a text with a zero byte cannot be stored: \"a...\""));
-  EXPECT_THAT(error_of([&] { storage->create_study("\xFF", kMinimize, {}, {}); }),
+  EXPECT_THAT(error_text([&] { storage->create_study("\xFF", kMinimize, {}, {}); }),
               HasSubstr("invalid byte sequence for encoding \"UTF8\""));
   EXPECT_EQ(storage->studies().size(), 0) << "and works on";
 }

@@ -116,7 +116,6 @@ SqlStatements::SqlStatements(const SqlDialect& dialect)
       set_system{set_attribute("trial", "system")},
       set_state{"UPDATE trials SET state = $2 WHERE trial_id = $1"},
       finish_trial{"UPDATE trials SET state = $2, datetime_complete = $3 WHERE trial_id = $1"},
-      drop_values{"DELETE FROM trial_values WHERE trial_id = $1"},
       set_heartbeat{fmt::format("INSERT INTO trial_heartbeats (trial_id, heartbeat) "
                                 "VALUES ($1, {}) ON CONFLICT (trial_id) "
                                 "DO UPDATE SET heartbeat = excluded.heartbeat",

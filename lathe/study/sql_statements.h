@@ -45,7 +45,6 @@ struct SqlStatements {
   SqlStatement set_system;          // trial, key, value_json
   SqlStatement set_state;           // trial, state
   SqlStatement finish_trial;        // trial, state, complete
-  SqlStatement drop_values;         // trial
   SqlStatement set_heartbeat;       // trial
   SqlStatement drop_heartbeat;      // trial
 

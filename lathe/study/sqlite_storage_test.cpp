@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "lathe/core/error.h"
+#include "lathe/core/testing/error_text.h"
 #include "lathe/study/sql_statements.h"
 #include "lathe/study/sqlite_connection.h"
 #include "lathe/study/storage.h"
@@ -17,16 +18,6 @@ using testing::HasSubstr;
 
 const std::vector<Direction> kMinimize = {Direction::Minimize};
 
-template <typename Body>
-std::string error_of(Body&& body) {
-  try {
-    body();
-  } catch (const UserError& error) {
-    return error.message();
-  }
-  return "no error";
-}
-
 class SqliteFile : public testing::Test {
  protected:
   StoragePlace place_ = *storage_place("sqlite");
@@ -36,7 +27,7 @@ class SqliteFile : public testing::Test {
 
 TEST_F(SqliteFile, SaysThatAFileIsNoDatabase) {
   std::ofstream(file_) << "number,value\n1,2\n" << std::string(200, 'x');
-  EXPECT_EQ(error_of([&] { open_storage(url_); }), url_ + ": not an SQLite file");
+  EXPECT_EQ(error_text([&] { open_storage(url_); }), url_ + ": not an SQLite file");
 }
 
 TEST_F(SqliteFile, SaysThatAFileIsDamaged) {
@@ -52,7 +43,7 @@ TEST_F(SqliteFile, SaysThatAFileIsDamaged) {
   file.seekp(4096);
   file << std::string(20 * 4096, '\xA5');
   file.close();
-  const std::string error = error_of([&] {
+  const std::string error = error_text([&] {
     const auto storage = open_storage(url_);
     std::vector<TrialRecord> trials;
     storage->refresh(1, trials);
@@ -61,21 +52,24 @@ TEST_F(SqliteFile, SaysThatAFileIsDamaged) {
 }
 
 TEST_F(SqliteFile, SaysWhyAFileCannotBeOpened) {
-  EXPECT_EQ(error_of([&] { open_storage(url_ + "/no/such/studies.db"); }),
+  EXPECT_EQ(error_text([&] { open_storage(url_ + "/no/such/studies.db"); }),
             url_ + "/no/such/studies.db: cannot be opened: No such file or directory");
   const std::string folder = url_.substr(0, url_.rfind('/'));
-  EXPECT_EQ(error_of([&] { open_storage(folder); }), folder + ": cannot be opened: it is a folder");
-  EXPECT_EQ(error_of([&] { open_storage("sqlite://studies.db"); }),
+  EXPECT_EQ(error_text([&] { open_storage(folder); }),
+            folder + ": cannot be opened: it is a folder");
+  EXPECT_EQ(error_text([&] { open_storage("sqlite://studies.db"); }),
             "sqlite://studies.db: expected sqlite:///FILE");
 }
 
 TEST_F(SqliteFile, SaysWhichSchemaWasFoundAndWhichIsExpected) {
   open_storage(url_);
   connect_sqlite(file_)->execute("UPDATE alembic_version SET version_num = 'v9.0.0.a'");
-  EXPECT_EQ(error_of([&] { open_storage(url_); }),
-            url_ + ": schema revision \"v9.0.0.a\", expected v3.0.0.d or v3.2.0.a");
+  EXPECT_EQ(error_text([&] { open_storage(url_); }),
+            url_ +
+                ": schema revision \"v9.0.0.a\", expected v3.0.0.d or v3.2.0.a\n"
+                "hint: optuna storage upgrade brings older tables up to date");
   connect_sqlite(file_)->execute("DROP TABLE alembic_version");
-  EXPECT_EQ(error_of([&] { open_storage(url_); }),
+  EXPECT_EQ(error_text([&] { open_storage(url_); }),
             url_ + ": tables without a schema revision, expected v3.2.0.a");
 }
 
@@ -117,7 +111,7 @@ TEST_F(SqliteFile, NamesTheTrialAndTheColumnThatHoldNonsense) {
     connection->execute(statement);
     connection->commit({});
     std::vector<TrialRecord> trials;
-    const std::string error = error_of([&] { storage->refresh(study, trials); });
+    const std::string error = error_text([&] { storage->refresh(study, trials); });
     connection->execute("UPDATE trials SET state = 'COMPLETE', number = 0, datetime_start = NULL");
     connection->execute("UPDATE trial_values SET value = 1, value_type = 'FINITE'");
     connection->execute("DELETE FROM trial_params");
