@@ -30,6 +30,29 @@ lathe_precompiled(library_headers)
 lathe_precompiled(test_headers GTest::gtest GTest::gmock)
 target_precompile_headers(test_headers PRIVATE <gtest/gtest.h> <gmock/gmock.h>)
 
+# *_test.cu becomes PTX that the test program reads from LATHE_PTX_DIR. clang needs no CUDA toolkit
+# for that, only the words of cuda_words.h.
+find_program(LATHE_DEVICE_CLANG NAMES clang++-16 clang++)
+function(lathe_device_code program folder)
+  file(GLOB_RECURSE kernels CONFIGURE_DEPENDS ${folder}/*_test.cu)
+  if(NOT kernels OR NOT LATHE_DEVICE_CLANG)
+    return()
+  endif()
+  foreach(kernel ${kernels})
+    get_filename_component(stem ${kernel} NAME_WE)
+    set(ptx ${PROJECT_BINARY_DIR}/ptx/${stem}.ptx)
+    add_custom_command(OUTPUT ${ptx} DEPENDS ${kernel} ${PROJECT_SOURCE_DIR}/cmake/cuda_words.h
+      DEPFILE ${ptx}.d COMMENT "Compiling ${stem}.cu for GPUs"
+      COMMAND ${CMAKE_COMMAND} -E make_directory ${PROJECT_BINARY_DIR}/ptx
+      COMMAND ${LATHE_DEVICE_CLANG} -std=c++20 -O2 -Wall -Wextra -Wno-unknown-cuda-version
+        -ffp-contract=off -I${PROJECT_SOURCE_DIR} -x cuda --cuda-gpu-arch=sm_80 --cuda-device-only
+        -nocudainc -nocudalib -D__CUDACC__ -include ${PROJECT_SOURCE_DIR}/cmake/cuda_words.h
+        -MD -MF ${ptx}.d -MT ${ptx} -S -o ${ptx} ${kernel})
+    target_sources(${program} PRIVATE ${ptx})
+  endforeach()
+  target_compile_definitions(${program} PRIVATE LATHE_PTX_DIR="${PROJECT_BINARY_DIR}/ptx")
+endfunction()
+
 function(lathe_module name)
   cmake_parse_arguments(ARG "STRICT" "" "DEPENDS;LIBRARIES" ${ARGN})
   set(folder ${PROJECT_SOURCE_DIR}/lathe/${name})
@@ -103,6 +126,7 @@ function(lathe_module name)
     lathe_reuse_headers(${name}_test test_headers)
     target_compile_definitions(${name}_test PRIVATE
       LATHE_SHARED_DIR="${PROJECT_SOURCE_DIR}/../shared" LATHE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+    lathe_device_code(${name}_test ${folder})
     add_test(NAME ${name}_test COMMAND ${name}_test)
   endif()
   set_property(GLOBAL APPEND PROPERTY LATHE_MODULES ${name})
