@@ -40,8 +40,8 @@ class CpuExecutor final : public Executor {
   PlanReport report() const;
 
  private:
-  struct Plan;
-  std::unique_ptr<Plan> plan_;
+  struct Machine;  // the plan, its memory and its threads
+  std::unique_ptr<Machine> machine_;
 };
 
 }  // namespace lathe::engine

@@ -1,0 +1,210 @@
+#include "lathe/engine/cpu/cpu_plan.h"
+
+#include <algorithm>
+
+#include "lathe/engine/memory_plan.h"
+
+namespace lathe::engine {
+namespace {
+
+// A tile's rows of every value its stage touches should stay in the second-level cache together
+// with the weights; more rows would only help the weights' reuse, which is already enough at 42.
+constexpr std::int64_t kTileBytes = std::int64_t{384} << 10;
+// A multiple of the micro-kernels' 14 and 6 rows, so that full tiles have no ragged edge.
+constexpr std::int64_t kTileGrain = 42;
+constexpr std::int64_t kMaxTileRows = 8 * kTileGrain;
+
+// Reshapes and identities are other names for the same bytes.
+bool is_alias(const Graph& graph, NodeId id) {
+  return graph.is(id, "reshape") || graph.is(id, "identity");
+}
+
+void make_steps(CpuPlan& plan) {
+  for (const NodeId id : plan.graph.topological_order()) {
+    if (is_alias(plan.graph, id)) {
+      plan.slot_of[{id, 0}] = plan.slot_of.at(plan.graph.input(id, 0));
+      continue;
+    }
+    std::vector<int> results;
+    for (std::size_t i = 0; i < plan.graph.types(id).size(); ++i) {
+      const Value value{id, static_cast<std::int32_t>(i)};
+      Slot slot;
+      slot.type = plan.graph.type(value);
+      slot.name = plan.graph.name(value);
+      if (plan.graph.is(id, "input")) slot.kind = Slot::Kind::Input;
+      if (plan.graph.is(id, "state")) slot.kind = Slot::Kind::State;
+      plan.slot_of[value] = static_cast<int>(plan.slots.size());
+      results.push_back(static_cast<int>(plan.slots.size()));
+      plan.slots.push_back(std::move(slot));
+    }
+    if (plan.graph.op(id).is_source) continue;
+    PlanStep planned;
+    planned.node = id;
+    planned.step = make_step(plan.graph, id);
+    planned.outputs = results;
+    for (const Value& value : plan.graph.inputs(id))
+      planned.inputs.push_back(value.is_none() ? -1 : plan.slot_of.at(value));
+    check(planned.inputs.size() <= CpuPlan::kMaxOperands && results.size() <= CpuPlan::kMaxOperands,
+          "no more operands than a call can hold");
+    if (plan.graph.op(id).flops) planned.flops = plan.graph.op(id).flops(plan.graph.call(id));
+    plan.steps.push_back(std::move(planned));
+  }
+}
+
+// A state's update lies in the state itself where its step can do that and nobody reads the old
+// value afterwards; any other update is copied at the end.
+void bind_updates(CpuPlan& plan) {
+  for (const auto& [slot, value] : plan.graph.state_updates()) {
+    const int state_slot = plan.slot_of.at({slot, 0});
+    bool is_in_place = false;
+    for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+      if (plan.steps[i].node != value.node) continue;
+      for (const InPlace& pair : plan.steps[i].step->in_place()) {
+        if (static_cast<std::int32_t>(pair.output) != value.index ||
+            plan.graph.input(value.node, pair.input) != Value{slot, 0})
+          continue;
+        is_in_place = plan.graph.uses(value.node).size() == plan.graph.types(value.node).size();
+        for (std::size_t later = i + 1; later < plan.steps.size(); ++later)
+          for (const int input : plan.steps[later].inputs)
+            is_in_place = is_in_place && input != state_slot;
+        if (is_in_place) plan.steps[i].outputs[pair.output] = state_slot;
+      }
+    }
+    if (!is_in_place) plan.late_updates.emplace_back(plan.slot_of.at(value), state_slot);
+  }
+}
+
+void make_stages(CpuPlan& plan) {
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    const RowSpace* space = plan.steps[i].step->rows();
+    bool joins = space != nullptr && !plan.stages.empty() && plan.stages.back().is_rows &&
+                 plan.stages.back().rows == space->rows;
+    // An operand read whole must be complete before the stage begins, and so must a sum over rows.
+    for (std::size_t operand = 0; joins && operand < plan.steps[i].inputs.size(); ++operand) {
+      if (plan.steps[i].inputs[operand] < 0) continue;
+      for (const std::size_t earlier : plan.stages.back().steps) {
+        const RowSpace& produced = *plan.steps[earlier].step->rows();
+        for (std::size_t output = 0; output < plan.steps[earlier].outputs.size(); ++output)
+          if (produced.output_widths[output] == 0 || space->input_widths[operand] == 0)
+            joins = joins && plan.steps[earlier].outputs[output] != plan.steps[i].inputs[operand];
+      }
+    }
+    if (!joins) {
+      plan.stages.emplace_back();
+      plan.stages.back().is_rows = space != nullptr;
+      if (space != nullptr) plan.stages.back().rows = space->rows;
+    }
+    plan.stages.back().steps.push_back(i);
+    plan.steps[i].stage = static_cast<int>(plan.stages.size()) - 1;
+    if (space == nullptr) continue;
+    const auto note_width = [&](int slot, std::int64_t width) {
+      if (slot < 0 || width == 0) return;
+      Slot& touched = plan.slots[static_cast<std::size_t>(slot)];
+      touched.row_bytes = width * size_of(touched.type.dtype);
+    };
+    for (std::size_t operand = 0; operand < plan.steps[i].inputs.size(); ++operand)
+      note_width(plan.steps[i].inputs[operand], space->input_widths[operand]);
+    for (std::size_t result = 0; result < plan.steps[i].outputs.size(); ++result)
+      note_width(plan.steps[i].outputs[result], space->output_widths[result]);
+  }
+}
+
+void place_tiles(CpuPlan& plan, Stage& stage) {
+  std::vector<std::size_t> touched;
+  for (const std::size_t step : stage.steps) {
+    for (const int slot : plan.steps[step].inputs)
+      if (slot >= 0) touched.push_back(static_cast<std::size_t>(slot));
+    for (const int slot : plan.steps[step].outputs)
+      touched.push_back(static_cast<std::size_t>(slot));
+  }
+  std::sort(touched.begin(), touched.end());
+  touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
+  std::int64_t row_bytes = 1;
+  for (const std::size_t slot : touched) row_bytes += plan.slots[slot].row_bytes;
+  stage.tile_rows =
+      std::clamp(kTileBytes / row_bytes / kTileGrain * kTileGrain, kTileGrain, kMaxTileRows);
+
+  std::vector<Lifetime> lifetimes;
+  std::vector<std::size_t> local;
+  for (const std::size_t slot : touched) {
+    if (plan.slots[slot].kind != Slot::Kind::Tile) continue;
+    Lifetime lifetime{static_cast<int>(stage.steps.size()), 0,
+                      stage.tile_rows * plan.slots[slot].row_bytes};
+    for (std::size_t position = 0; position < stage.steps.size(); ++position) {
+      const PlanStep& planned = plan.steps[stage.steps[position]];
+      const auto uses = [&](const std::vector<int>& list) {
+        return std::find(list.begin(), list.end(), static_cast<int>(slot)) != list.end();
+      };
+      if (!uses(planned.inputs) && !uses(planned.outputs)) continue;
+      lifetime.first = std::min(lifetime.first, static_cast<int>(position));
+      lifetime.last = std::max(lifetime.last, static_cast<int>(position));
+    }
+    lifetimes.push_back(lifetime);
+    local.push_back(slot);
+  }
+  const MemoryPlan layout = plan_memory(lifetimes);
+  for (std::size_t i = 0; i < local.size(); ++i)
+    plan.slots[local[i]].tile_offset = layout.offsets[i];
+  stage.tile_bytes = layout.total;
+
+  for (const std::size_t step : stage.steps) {
+    const RowSpace& space = *plan.steps[step].step->rows();
+    for (std::size_t i = 0; i < plan.steps[step].outputs.size(); ++i) {
+      if (space.output_widths[i] != 0) continue;
+      Slot& slot = plan.slots[static_cast<std::size_t>(plan.steps[step].outputs[i])];
+      check(slot.type.dtype == DType::F32 && slot.type.num_elements().is_constant(),
+            "sums over rows to be floats of constant shape");
+      slot.sum_offset = stage.sum_bytes;
+      stage.sum_bytes += (slot.type.num_bytes().constant() + 63) / 64 * 64;
+      stage.sums.push_back(plan.steps[step].outputs[i]);
+    }
+  }
+}
+
+void place_values(CpuPlan& plan) {
+  const int after_all = static_cast<int>(plan.stages.size());
+  std::vector<int> first(plan.slots.size(), after_all), last(plan.slots.size(), -1);
+  for (const PlanStep& planned : plan.steps) {
+    for (const int slot : planned.inputs)
+      if (slot >= 0) last[static_cast<std::size_t>(slot)] = planned.stage;
+    for (const int slot : planned.outputs) {
+      first[static_cast<std::size_t>(slot)] = planned.stage;
+      last[static_cast<std::size_t>(slot)] =
+          std::max(last[static_cast<std::size_t>(slot)], planned.stage);
+    }
+  }
+  for (const auto& [name, value] : plan.graph.outputs())
+    last[static_cast<std::size_t>(plan.slot_of.at(value))] = after_all;
+  for (const auto& [value, state_slot] : plan.late_updates)
+    last[static_cast<std::size_t>(value)] = after_all;
+  for (std::size_t i = 0; i < plan.slots.size(); ++i) {
+    Slot& slot = plan.slots[i];
+    if (slot.kind != Slot::Kind::Arena) continue;
+    slot.first = first[i];
+    slot.last = last[i];
+    // A value that never leaves its stage needs room for one tile only, in each thread's scratch.
+    if (slot.first == slot.last && slot.row_bytes > 0 &&
+        plan.stages[static_cast<std::size_t>(slot.first)].is_rows) {
+      slot.kind = Slot::Kind::Tile;
+      continue;
+    }
+    slot.arena_index = plan.arena_slots.size();
+    plan.arena_slots.push_back(i);
+  }
+  for (Stage& stage : plan.stages)
+    if (stage.is_rows) place_tiles(plan, stage);
+}
+
+}  // namespace
+
+CpuPlan make_cpu_plan(Graph lowered) {
+  CpuPlan plan;
+  plan.graph = std::move(lowered);
+  make_steps(plan);
+  bind_updates(plan);
+  make_stages(plan);
+  place_values(plan);
+  return plan;
+}
+
+}  // namespace lathe::engine

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lathe/core/graph.h"
+#include "lathe/engine/cpu/step.h"
+
+namespace lathe::engine {
+
+/// Where a value lives. Its address is the executor's matter.
+struct Slot {
+  enum class Kind {
+    Input,
+    State,
+    Arena,
+    Tile,  ///< never leaves its stage: in each thread's scratch, one tile of it
+  };
+  Kind kind = Kind::Arena;
+  Type type;
+  std::string name;
+  int first = 0, last = 0;       ///< stages
+  std::int64_t row_bytes = 0;    ///< set where a row step touches it
+  std::int64_t tile_offset = 0;  ///< Tile
+  std::int64_t sum_offset = -1;  ///< in a group's sums, for what is summed over rows
+  std::size_t arena_index = 0;   ///< Arena
+};
+
+/// One kernel call: a node of the lowered graph and where its operands are.
+struct PlanStep {
+  NodeId node;
+  std::unique_ptr<Step> step;
+  std::vector<int> inputs;  ///< slots, -1 where absent
+  std::vector<int> outputs;
+  int stage = 0;
+  Size flops;
+};
+
+/// Steps that go through the rows together, tile by tile, or one step that needs all of its input.
+struct Stage {
+  bool is_rows = false;
+  Size rows;
+  std::vector<std::size_t> steps;
+  std::int64_t tile_rows = 0;
+  std::int64_t tile_bytes = 0;
+  std::vector<int> sums;  ///< slots of results summed over rows
+  std::int64_t sum_bytes = 0;
+};
+
+/// What runs in which order and what shares memory with what, for any extents.
+struct CpuPlan {
+  static constexpr std::size_t kMaxOperands = 64;
+
+  Graph graph;
+  std::vector<Slot> slots;
+  std::vector<PlanStep> steps;
+  std::vector<Stage> stages;
+  std::map<Value, int> slot_of;
+  std::vector<std::size_t> arena_slots;
+  /// (value, state) slots of the updates that are copied after the last stage.
+  std::vector<std::pair<int, int>> late_updates;
+
+  std::size_t slot(const Value& value) const { return static_cast<std::size_t>(slot_of.at(value)); }
+};
+
+/// Plans a graph that `lower` has made.
+CpuPlan make_cpu_plan(Graph lowered);
+
+}  // namespace lathe::engine

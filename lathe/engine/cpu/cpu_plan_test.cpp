@@ -1,0 +1,97 @@
+#include "lathe/engine/cpu/cpu_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "lathe/core/graph_text.h"
+#include "lathe/engine/fusion.h"
+
+namespace lathe::engine {
+namespace {
+
+CpuPlan plan_of(const std::string& text) {
+  return make_cpu_plan(lower(parse_graph(text)));
+}
+
+Slot::Kind kind_of(const CpuPlan& plan, const std::string& name) {
+  return plan.slots[plan.slot({plan.graph.at(name), 0})].kind;
+}
+
+TEST(CpuPlan, WalksRowsTogetherAndKeepsWhatStaysInsideInTiles) {
+  const CpuPlan plan = plan_of(R"(
+    x = input() : f32[B,16]
+    w = state() : f32[16,16]
+    g = state() : f32[16]
+    h = linear(x, w)
+    n = layer_norm(h, g, g)
+    k = linear(n, w)
+    output y <- k)");
+  ASSERT_EQ(plan.stages.size(), 1u);
+  EXPECT_TRUE(plan.stages[0].is_rows);
+  EXPECT_EQ(kind_of(plan, "x"), Slot::Kind::Input);
+  EXPECT_EQ(kind_of(plan, "w"), Slot::Kind::State);
+  EXPECT_EQ(kind_of(plan, "n"), Slot::Kind::Tile);
+  EXPECT_EQ(kind_of(plan, "k"), Slot::Kind::Arena) << "an output is there after the last stage";
+  EXPECT_GT(plan.stages[0].tile_bytes, 0);
+}
+
+TEST(CpuPlan, EndsAStageWhereAValueIsNeededWhole) {
+  const CpuPlan plan = plan_of(R"(
+    x = input() : f32[B,16]
+    w = state() : f32[16,16]
+    h = linear(x, w)
+    m = softmax(h) {axis=0}
+    k = linear(m, w)
+    output y <- k)");
+  ASSERT_EQ(plan.stages.size(), 3u);
+  EXPECT_TRUE(plan.stages[0].is_rows);
+  EXPECT_FALSE(plan.stages[1].is_rows);
+  EXPECT_TRUE(plan.stages[2].is_rows);
+  EXPECT_EQ(kind_of(plan, "h"), Slot::Kind::Arena);
+  EXPECT_EQ(kind_of(plan, "m"), Slot::Kind::Arena);
+}
+
+TEST(CpuPlan, GivesAnotherNameNoMemory) {
+  const CpuPlan plan = plan_of(R"(
+    x = input() : f32[B,16]
+    r = reshape(x) : f32[B,4,4]
+    s = softmax(r)
+    output y <- s)");
+  EXPECT_EQ(plan.slot({plan.graph.at("r"), 0}), plan.slot({plan.graph.at("x"), 0}));
+  EXPECT_EQ(plan.slots.size(), 2u);
+}
+
+TEST(CpuPlan, CopiesAnUpdateWhoseStepCannotWriteInPlace) {
+  const CpuPlan plan = plan_of(R"(
+    x = input() : f32[4,4]
+    s = state() : f32[4,4]
+    n = add(s, x)
+    state s <- n)");
+  EXPECT_THAT(plan.late_updates,
+              testing::ElementsAre(std::pair(plan.slot_of.at({plan.graph.at("n"), 0}),
+                                             plan.slot_of.at({plan.graph.at("s"), 0}))));
+}
+
+TEST(CpuPlan, UpdatesAStateInPlaceUnlessItIsReadAfterwards) {
+  const std::string step = R"(
+    g = input() : f32[4,4]
+    rate = input() : f32[]
+    scale = input() : f32[]
+    p = state() : f32[4,4]
+    m = state() : f32[4,4]
+    n = sgd(p, g, m, rate, scale) {momentum=0.9}
+    state p <- n
+    state m <- n#1)";
+  const CpuPlan plan = plan_of(step);
+  EXPECT_TRUE(plan.late_updates.empty());
+  EXPECT_THAT(plan.steps.back().outputs,
+              testing::ElementsAre(plan.slot_of.at({plan.graph.at("p"), 0}),
+                                   plan.slot_of.at({plan.graph.at("m"), 0})));
+  const CpuPlan read_later = plan_of(step + R"(
+    k = mul(n, p)
+    output k <- k)");
+  EXPECT_FALSE(read_later.late_updates.empty());
+}
+
+}  // namespace
+}  // namespace lathe::engine
