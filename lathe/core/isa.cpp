@@ -51,4 +51,8 @@ Isa best_isa() {
   return best;
 }
 
+void require(Isa isa) {
+  check(is_supported(isa), "the instruction set to be one this processor has");
+}
+
 }  // namespace lathe

@@ -15,5 +15,14 @@ std::optional<Isa> parse_isa(std::string_view text);
 bool is_supported(Isa isa);
 /// The most able path that is supported here.
 Isa best_isa();
+/// Fails unless the processor has it.
+void require(Isa isa);
+
+/// What belongs to an instruction set that this processor must have, such as its table of kernels.
+template <typename T>
+const T& choose(Isa isa, const T& plain, const T& avx2, const T& avx512) {
+  require(isa);
+  return isa == Isa::Avx512 ? avx512 : isa == Isa::Avx2 ? avx2 : plain;
+}
 
 }  // namespace lathe

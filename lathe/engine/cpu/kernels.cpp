@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <chrono>
 
-#include "lathe/core/error.h"
-
 namespace lathe::engine {
 
 namespace avx512 {
@@ -18,17 +16,7 @@ extern const Kernels table;
 }
 
 const Kernels& kernels(Isa isa) {
-  check(is_supported(isa), "the instruction set to be one this processor has");
-  switch (isa) {
-    case Isa::Plain:
-      return plain::table;
-    case Isa::Avx2:
-      return avx2::table;
-    case Isa::Avx512:
-      return avx512::table;
-  }
-  check(false, "isa to be an enumerator");
-  return plain::table;
+  return choose(isa, plain::table, avx2::table, avx512::table);
 }
 
 double fma_peak(Isa isa, double seconds) {

@@ -1,7 +1,5 @@
 #include "lathe/numerics/kernels/kernels.h"
 
-#include "lathe/core/error.h"
-
 namespace lathe::numerics {
 
 namespace avx512 {
@@ -15,17 +13,7 @@ extern const Kernels table;
 }
 
 const Kernels& kernels(Isa isa) {
-  check(is_supported(isa), "the instruction set to be one this processor has");
-  switch (isa) {
-    case Isa::Plain:
-      return plain::table;
-    case Isa::Avx2:
-      return avx2::table;
-    case Isa::Avx512:
-      return avx512::table;
-  }
-  check(false, "isa to be an enumerator");
-  return plain::table;
+  return choose(isa, plain::table, avx2::table, avx512::table);
 }
 
 bool should_stream(std::int64_t bytes) {
