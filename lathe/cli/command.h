@@ -1,12 +1,15 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <memory>
 #include <string>
 
 #include "lathe/cli/settings.h"
 #include "lathe/core/registry.h"
+
+namespace CLI {
+class App;
+}
 
 namespace lathe::cli {
 

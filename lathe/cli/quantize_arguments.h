@@ -1,6 +1,5 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 
@@ -9,6 +8,10 @@
 #include "lathe/core/thread_pool.h"
 #include "lathe/data/tokenized_dataset.h"
 #include "lathe/io/model.h"
+
+namespace CLI {
+class App;
+}
 
 namespace lathe::cli {
 

@@ -25,16 +25,6 @@ std::optional<std::string> storage_file(const std::string& url) {
 
 }  // namespace
 
-void add_study_options(CLI::App& app, StudyArguments& arguments, bool is_study_required) {
-  CLI::Option* name =
-      app.add_option("--study", arguments.study, "name of the study")->envname("LATHE_STUDY");
-  if (is_study_required) name->required();
-  app.add_option("--storage", arguments.storage,
-                 "sqlite:///FILE, postgresql://USER@HOST/BASE or journal:///FILE "
-                 "[sqlite:///lathe-studies.db]")
-      ->envname("LATHE_STORAGE");
-}
-
 std::shared_ptr<study::Storage> open_storage(const StudyArguments& arguments, bool may_be_new) {
   if (arguments.storage.starts_with("memory:"))
     throw UserError(

@@ -1,5 +1,7 @@
 #include "lathe/cli/study_plots.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 

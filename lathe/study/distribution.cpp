@@ -18,6 +18,8 @@ template <typename... Cases>
 struct Overloaded : Cases... {
   using Cases::operator()...;
 };
+template <typename... Cases>
+Overloaded(Cases...) -> Overloaded<Cases...>;  // clang 16 does not deduce it by itself
 
 json json_of(const Choice& choice) {
   return std::visit(Overloaded{[](std::monostate) { return json(nullptr); },

@@ -1,4 +1,5 @@
 // The samplers that breed or climb: nsga2, evolution and local.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,5 +1,7 @@
 #include "lathe/study/halving_rule.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 

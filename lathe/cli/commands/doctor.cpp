@@ -1,6 +1,7 @@
 #include <dlfcn.h>
 #include <sys/sysinfo.h>
 
+#include <CLI/App.hpp>
 #include <array>
 #include <cstdio>
 #include <filesystem>

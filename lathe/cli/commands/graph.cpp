@@ -1,3 +1,4 @@
+#include <CLI/App.hpp>
 #include <cstdio>
 
 #include "lathe/cli/command.h"

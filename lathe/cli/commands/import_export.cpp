@@ -1,3 +1,5 @@
+#include <CLI/App.hpp>
+
 #include "lathe/cli/command.h"
 #include "lathe/cli/output_directory.h"
 #include "lathe/compress/lora.h"

@@ -1,5 +1,6 @@
 #include "lathe/compress/lora.h"
 
+#include <CLI/App.hpp>
 #include <nlohmann/json.hpp>
 
 #include "lathe/cli/command.h"

@@ -1,4 +1,5 @@
 // Studies as a whole: create, list, show, delete.
+#include <CLI/App.hpp>
 #include <map>
 
 #include "lathe/cli/study_arguments.h"

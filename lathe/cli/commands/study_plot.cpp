@@ -1,3 +1,5 @@
+#include <CLI/App.hpp>
+
 #include "lathe/cli/study_arguments.h"
 #include "lathe/cli/study_page.h"
 #include "lathe/cli/study_plots.h"

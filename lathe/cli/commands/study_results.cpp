@@ -1,4 +1,5 @@
 // What a study found: the best trials, all trials as a file, pictures.
+#include <CLI/App.hpp>
 #include <cmath>
 
 #include "lathe/cli/study_arguments.h"

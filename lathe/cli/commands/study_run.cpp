@@ -1,4 +1,5 @@
 // Evaluates any program: one process a trial, several at a time, on any number of machines.
+#include <CLI/App.hpp>
 #include <exception>
 #include <thread>
 

@@ -1,4 +1,5 @@
 // Trials one by one, for programs that run them on their own: ask, tell, report, enqueue.
+#include <CLI/App.hpp>
 #include <charconv>
 
 #include "lathe/cli/study_arguments.h"

@@ -1,3 +1,5 @@
+#include <CLI/App.hpp>
+
 #include "lathe/cli/command.h"
 #include "lathe/cli/text_lines.h"
 #include "lathe/data/wordpiece_tokenizer.h"

@@ -1,4 +1,6 @@
 // Two parameters and the result as colour: cells show the mean of the trials around them.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 

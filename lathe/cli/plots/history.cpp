@@ -1,4 +1,6 @@
 // Values in the order of the trials, and the best so far: is the search still getting anywhere?
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "lathe/cli/study_plots.h"

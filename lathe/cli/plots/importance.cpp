@@ -1,4 +1,6 @@
 // Which parameters make the difference between good trials and the rest.
+#include <fmt/format.h>
+
 #include "lathe/cli/study_plots.h"
 #include "lathe/report/named_bars.h"
 

@@ -1,4 +1,6 @@
 // What trials reported on the way: would it have been right to prune earlier, or later?
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "lathe/cli/study_plots.h"

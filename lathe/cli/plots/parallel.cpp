@@ -1,4 +1,6 @@
 // Each trial a line through its parameters: where do the good ones (dark) run together?
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>

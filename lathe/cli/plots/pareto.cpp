@@ -1,6 +1,8 @@
 // Objectives against each other, with the trials that nothing beats in all of them.
 #include "lathe/study/pareto.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 

@@ -1,4 +1,6 @@
 // One small chart a parameter: its value against the result, later trials darker.
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "lathe/cli/study_plots.h"

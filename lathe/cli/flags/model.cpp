@@ -1,3 +1,5 @@
+#include <CLI/App.hpp>
+
 #include "lathe/cli/command.h"
 
 namespace lathe::cli {
