@@ -96,6 +96,17 @@ struct Band {
   }
 };
 
+// Where several rows take turns: values of a row that are worth a turn, and how many values ahead
+// to ask for what comes, because the processor sees rows that take turns too late by itself.
+constexpr std::int64_t kLongRun = 256;
+constexpr std::int64_t kAhead = 512;
+
+// Asks for so many floats, a line of sixteen at a time.
+template <std::int64_t kCount>
+LATHE_KERNEL_INLINE void prefetch(const float* from) {
+  for (std::int64_t i = 0; i < kCount; i += 16) __builtin_prefetch(from + i);
+}
+
 // The scales of as many blocks of kVectors vectors each as there are lanes, each in a lane, or of
 // one block in all of them.
 template <int kVectors, std::int64_t kBlocks, typename Method>
@@ -141,17 +152,21 @@ struct ScalesInMemory {
   }
 };
 
-// A group of blocks, row after row: memory takes a long run faster than short ones of several rows
-// in turn.
+// Groups of blocks with their scales, row after row: memory takes a long run faster than short ones
+// of several rows in turn. What comes after them is asked for on the way.
 template <int kVectors, bool kStreams, typename Method>
-LATHE_KERNEL_INLINE void round_group(const Method& method, const Band& band,
-                                     const ScalesInMemory& scales) {
+LATHE_KERNEL_INLINE void round_groups(const Method& method, const Band& band,
+                                      const ScalesInMemory* scales) {
   constexpr std::int64_t kBlock = kVectors * kWidth;
+  constexpr std::int64_t kGroup = kWidth * kBlock;
   for (std::int64_t r = 0; r < band.rows; ++r)
-    for (int b = 0; b < kWidth; ++b) {
-      const std::int64_t at = r * band.stride + b * kBlock;
-      round_vectors<kVectors, kStreams>(method, band.x + at, band.y + at, scales.of(b));
-    }
+    for (std::int64_t g = 0; g < band.count; g += kGroup)
+      for (int b = 0; b < kWidth; ++b) {
+        const std::int64_t at = r * band.stride + g + b * kBlock;
+        prefetch<kBlock>(band.x + at + kAhead);
+        round_vectors<kVectors, kStreams>(method, band.x + at, band.y + at,
+                                          scales[g / kGroup].of(b));
+      }
 }
 
 // Groups of blocks of a row. Where scales are the end of a long chain of steps, those of the next
@@ -165,7 +180,7 @@ LATHE_KERNEL_INLINE void round_groups_ahead(const Method& method, const Band& ba
   for (std::int64_t at = 0; at <= band.count; at += kGroup) {
     scales.put(next);
     if (at < band.count) next = scales_of_group<kVectors, kWidth>(method, band.from(at, kGroup));
-    if (at > 0) round_group<kVectors, kStreams>(method, band.from(at - kGroup, kGroup), scales);
+    if (at > 0) round_groups<kVectors, kStreams>(method, band.from(at - kGroup, kGroup), &scales);
   }
 }
 
@@ -176,11 +191,13 @@ LATHE_KERNEL_INLINE void round_whole_blocks(const Method& method, const Band& ba
   constexpr std::int64_t kGroup = kWidth * kBlock;
   const std::int64_t groups = band.count / kGroup * kGroup;
   if (band.rows > 1) {
-    ScalesInMemory scales;
-    for (std::int64_t at = 0; at < groups; at += kGroup) {
-      const Band group = band.from(at, kGroup);
-      scales.put(scales_of_group<kVectors, kWidth>(method, group));
-      round_group<kVectors, kStreams>(method, group, scales);
+    constexpr std::int64_t kMost = kLongRun > kGroup ? kLongRun / kGroup * kGroup : kGroup;
+    ScalesInMemory scales[kMost / kGroup];
+    for (std::int64_t at = 0; at < groups; at += kMost) {
+      const Band run = band.from(at, groups - at < kMost ? groups - at : kMost);
+      for (std::int64_t g = 0; g < run.count; g += kGroup)
+        scales[g / kGroup].put(scales_of_group<kVectors, kWidth>(method, run.from(g, kGroup)));
+      round_groups<kVectors, kStreams>(method, run, scales);
     }
   } else if constexpr (Method::kLooksAhead) {
     round_groups_ahead<kVectors, kStreams>(method, band.from(0, groups));
@@ -218,27 +235,56 @@ LATHE_KERNEL_INLINE void round_whole_blocks(const Method& method, const Band& ba
   }
 }
 
-// Blocks of kGroup columns, several to a vector.
-template <int kGroup, bool kStreams, typename Method>
-LATHE_KERNEL_INLINE void round_small_blocks(const Method& method, const Band& band) {
-  const auto round = [&](std::int64_t at, auto read, auto write) {
+LATHE_KERNEL_INLINE Scales halves_of(const Scales& all, int vector) {
+  return {broadcast_halves(all.scale, vector), broadcast_halves(all.inverse, vector),
+          broadcast_halves(all.third, vector), broadcast_halves(all.fourth, vector)};
+}
+
+// Blocks of half a vector, the scales of as many as there are lanes at once.
+template <bool kStreams, typename Method>
+LATHE_KERNEL_INLINE void round_half_blocks(const Method& method, const Band& band) {
+  const auto largest_at = [&](std::int64_t at, auto read) {
     Ints largest = Method::magnitude(read(band.x + at));
     for (std::int64_t r = 1; r < band.rows; ++r)
       largest = max(largest, Method::magnitude(read(band.x + r * band.stride + at)));
-    const Scales scales = method.scales(largest_in_groups<kGroup>(largest));
-    for (std::int64_t i = at, r = 0; r < band.rows; ++r, i += band.stride)
-      write(band.y + i, method.round(read(band.x + i), scales));
+    return largest;
   };
+  constexpr int kVectors = kWidth / 2;
+  constexpr std::int64_t kGroup = kVectors * kWidth;
+  constexpr int kGroups = kLongRun / kGroup > 0 ? kLongRun / kGroup : 1;
   std::int64_t at = 0;
-  for (; at + kWidth <= band.count; at += kWidth)
-    round(
-        at, [](const float* from) { return load(from); },
-        [](float* to, Floats a) { put<kStreams>(to, a); });
-  const std::int64_t rest = band.count - at;
-  if (rest > 0)
-    round(
-        at, [&](const float* from) { return load(from, rest); },
-        [&](float* to, Floats a) { store(to, a, rest); });
+  for (; at + kGroups * kGroup <= band.count; at += kGroups * kGroup) {
+    Scales scales[kGroups];
+    for (int g = 0; g < kGroups; ++g) {
+      Ints largest[kVectors];
+      for (int v = 0; v < kVectors; ++v)
+        largest[v] =
+            largest_at(at + g * kGroup + v * kWidth, [](const float* from) { return load(from); });
+      scales[g] = method.scales(largest_of_halves(largest));
+    }
+    for (std::int64_t r = 0; r < band.rows; ++r)
+      for (int g = 0; g < kGroups; ++g)
+        for (int v = 0; v < kVectors; ++v) {
+          const std::int64_t i = r * band.stride + at + g * kGroup + v * kWidth;
+          if (band.rows > 1) prefetch<kWidth>(band.x + i + kAhead);
+          put<kStreams>(band.y + i, method.round(load(band.x + i), halves_of(scales[g], v)));
+        }
+  }
+  for (; at < band.count; at += kWidth) {
+    const std::int64_t count = band.count - at < kWidth ? band.count - at : kWidth;
+    const auto read = [&](const float* from) { return load(from, count); };
+    const Scales scales = method.scales(largest_of_half(largest_at(at, read)));
+    for (std::int64_t i = at, r = 0; r < band.rows; ++r, i += band.stride)
+      store(band.y + i, method.round(read(band.x + i), scales), count);
+  }
+}
+
+template <typename Method>
+LATHE_KERNEL_INLINE void round_half_blocks(const Method& method, const Band& band, bool streams) {
+  if (streams && is_aligned(band.y) && band.stride % kWidth == 0)
+    round_half_blocks<true>(method, band);
+  else
+    round_half_blocks<false>(method, band);
 }
 
 // One block of any length and any number of rows.
@@ -265,21 +311,20 @@ LATHE_KERNEL_INLINE void round_band(const Method& method, const Band& band, bool
   const Band blocks = band.from(0, whole);
   // Values are read twice, so a group must stay in the second cache.
   const bool is_small = band.rows * block * kWidth <= 1 << 16;
-  if (block == kWidth && is_small)
+  if (block == kWidth && is_small) {
     round_whole_blocks<1>(method, blocks, streams);
-  else if (block == 2 * kWidth && is_small)
+  } else if (block == 2 * kWidth && is_small) {
     round_whole_blocks<2>(method, blocks, streams);
-  else if (block == 4 * kWidth && is_small)
+  } else if (block == 4 * kWidth && is_small) {
     round_whole_blocks<4>(method, blocks, streams);
-  else if (block == 8 * kWidth && is_small)
+  } else if (block == 8 * kWidth && is_small) {
     round_whole_blocks<8>(method, blocks, streams);
-  else if (kWidth > 8 && block == 8 && streams && is_aligned(band.y) && band.stride % kWidth == 0)
-    round_small_blocks<8, true>(method, blocks);
-  else if (kWidth > 8 && block == 8)
-    round_small_blocks<8, false>(method, blocks);
-  else
+  } else if (kWidth > 8 && block == kWidth / 2) {
+    if constexpr (kWidth > 8) round_half_blocks(method, blocks, streams);
+  } else {
     for (std::int64_t at = 0; at < whole; at += block)
       round_tile(method, band.from(at, block), streams && block > 64);
+  }
   if (whole < band.count) round_tile(method, band.from(whole, band.count - whole), false);
 }
 

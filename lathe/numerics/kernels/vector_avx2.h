@@ -71,11 +71,10 @@ inline Ints largest_everywhere(Ints a) {
   m = _mm256_max_epi32(m, _mm256_shuffle_epi32(m, _MM_SHUFFLE(2, 3, 0, 1)));
   return (Ints)m;
 }
-template <int kGroup>
-inline Ints largest_in_groups(Ints a) {
-  static_assert(kGroup == 8);
-  return largest_everywhere(a);
-}
+// Blocks of half a vector are none of ours: the smallest that have kernels are of eight.
+Ints largest_of_half(Ints a);
+Ints largest_of_halves(const Ints (&vectors)[kWidth / 2]);
+Floats broadcast_halves(Floats a, int i);
 inline Ints largest_of_each(const Ints (&vectors)[kWidth]) {
   const auto pair = [](__m256i a, __m256i b) {
     return _mm256_max_epi32(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b));

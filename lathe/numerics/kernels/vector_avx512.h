@@ -84,10 +84,8 @@ inline Ints largest_everywhere(Ints a) {
   m = _mm512_max_epi32(m, _mm512_shuffle_epi32(m, _MM_PERM_CDAB));
   return (Ints)m;
 }
-// The largest lane of each kGroup neighbouring lanes in all of them; only 8 is needed.
-template <int kGroup>
-inline Ints largest_in_groups(Ints a) {
-  static_assert(kGroup == 8);
+// The largest lane of each half in all of it.
+inline Ints largest_of_half(Ints a) {
   __m512i m = (__m512i)a;
   m = _mm512_max_epi32(m, _mm512_shuffle_i32x4(m, m, _MM_SHUFFLE(2, 3, 0, 1)));
   m = _mm512_max_epi32(m, _mm512_shuffle_epi32(m, _MM_PERM_BADC));
@@ -111,6 +109,28 @@ inline Ints largest_of_each(const Ints (&vectors)[kWidth]) {
     fours[i] = four(pair((__m512i)v[0], (__m512i)v[1]), pair((__m512i)v[2], (__m512i)v[3]));
   }
   return (Ints)quarters(quarters(fours[0], fours[1]), quarters(fours[2], fours[3]));
+}
+// The largest lane of each half of vector i in lanes 2i and 2i + 1.
+inline Ints largest_of_halves(const Ints (&vectors)[kWidth / 2]) {
+  const auto halved = [](const Ints* v, Ints low, Ints high) {
+    return max((Ints)_mm512_permutex2var_epi32((__m512i)v[0], (__m512i)low, (__m512i)v[1]),
+               (Ints)_mm512_permutex2var_epi32((__m512i)v[0], (__m512i)high, (__m512i)v[1]));
+  };
+  Ints fours[4], twos[2];
+  for (int i = 0; i < 4; ++i)
+    fours[i] =
+        halved(vectors + 2 * i, Ints{0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27},
+               Ints{4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31});
+  for (int i = 0; i < 2; ++i)
+    twos[i] = halved(fours + 2 * i, Ints{0, 1, 4, 5, 8, 9, 12, 13, 16, 17, 20, 21, 24, 25, 28, 29},
+                     Ints{2, 3, 6, 7, 10, 11, 14, 15, 18, 19, 22, 23, 26, 27, 30, 31});
+  return halved(twos, Ints{0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30},
+                Ints{1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31});
+}
+// Lane 2i in the first half, lane 2i + 1 in the second.
+inline Floats broadcast_halves(Floats a, int i) {
+  const Ints halves = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1};
+  return _mm512_permutexvar_ps((__m512i)(halves + broadcast(2 * i)), a);
 }
 // The sixteen floats of a table, and the one each lane asks for.
 struct Table {

@@ -84,10 +84,10 @@ inline Ints largest_everywhere(Ints a) {
   a = max(a, __builtin_shufflevector(a, a, 2, 3, 0, 1));
   return max(a, __builtin_shufflevector(a, a, 1, 0, 3, 2));
 }
-template <int kGroup>
-inline Ints largest_in_groups(Ints a) {
-  return a;  // no group is smaller than a vector
-}
+// Blocks of half a vector are none of ours: the smallest that have kernels are of eight.
+Ints largest_of_half(Ints a);
+Ints largest_of_halves(const Ints (&vectors)[kWidth / 2]);
+Floats broadcast_halves(Floats a, int i);
 inline Ints largest_of_each(const Ints (&v)[kWidth]) {
   const auto pair = [](Ints a, Ints b) {
     return max(__builtin_shufflevector(a, b, 0, 4, 1, 5),
