@@ -94,6 +94,7 @@ struct Band {
   LATHE_KERNEL_INLINE Band from(std::int64_t column, std::int64_t width) const {
     return {x + column, y + column, rows, stride, width, block};
   }
+  LATHE_KERNEL_INLINE Band of_one_row() const { return {x, y, 1, 0, count, block}; }
 };
 
 // Where several rows take turns: values of a row that are worth a turn, and how many values ahead
@@ -153,8 +154,9 @@ struct ScalesInMemory {
 };
 
 // Groups of blocks with their scales, row after row: memory takes a long run faster than short ones
-// of several rows in turn. What comes after them is asked for on the way.
-template <int kVectors, bool kStreams, typename Method>
+// of several rows in turn. What comes after them is asked for on the way, unless it is one row,
+// which the processor does by itself.
+template <int kVectors, bool kStreams, bool kHasRows, typename Method>
 LATHE_KERNEL_INLINE void round_groups(const Method& method, const Band& band,
                                       const ScalesInMemory* scales) {
   constexpr std::int64_t kBlock = kVectors * kWidth;
@@ -163,7 +165,7 @@ LATHE_KERNEL_INLINE void round_groups(const Method& method, const Band& band,
     for (std::int64_t g = 0; g < band.count; g += kGroup)
       for (int b = 0; b < kWidth; ++b) {
         const std::int64_t at = r * band.stride + g + b * kBlock;
-        prefetch<kBlock>(band.x + at + kAhead);
+        if (kHasRows) prefetch<kBlock>(band.x + at + kAhead);
         round_vectors<kVectors, kStreams>(method, band.x + at, band.y + at,
                                           scales[g / kGroup].of(b));
       }
@@ -180,24 +182,28 @@ LATHE_KERNEL_INLINE void round_groups_ahead(const Method& method, const Band& ba
   for (std::int64_t at = 0; at <= band.count; at += kGroup) {
     scales.put(next);
     if (at < band.count) next = scales_of_group<kVectors, kWidth>(method, band.from(at, kGroup));
-    if (at > 0) round_groups<kVectors, kStreams>(method, band.from(at - kGroup, kGroup), &scales);
+    if (at > 0)
+      round_groups<kVectors, kStreams, false>(method, band.from(at - kGroup, kGroup), &scales);
   }
 }
 
-// The values of a group are read again from the nearest cache.
-template <int kVectors, bool kStreams, typename Method>
-LATHE_KERNEL_INLINE void round_whole_blocks(const Method& method, const Band& band) {
+// The values of a group are read again from the nearest cache. A function of its own for one row
+// and for several, that is compiled once for all its callers; what it is given by value stays in
+// registers.
+template <int kVectors, bool kStreams, bool kHasRows, typename Method>
+LATHE_KERNEL_APART void round_whole_blocks(Method method, Band given) {
+  const Band band = kHasRows ? given : given.of_one_row();
   constexpr std::int64_t kBlock = kVectors * kWidth;
   constexpr std::int64_t kGroup = kWidth * kBlock;
   const std::int64_t groups = band.count / kGroup * kGroup;
-  if (band.rows > 1) {
+  if constexpr (kHasRows) {
     constexpr std::int64_t kMost = kLongRun > kGroup ? kLongRun / kGroup * kGroup : kGroup;
     ScalesInMemory scales[kMost / kGroup];
     for (std::int64_t at = 0; at < groups; at += kMost) {
       const Band run = band.from(at, groups - at < kMost ? groups - at : kMost);
       for (std::int64_t g = 0; g < run.count; g += kGroup)
         scales[g / kGroup].put(scales_of_group<kVectors, kWidth>(method, run.from(g, kGroup)));
-      round_groups<kVectors, kStreams>(method, run, scales);
+      round_groups<kVectors, kStreams, true>(method, run, scales);
     }
   } else if constexpr (Method::kLooksAhead) {
     round_groups_ahead<kVectors, kStreams>(method, band.from(0, groups));
@@ -219,10 +225,12 @@ LATHE_KERNEL_INLINE void round_whole_blocks(const Method& method, const Band& ba
 
 template <int kVectors, typename Method>
 LATHE_KERNEL_INLINE void round_whole_blocks(const Method& method, const Band& band, bool streams) {
-  if (!streams) return round_whole_blocks<kVectors, false>(method, band);
-  if (is_aligned(band.y) && band.stride % kWidth == 0)
-    return round_whole_blocks<kVectors, true>(method, band);
-  if (band.rows > 1) return round_whole_blocks<kVectors, false>(method, band);
+  const bool is_streamed = streams && is_aligned(band.y) && band.stride % kWidth == 0;
+  if (band.rows > 1)
+    return is_streamed ? round_whole_blocks<kVectors, true, true>(method, band)
+                       : round_whole_blocks<kVectors, false, true>(method, band);
+  if (is_streamed) return round_whole_blocks<kVectors, true, false>(method, band);
+  if (!streams) return round_whole_blocks<kVectors, false, false>(method, band);
   // Blocks that begin between two vectors' addresses go through a buffer in the nearest cache.
   constexpr std::int64_t kBlocks = kWidth * kVectors * kWidth;
   float buffer[kBlocks];
@@ -230,7 +238,7 @@ LATHE_KERNEL_INLINE void round_whole_blocks(const Method& method, const Band& ba
     const std::int64_t count = band.count - at < kBlocks ? band.count - at : kBlocks;
     Band part = band.from(at, count);
     part.y = buffer;
-    round_whole_blocks<kVectors, false>(method, part);
+    round_whole_blocks<kVectors, false, false>(method, part);
     map_run(buffer, band.y + at, count, true, [](Floats a) { return a; });
   }
 }
@@ -241,8 +249,9 @@ LATHE_KERNEL_INLINE Scales halves_of(const Scales& all, int vector) {
 }
 
 // Blocks of half a vector, the scales of as many as there are lanes at once.
-template <bool kStreams, typename Method>
-LATHE_KERNEL_INLINE void round_half_blocks(const Method& method, const Band& band) {
+template <bool kStreams, bool kHasRows, typename Method>
+LATHE_KERNEL_APART void round_half_blocks(Method method, Band given) {
+  const Band band = kHasRows ? given : given.of_one_row();
   const auto largest_at = [&](std::int64_t at, auto read) {
     Ints largest = Method::magnitude(read(band.x + at));
     for (std::int64_t r = 1; r < band.rows; ++r)
@@ -266,7 +275,7 @@ LATHE_KERNEL_INLINE void round_half_blocks(const Method& method, const Band& ban
       for (int g = 0; g < kGroups; ++g)
         for (int v = 0; v < kVectors; ++v) {
           const std::int64_t i = r * band.stride + at + g * kGroup + v * kWidth;
-          if (band.rows > 1) prefetch<kWidth>(band.x + i + kAhead);
+          if (kHasRows) prefetch<kWidth>(band.x + i + kAhead);
           put<kStreams>(band.y + i, method.round(load(band.x + i), halves_of(scales[g], v)));
         }
   }
@@ -281,10 +290,13 @@ LATHE_KERNEL_INLINE void round_half_blocks(const Method& method, const Band& ban
 
 template <typename Method>
 LATHE_KERNEL_INLINE void round_half_blocks(const Method& method, const Band& band, bool streams) {
-  if (streams && is_aligned(band.y) && band.stride % kWidth == 0)
-    round_half_blocks<true>(method, band);
+  const bool is_streamed = streams && is_aligned(band.y) && band.stride % kWidth == 0;
+  if (band.rows > 1)
+    is_streamed ? round_half_blocks<true, true>(method, band)
+                : round_half_blocks<false, true>(method, band);
   else
-    round_half_blocks<false>(method, band);
+    is_streamed ? round_half_blocks<true, false>(method, band)
+                : round_half_blocks<false, false>(method, band);
 }
 
 // One block of any length and any number of rows.
@@ -305,7 +317,7 @@ inline void round_tile(const Method& method, const Band& tile, bool streams) {
 }
 
 template <typename Method>
-LATHE_KERNEL_INLINE void round_band(const Method& method, const Band& band, bool streams) {
+inline void round_band(const Method& method, const Band& band, bool streams) {
   const std::int64_t block = band.block;
   const std::int64_t whole = band.count / block * block;
   const Band blocks = band.from(0, whole);
@@ -328,23 +340,14 @@ LATHE_KERNEL_INLINE void round_band(const Method& method, const Band& band, bool
   if (whole < band.count) round_tile(method, band.from(whole, band.count - whole), false);
 }
 
-// A band of one row is compiled on its own, without loops over rows.
-template <typename Method>
-inline void round_rows(const Method& method, const Band& band, bool streams) {
-  if (band.rows == 1)
-    round_band(method, {band.x, band.y, 1, 0, band.count, band.block}, streams);
-  else
-    round_band(method, band, streams);
-}
-
 template <typename Method>
 inline void round_one_band(const Method& method, const Band& band, bool streams) {
   if constexpr (Method::kKnowsItsBand) {
     Method own = method;
     own.start(band);
-    return round_rows(own, band, streams);
+    return round_band(own, band, streams);
   } else {
-    return round_rows(method, band, streams);
+    return round_band(method, band, streams);
   }
 }
 

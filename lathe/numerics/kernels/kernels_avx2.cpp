@@ -10,6 +10,8 @@
 
 // A vector that is passed to a function that is not inlined goes through memory.
 #define LATHE_KERNEL_INLINE inline __attribute__((always_inline))
+// A kernel that several places call is compiled once.
+#define LATHE_KERNEL_APART inline __attribute__((noinline))
 
 namespace lathe::numerics::avx2 {
 
