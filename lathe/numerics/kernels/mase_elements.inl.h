@@ -38,10 +38,11 @@ struct MaseIntegerElement {
 //
 // Narrow: an exponent's steps can be rounded to by a magnet, as in elements.inl.h, and its numbers
 // are normal floats. Wide: computed as MASE does, where 2^-127 is a subnormal number and 2^128
-// infinity, with all that follows.
+// infinity, with all that follows, unless no value is so large. (No exponent that counts is below
+// -30: what is small passes through.)
 struct MaseMinifloatParts {
   Floats steps, step, most;
-  Ints magnet_offset, highest_below_one, highest_below_two;
+  Ints magnet_offset, highest_below_one, highest_below_two, narrow_end;
   explicit MaseMinifloatParts(const MaseTable& table)
       : steps(broadcast(static_cast<float>(1 << table.mantissa_bits))),
         step(broadcast(1.0f / static_cast<float>(1 << table.mantissa_bits))),
@@ -50,7 +51,8 @@ struct MaseMinifloatParts {
         highest_below_one(broadcast(
             (((1 << table.mantissa_bits) - 2) << (23 - table.mantissa_bits)) - (1 << 23))),
         highest_below_two(
-            broadcast(((1 << table.mantissa_bits) - 1) << (23 - table.mantissa_bits))) {}
+            broadcast(((1 << table.mantissa_bits) - 1) << (23 - table.mantissa_bits))),
+        narrow_end(broadcast((255 - (23 - table.mantissa_bits)) << 23)) {}
 
   LATHE_KERNEL_INLINE Floats round_narrow(Floats bounded, Ints exponent) const {
     const Floats magnet = (Floats)(exponent + magnet_offset);
@@ -68,7 +70,7 @@ struct MaseMinifloatParts {
     const Floats magnitude = magnitude_of(value);
     const Ints nearby = ceil_log2_bits((Ints)(magnitude + broadcast(1e-9f)));
     const Ints exponent = min(max(nearby & broadcast(0x7f800000), low), high);
-    if constexpr (kWide)
+    if (kWide && any(exponent >= narrow_end))
       return pass_small(value, magnitude, round_wide(magnitude, exponent, broadcast(0.0f)));
     const Floats bounded = min((Floats)(exponent + highest_below_one), magnitude);
     return pass_small(value, magnitude, round_narrow(bounded, exponent));
@@ -82,7 +84,7 @@ struct MaseMinifloatParts {
     const Ints nearby = floor_log2_bits((Ints)(magnitude + broadcast(1e-9f)));
     const Ints exponent = min(max(nearby & broadcast(0x7f800000), above_low), high);
     const Ints is_low = nearby < above_low;
-    if constexpr (kWide)
+    if (kWide && any(exponent >= narrow_end))
       return pass_small(value, magnitude,
                         round_wide(magnitude, exponent, is_low ? broadcast(0.0f) : steps));
     const Floats least = (Floats)(exponent & ~is_low);
