@@ -1,12 +1,57 @@
 #include "lathe/compress/mase_rules.h"
 
+#include <algorithm>
+#include <array>
 #include <optional>
-#include <set>
+#include <vector>
 
 #include "lathe/core/error.h"
 
 namespace lathe::compress {
 namespace {
+
+constexpr std::array<std::pair<TensorRole, const char*>, 4> kPrefixes{
+    {{TensorRole::Inputs, "data_in_"},
+     {TensorRole::Weights, "weight_"},
+     {TensorRole::Bias, "bias_"},
+     {TensorRole::Outputs, "data_out_"}}};
+
+// Every key that a configuration may have.
+std::vector<std::string> known_keys() {
+  std::vector<std::string> keys = {"name", "bypass",  "floor",    "av_matmul", "qk_matmul",
+                                   "rope", "softmax", "kv_cache", "gptq",      "clip_search"};
+  for (const auto& [role, prefix] : kPrefixes)
+    for (const char* member :
+         {"width", "frac_width", "exponent_width", "exponent_bias", "exponent_bias_width",
+          "block_size", "skip_first_dim", "scaling_factor", "mean", "median", "max", "stochastic",
+          "bipolar", "levels", "parallelism"})
+      keys.push_back(std::string(prefix) + member);
+  return keys;
+}
+
+// MASE drops a key that it does not know and leaves the tensor as it was. Here it is an error, and
+// so is one that asks for something that would not be done.
+void check_keys(const toml::table& config) {
+  static const std::vector<std::string> kKnown = known_keys();
+  for (const auto& [key, node] : config) {
+    const std::string_view text = key.str();
+    if (std::find(kKnown.begin(), kKnown.end(), text) == kKnown.end()) {
+      const std::string nearest = nearest_name(text, kKnown);
+      throw UserError(fmt::format("unknown key \"{}\"", text),
+                      nearest.empty() ? "" : fmt::format("did you mean \"{}\"?", nearest));
+    }
+    const toml::table* const inner = node.as_table();
+    const bool is_asked_for =
+        inner != nullptr ? !(*inner)["bypass"].value_or(false) : node.value_or(false);
+    if (!is_asked_for) continue;
+    if (text == "qk_matmul" || text == "kv_cache")
+      fail("{}: not read: give queries, keys and values their format with --attention", text);
+    if (text == "rope" || text == "softmax" || text == "clip_search" ||
+        text.ends_with("_stochastic"))
+      fail("{}: not supported", text);
+    if (text == "gptq") fail("gptq: give --gptq instead");
+  }
+}
 
 // The keys of one tensor, such as those that begin with "weight_".
 class TensorKeys {
@@ -48,9 +93,10 @@ class TensorKeys {
   std::string prefix_;
 };
 
-std::string format_text(const std::string& name, const TensorKeys& keys) {
+std::string format_text(const std::string& name, bool rounds_down, const TensorKeys& keys) {
   if (name == "integer" || name == "fixed")
-    return fmt::format("fixed:{},{}", keys.integer("width"), keys.integer("frac_width"));
+    return fmt::format("{}:{},{}", rounds_down ? "mase.integer_floor" : "fixed",
+                       keys.integer("width"), keys.integer("frac_width"));
   if (name == "minifloat_ieee" || name == "minifloat_denorm") {
     const std::int64_t exponent = keys.integer("exponent_width");
     return fmt::format("minifloat:{},{},bias={}", keys.integer("width"), exponent,
@@ -83,23 +129,23 @@ std::string format_text(const std::string& name, const TensorKeys& keys) {
 RoleFormats mase_formats(const toml::table& config) {
   const std::optional<std::string> name = config["name"].value<std::string>();
   if (config["bypass"].value_or(false) || !name || *name == "NA" || *name == "none") return {};
+  check_keys(config);
+  const bool rounds_down = config["floor"].value_or(false);
   RoleFormats formats;
-  constexpr std::array<std::pair<TensorRole, const char*>, 4> kPrefixes{
-      {{TensorRole::Inputs, "data_in_"},
-       {TensorRole::Weights, "weight_"},
-       {TensorRole::Bias, "bias_"},
-       {TensorRole::Outputs, "data_out_"}}};
   for (const auto& [role, prefix] : kPrefixes) {
     const TensorKeys keys(config, prefix);
-    if (keys.is_given()) formats[role] = format_text(*name, keys);
+    if (keys.is_given()) formats[role] = format_text(*name, rounds_down, keys);
   }
   // Attention's second product; what it reads first are the weights.
   const toml::table* const product = config["av_matmul"].as_table();
   if (product != nullptr && !(*product)["bypass"].value_or(false)) {
     const TensorKeys keys(*product, "data_in_");
-    if (keys.is_given())
-      formats[TensorRole::AttentionWeights] = with_place(
-          "av_matmul", [&] { return format_text((*product)["name"].value_or(*name), keys); });
+    with_place("av_matmul", [&] {
+      check_keys(*product);
+      if (keys.is_given())
+        formats[TensorRole::AttentionWeights] =
+            format_text((*product)["name"].value_or(*name), rounds_down, keys);
+    });
   }
   if (formats.empty() && product == nullptr)
     fail("name = \"{}\" has neither data_in_*, weight_*, bias_* nor data_out_* keys", *name);

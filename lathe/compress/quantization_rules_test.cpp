@@ -68,7 +68,7 @@ TEST(QuantizationRules, MatchByTypeWholeNameOrPattern) {
   EXPECT_TRUE(QuantizationRule{}.matches("relu", "anything"));
 }
 
-std::string refusal(const char* text) {
+std::string refusal(const std::string& text) {
   return error_text([&] { parse_quantization_rules(text, "r.toml"); });
 }
 
@@ -192,6 +192,34 @@ TEST(MaseRules, KnowEveryFormatByItsName) {
   EXPECT_EQ(weights_of("name = \"mxint\"\nweight_width = 8\nweight_block_size = 32\n"),
             "mxint:8,block=32");
   EXPECT_EQ(weights_of("name = \"binary_residual\"\nweight_width = 2\n"), "binary:residual,2");
+}
+
+TEST(MaseRules, RoundDownWhereTheyAreToldTo) {
+  EXPECT_EQ(weights_of("name = \"fixed\"\nfloor = true\nweight_width = 8\n"
+                       "weight_frac_width = 3\n"),
+            "mase.integer_floor:8,3");
+}
+
+TEST(MaseRules, RefuseKeysThatWouldDoNothing) {
+  const std::string start = "by = \"type\"\n[linear]\nname = \"mxint\"\n";
+  const auto first_words = [&](const std::string& key) {
+    const std::string text = refusal(start + "weight_width = 8\nweight_block_size = 16\n" + key);
+    return text.substr(0, text.find('\n'));
+  };
+  EXPECT_EQ(first_words("wieght_width = 8\n"), "r.toml:2: unknown key \"wieght_width\"");
+  EXPECT_EQ(first_words("weight_frac_widht = 8\n"), "r.toml:2: unknown key \"weight_frac_widht\"");
+  EXPECT_EQ(first_words("gptq = true\n"), "r.toml:2: gptq: give --gptq instead");
+  EXPECT_EQ(first_words("weight_stochastic = true\n"),
+            "r.toml:2: weight_stochastic: not supported");
+  EXPECT_EQ(first_words("[linear.qk_matmul]\nbypass = false\n"),
+            "r.toml:2: qk_matmul: not read: give queries, keys and values their format with "
+            "--attention");
+  EXPECT_EQ(first_words("[linear.av_matmul]\ndata_in_widht = 8\n"),
+            "r.toml:2: av_matmul: unknown key \"data_in_widht\"");
+  EXPECT_NO_THROW(
+      parse_quantization_rules(start + "weight_width = 8\nweight_block_size = 16\ngptq = false\n"
+                                       "[linear.softmax]\nbypass = true\n",
+                               "r.toml"));
 }
 
 TEST(MaseRules, NameTheLineOfWhatIsWrong) {
