@@ -12,6 +12,7 @@
 #include "lathe/data/dataset.h"
 #include "lathe/data/validation_split.h"
 #include "lathe/io/atomic_file.h"
+#include "lathe/io/directory_lock.h"
 #include "lathe/io/json_reader.h"
 #include "lathe/report/plot.h"
 #include "lathe/report/progress.h"
@@ -87,6 +88,9 @@ class Sweep {
 
   void take_up() {
     std::error_code error;
+    fs::create_directories(out_, error);
+    if (error) fail("{}: cannot be created: {}", out_.string(), error.message());
+    lock_.emplace(out_);
     if (sweep_.resume && fs::exists(out_ / kResults, error)) {
       results_ = io::read_json(out_ / kResults);
       if (results_.value("configuration", json()) != configuration_)
@@ -94,8 +98,6 @@ class Sweep {
              results_.value("configuration", json()).dump());
       return;
     }
-    fs::create_directories(out_, error);
-    if (error) fail("{}: cannot be created: {}", out_.string(), error.message());
     results_ = {{"configuration", configuration_}, {"points", json::object()}};
     save();
   }
@@ -237,6 +239,7 @@ class Sweep {
   compress::FormatSweep formats_;
   io::Model model_;
   json configuration_, results_;
+  std::optional<io::DirectoryLock> lock_;
   data::TokenizedDataset test_;
   data::Dataset examples_;
   std::optional<data::TokenizedDataset> calibration_;

@@ -36,11 +36,11 @@ void copy_tokenizer(const fs::path& from, const fs::path& to) {
 }  // namespace
 
 RunDirectory RunDirectory::create(fs::path path, json configuration) {
+  make_directory(path / "checkpoints");
   RunDirectory run(std::move(path));
   run.configuration_ = configuration.is_null() ? json::object() : std::move(configuration);
   std::error_code error;
   if (fs::exists(run.path_ / kRunFile, error)) fail("{}: holds a run already", run.path_.string());
-  make_directory(run.path_ / "checkpoints");
   const json text = {{"format", kRunFormat}, {"version", 1}, {"configuration", run.configuration_}};
   io::write_atomically(run.path_ / kRunFile, text.dump(2) + "\n");
   return run;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "lathe/io/directory_lock.h"
 #include "lathe/train/evaluation.h"
 #include "lathe/train/event_file.h"
 #include "lathe/train/metrics_log.h"
@@ -26,7 +27,7 @@ struct Validation {
 
 /// The directory of a run: `run.json` (how it was started), `metrics.jsonl`, TensorBoard's event
 /// files, `checkpoints/`, and at the end the trained model itself, so that the directory is a model
-/// directory.
+/// directory. One process at a time works in it.
 class RunDirectory {
  public:
   /// Starts a run in a directory that does not exist yet.
@@ -56,9 +57,10 @@ class RunDirectory {
   void finish(const io::Model& model);
 
  private:
-  explicit RunDirectory(std::filesystem::path path) : path_(std::move(path)) {}
+  explicit RunDirectory(std::filesystem::path path) : path_(std::move(path)), lock_(path_) {}
 
   std::filesystem::path path_;
+  io::DirectoryLock lock_;
   nlohmann::json configuration_;
   std::optional<TrainingCheckpoint> checkpoint_;
   std::vector<std::string> skipped_;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "lathe/core/graph_text.h"
+#include "lathe/core/testing/error_text.h"
 #include "lathe/io/testing/refusal.h"
 #include "lathe/io/testing/tiny_bert.h"
 
@@ -86,8 +87,11 @@ TEST_F(TrainModel, GoesOnToTheSameBitsAfterAnInterruption) {
 
   int steps = 0;
   callbacks_.should_stop = [&] { return ++steps == 7; };
-  RunDirectory first = RunDirectory::create(scratch_ / "run", {});
-  EXPECT_EQ(run(&first).result.ending, Ending::Interrupted);
+  std::optional<RunDirectory> first = RunDirectory::create(scratch_ / "run", {});
+  EXPECT_EQ(run(&*first).result.ending, Ending::Interrupted);
+  EXPECT_EQ(error_text([&] { RunDirectory::open(scratch_ / "run"); }),
+            (scratch_ / "run").string() + ": another process is at work there");
+  first.reset();
   EXPECT_FALSE(std::filesystem::exists(scratch_ / "run/manifest.json"));
 
   std::optional<RunDirectory> second = RunDirectory::open(scratch_ / "run");
@@ -100,6 +104,7 @@ TEST_F(TrainModel, GoesOnToTheSameBitsAfterAnInterruption) {
   EXPECT_EQ(std::count(metrics.begin(), metrics.end(), '\n'), 20);
 
   // A run that has finished is only written again.
+  second.reset();
   std::optional<RunDirectory> third = RunDirectory::open(scratch_ / "run");
   const TrainOutcome again = run(&*third);
   EXPECT_EQ(again.result.tokens, 0);
@@ -112,8 +117,9 @@ TEST_F(TrainModel, KeepsTheBestWeightsOverAResume) {
   callbacks_.validation = [&](const Validation& validation) { seen.push_back(validation); };
   data::Dataset validation = opinions();
   validation.examples.resize(9);
-  RunDirectory directory = RunDirectory::create(scratch_ / "run", {});
-  const TrainOutcome outcome = run(&directory, validation);
+  std::optional<RunDirectory> directory = RunDirectory::create(scratch_ / "run", {});
+  const TrainOutcome outcome = run(&*directory, validation);
+  directory.reset();
   ASSERT_EQ(seen.size(), 10u);
   double best = 0;
   for (const Validation& one : seen) {
