@@ -54,11 +54,11 @@ class TokenTable {
     return length >= 8 ? bytes : bytes & ((std::uint64_t{1} << (8 * length)) - 1);
   }
   static std::uint64_t hash(const char* text, std::size_t length, std::uint64_t first) {
-    constexpr std::uint64_t multiplier = 0x9E3779B97F4A7C15;
-    std::uint64_t value = (first ^ length) * multiplier;
+    constexpr std::uint64_t kMultiplier = 0x9E3779B97F4A7C15;
+    std::uint64_t value = (first ^ length) * kMultiplier;
     for (std::size_t at = 8; at < length; at += 8)
-      value = ((value ^ value >> 29) ^ first_bytes(text + at, length - at)) * multiplier;
-    return (value ^ value >> 32) * multiplier;
+      value = ((value ^ value >> 29) ^ first_bytes(text + at, length - at)) * kMultiplier;
+    return (value ^ value >> 32) * kMultiplier;
   }
 
   std::vector<Slot> slots_;

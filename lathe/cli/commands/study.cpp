@@ -40,24 +40,23 @@ int create(const CreateArguments& arguments, const Settings& settings) {
   study::make_pruner(arguments.pruner.value_or("none"));
 
   const std::shared_ptr<study::Storage> storage = open_storage(arguments.study, true);
-  const bool is_there = storage->find_study(arguments.study.study).has_value();
-  if (is_there && !arguments.skip_if_exists)
+  const std::optional<study::StudyId> there = storage->find_study(arguments.study.study);
+  if (there && !arguments.skip_if_exists)
     throw UserError(fmt::format("{}: there is already a study \"{}\"", storage->description(),
                                 arguments.study.study),
                     "--skip-if-exists leaves it as it is");
-  if (is_there) {
+  if (there) {
     // Left as it is, but it must be the study that was asked for.
-    if (arguments.directions.empty())
-      directions = storage->study(*storage->find_study(arguments.study.study)).directions;
+    if (arguments.directions.empty()) directions = storage->study(*there).directions;
     options = {.space = std::move(options.space)};
   }
   study::Study::create(storage, arguments.study.study, directions, std::move(options));
   if (settings.json)
     print_json({{"study", arguments.study.study},
                 {"storage", storage->description()},
-                {"created", !is_there},
+                {"created", !there.has_value()},
                 {"directions", direction_names(directions)}});
-  else if (is_there)
+  else if (there)
     fmt::print("study {} is already in {}\n", arguments.study.study, storage->description());
   else
     fmt::print("created study {} in {}\n", arguments.study.study, storage->description());

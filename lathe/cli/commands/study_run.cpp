@@ -91,7 +91,7 @@ int run(const Arguments& arguments, const Settings& settings) {
   std::optional<std::chrono::milliseconds> time;
   if (!arguments.time.empty()) time = parse_duration("--time", arguments.time);
   const auto deadline = std::chrono::steady_clock::now() + time.value_or(std::chrono::hours(1));
-  std::jthread timer([&](std::stop_token token) {
+  std::jthread timer([&](const std::stop_token& token) {
     while (time && !token.stop_requested() && std::chrono::steady_clock::now() < deadline)
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     if (time && !token.stop_requested()) log.stop();
