@@ -1,7 +1,8 @@
 #pragma once
 
 #include <filesystem>
-#include <utility>
+
+#include "lathe/io/file_descriptor.h"
 
 namespace lathe::io {
 
@@ -11,15 +12,9 @@ class DirectoryLock {
  public:
   /// Fails when another holds it. Where a file system cannot lock, nothing is held.
   explicit DirectoryLock(const std::filesystem::path& directory);
-  DirectoryLock(DirectoryLock&& other) noexcept : file_(std::exchange(other.file_, -1)) {}
-  DirectoryLock& operator=(DirectoryLock&& other) noexcept {
-    std::swap(file_, other.file_);
-    return *this;
-  }
-  ~DirectoryLock();
 
  private:
-  int file_ = -1;
+  FileDescriptor directory_;
 };
 
 }  // namespace lathe::io

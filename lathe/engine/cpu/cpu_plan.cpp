@@ -30,7 +30,6 @@ void make_steps(CpuPlan& plan) {
       const Value value{id, static_cast<std::int32_t>(i)};
       Slot slot;
       slot.type = plan.graph.type(value);
-      slot.name = plan.graph.name(value);
       if (plan.graph.is(id, "input")) slot.kind = Slot::Kind::Input;
       if (plan.graph.is(id, "state")) slot.kind = Slot::Kind::State;
       plan.slot_of[value] = static_cast<int>(plan.slots.size());

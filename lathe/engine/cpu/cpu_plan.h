@@ -2,7 +2,6 @@
 
 #include <map>
 #include <memory>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -21,7 +20,6 @@ struct Slot {
   };
   Kind kind = Kind::Arena;
   Type type;
-  std::string name;
   int first = 0, last = 0;       ///< stages
   std::int64_t row_bytes = 0;    ///< set where a row step touches it
   std::int64_t tile_offset = 0;  ///< Tile
