@@ -11,18 +11,10 @@
 #include "lathe/numerics/codecs/minifloat_codec.h"
 #include "lathe/numerics/codecs/shared_exponent.h"
 #include "lathe/numerics/testing/gpu.h"
+#include "lathe/numerics/testing/recode_task.h"
 
 namespace lathe::numerics {
 namespace {
-
-/// As in the .cu file.
-struct Task {
-  Gpu::Address values = 0;
-  Gpu::Address random = 0;
-  std::uint32_t size = 0;
-  Gpu::Address codes = 0;
-  Gpu::Address decoded = 0;
-};
 
 class DeviceCodecs : public testing::Test {
  protected:
@@ -48,14 +40,15 @@ class DeviceCodecs : public testing::Test {
     task_.size = static_cast<std::uint32_t>(values_.size());
     task_.values = gpu_->upload<float>(values_);
     task_.random = gpu_->upload<std::uint32_t>(random_);
-    task_.codes = gpu_->allocate(values_.size() * sizeof(std::uint32_t));
-    task_.decoded = gpu_->allocate(values_.size() * sizeof(float));
+    task_.codes = gpu_->allocate<std::uint32_t>(values_.size());
+    task_.decoded = gpu_->allocate<float>(values_.size());
 #endif
   }
   void TearDown() override {
-    if (gpu_)
-      for (const Gpu::Address a : {task_.values, task_.random, task_.codes, task_.decoded})
-        gpu_->free(a);
+    if (!gpu_) return;
+    for (const void* memory :
+         std::initializer_list<const void*>{task_.values, task_.random, task_.codes, task_.decoded})
+      gpu_->free(memory);
   }
 
   // `on_device` is `codec` with the device's addresses, where it has any.
@@ -75,8 +68,8 @@ class DeviceCodecs : public testing::Test {
   template <typename Codec, typename Recode>
   void expect_same(const char* kernel, const Codec& codec, Rounding rounding, Recode&& recode) {
     gpu_->launch(kernel, values_.size(), codec, rounding, task_);
-    const auto codes = gpu_->download<std::uint32_t>(task_.codes, values_.size());
-    const auto decoded = gpu_->download<float>(task_.decoded, values_.size());
+    const auto codes = gpu_->download(task_.codes, values_.size());
+    const auto decoded = gpu_->download(task_.decoded, values_.size());
     int shown = 0;
     for (std::size_t i = 0; i < values_.size() && shown < 3; ++i) {
       const auto [code, number] = recode(i);
@@ -91,7 +84,7 @@ class DeviceCodecs : public testing::Test {
   std::optional<Gpu> gpu_;
   std::vector<float> values_;
   std::vector<std::uint32_t> random_;
-  Task task_;
+  RecodeTask task_;
 };
 
 TEST_F(DeviceCodecs, Minifloats) {
@@ -119,11 +112,10 @@ TEST_F(DeviceCodecs, Levels) {
   std::iota(levels.begin(), levels.end(), -7.0f);
   std::vector<float> thresholds(levels);
   for (float& threshold : thresholds) threshold += 0.5f;
-  const Gpu::Address on_device[] = {gpu_->upload<float>(levels), gpu_->upload<float>(thresholds)};
-  expect_same("recode_level", LevelCodec{levels.data(), thresholds.data()},
-              LevelCodec{reinterpret_cast<const float*>(on_device[0]),
-                         reinterpret_cast<const float*>(on_device[1])});
-  for (const Gpu::Address address : on_device) gpu_->free(address);
+  const LevelCodec on_device{gpu_->upload<float>(levels), gpu_->upload<float>(thresholds)};
+  expect_same("recode_level", LevelCodec{levels.data(), thresholds.data()}, on_device);
+  gpu_->free(on_device.levels);
+  gpu_->free(on_device.thresholds);
 }
 
 TEST_F(DeviceCodecs, SharedExponents) {

@@ -16,8 +16,6 @@ namespace lathe::numerics {
 /// toolkit, neither to build nor to run.
 class Gpu {
  public:
-  using Address = std::uint64_t;
-
   /// Nothing where there is no driver or no GPU.
   static std::optional<Gpu> find() {
     void* const driver = dlopen("libcuda.so.1", RTLD_NOW);
@@ -38,27 +36,30 @@ class Gpu {
           function<int(void**, const void*)>("cuModuleLoadData")(&module_, ptx.c_str()));
   }
 
+  /// Pointers are the device's and mean nothing to the host.
   template <typename T>
-  Address upload(std::span<const T> values) {
-    const Address address = allocate(values.size_bytes());
+  T* upload(std::span<const T> values) {
+    T* const memory = allocate<T>(values.size());
     check("cuMemcpyHtoD", function<int(Address, const void*, std::size_t)>("cuMemcpyHtoD_v2")(
-                              address, values.data(), values.size_bytes()));
-    return address;
-  }
-  Address allocate(std::size_t bytes) {
-    Address address = 0;
-    check("cuMemAlloc", function<int(Address*, std::size_t)>("cuMemAlloc_v2")(&address, bytes));
-    return address;
+                              address_of(memory), values.data(), values.size_bytes()));
+    return memory;
   }
   template <typename T>
-  std::vector<T> download(Address address, std::size_t size) {
+  T* allocate(std::size_t size) {
+    Address address = 0;
+    check("cuMemAlloc",
+          function<int(Address*, std::size_t)>("cuMemAlloc_v2")(&address, size * sizeof(T)));
+    return reinterpret_cast<T*>(address);
+  }
+  template <typename T>
+  std::vector<T> download(const T* memory, std::size_t size) {
     std::vector<T> values(size);
     check("cuMemcpyDtoH", function<int(void*, Address, std::size_t)>("cuMemcpyDtoH_v2")(
-                              values.data(), address, size * sizeof(T)));
+                              values.data(), address_of(memory), size * sizeof(T)));
     return values;
   }
-  void free(Address address) {
-    check("cuMemFree", function<int(Address)>("cuMemFree_v2")(address));
+  void free(const void* memory) {
+    check("cuMemFree", function<int(Address)>("cuMemFree_v2")(address_of(memory)));
   }
 
   /// One thread for each element; the arguments must have the kernel's own types.
@@ -77,6 +78,9 @@ class Gpu {
   }
 
  private:
+  using Address = std::uint64_t;
+  static Address address_of(const void* memory) { return reinterpret_cast<Address>(memory); }
+
   explicit Gpu(void* driver) : driver_(driver) {}
 
   template <typename Signature>
