@@ -27,7 +27,8 @@ const Register registration{Op{
     .reference = reference,
     .is_differentiable = false,
     .is_per_token = true,
-    .examples = {"full_like(f32[T,4])", "full_like(i64[B,L]) {value=0.5} : f32[B,L]"},
+    .examples = {"full_like(f32[T,4])", "full_like(i64[B,L]) {value=0.5} : f32[B,L]",
+                 "full_like(f32[T,4]) {value=3.0} : i32[T,4]"},
 }};
 
 }  // namespace
