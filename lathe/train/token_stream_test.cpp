@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <numeric>
 
 #include "lathe/data/reviews.h"
@@ -31,11 +32,23 @@ TEST_F(TokenStreamTest, GivesWhatTokenizingEverythingGives) {
   EXPECT_EQ(stream.lengths(), whole.lengths());
 }
 
-TEST_F(TokenStreamTest, CanBeLeftBeforeItIsDone) {
+// A thread that went on would read texts that may be gone by then.
+TEST_F(TokenStreamTest, LeavesNoThreadBehindWhenItIsLeftBeforeItIsDone) {
+  const auto num_threads = [] {
+    const std::filesystem::directory_iterator threads("/proc/self/task");
+    return std::distance(begin(threads), end(threads));
+  };
   std::vector<std::int64_t> order(100);
   std::iota(order.begin(), order.end(), 0);
-  for (int i = 0; i < 20; ++i)
+  const auto first = std::span<const std::int64_t>(order).first(1);
+  const auto before = num_threads();
+  for (int i = 0; i < 20; ++i) {
     TokenStream stream(dataset_, tokenizer_, 40, data::Truncation::Head, order);
+    const data::Batch batch = stream.batch(first);
+    EXPECT_EQ(batch.labels, std::vector{dataset_.examples[0].label});
+    EXPECT_GT(batch.num_tokens(), 2);
+  }
+  EXPECT_EQ(num_threads(), before);
 }
 
 }  // namespace
