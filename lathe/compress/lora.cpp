@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "lathe/core/scalar_constant.h"
 #include "lathe/core/tensor.h"
 #include "lathe/models/initialize.h"
 
@@ -228,12 +229,12 @@ void add_lora_path(Graph& graph, NodeId linear, int rank, double scaling, double
                           .op = "state",
                           .inputs = {},
                           .attributes = {{"init", std::string("uniform")}, {"scale", bound}},
-                          .types = {{DType::F32, {Size(rank), Size(dims[1])}, {}}}});
+                          .types = {{DType::F32, {Size(rank), Size(dims[1])}}}});
   const Value b = insert({.name = lora_b_name(name),
                           .op = "state",
                           .inputs = {},
                           .attributes = {{"init", std::string("zeros")}},
-                          .types = {{DType::F32, {Size(dims[0]), Size(rank)}, {}}}});
+                          .types = {{DType::F32, {Size(dims[0]), Size(rank)}}}});
   if (dropout > 0)
     x = insert({.name = name + "/lora_dropout",
                 .op = "dropout",
@@ -241,12 +242,9 @@ void add_lora_path(Graph& graph, NodeId linear, int rank, double scaling, double
                 .attributes = {{"rate", dropout}, {"site", site}}});
   const Value down = insert({.name = name + "/lora_A", .op = "linear", .inputs = {x, a, kNone}});
   const Value up = insert({.name = name + "/lora_B", .op = "linear", .inputs = {down, b, kNone}});
-  const Value factor = insert({.name = name + "/lora_factor",
-                               .op = "constant",
-                               .inputs = {},
-                               .attributes = {{"values", std::vector<double>{scaling}}},
-                               .types = {{DType::F32, {}, {}}}});
-  const Value product = insert({.name = name + "/lora_scale", .op = "mul", .inputs = {up, factor}});
+  const Value product = insert({.name = name + "/lora_scale", .op = "mul", .inputs = {up, up}});
+  const Value factor = add_scalar_constant(graph, name + "/lora_factor", scaling, product.node);
+  graph.set_input(product.node, 1, factor);
   // The sum first reads the product twice, so that it is no reader of y while y's are moved to it.
   const Value sum =
       insert({.name = name + std::string(kSum), .op = "add", .inputs = {product, product}});

@@ -19,7 +19,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-const char* const kTwoLinears = R"(lathe-ir 1
+const char* const kTwoLinears = R"(lathe-ir 2
 symbols B
 x = input() : f32[B,4]
 up.weight = state() : f32[3,4]
@@ -36,7 +36,7 @@ TEST(InsertLora, AddsAPathThatEveryReaderSees) {
   State state = models::initialize(graph, 1);
   EXPECT_EQ(
       insert_lora(graph, state, {.rank = 2, .alpha = 3, .dropout = 0.1, .targets = {"up"}}, 1), 1);
-  EXPECT_EQ(print(graph), R"(lathe-ir 1
+  EXPECT_EQ(print(graph), R"(lathe-ir 2
 symbols B
 x = input() : f32[B,4]
 up.weight = state() : f32[3,4]

@@ -5,6 +5,7 @@
 #include "lathe/compress/quantizers.h"
 #include "lathe/core/number_format.h"
 #include "lathe/core/pass.h"
+#include "lathe/core/role.h"
 #include "lathe/ops/quantized_operands.h"
 #include "lathe/ops/run_reference.h"
 
@@ -59,15 +60,17 @@ QuantizeArgs matrix_of(const Graph& graph, const State& state, const Rounded& ro
 }
 
 Tensor bytes_tensor(const Shape& shape, const std::vector<std::uint8_t>& bytes) {
-  return Tensor::from<std::uint8_t>(Type{DType::U8, shape, {}}.dims({}),
+  return Tensor::from<std::uint8_t>(Type{DType::U8, shape}.dims({}),
                                     std::span<const std::uint8_t>(bytes));
 }
 
-Value add_state(Graph& graph, State& state, NodeId before, const std::string& name, Tensor value) {
-  Type type{value.dtype(), {}, {}};
+Value add_state(Graph& graph, State& state, NodeId before, const std::string& name, StateRole role,
+                Tensor value) {
+  Type type{value.dtype(), {}};
   for (const std::int64_t size : value.dims()) type.shape.emplace_back(size);
-  const NodeId id =
-      graph.insert_before(before, {.name = name, .op = "state", .inputs = {}, .types = {type}});
+  NodeSpec spec{.name = name, .op = "state", .inputs = {}, .types = {type}};
+  if (role != StateRole::Parameter) spec.attributes["role"] = std::string(lathe::name(role));
+  const NodeId id = graph.insert_before(before, std::move(spec));
   state[graph.name(id)] = std::move(value);
   return {id, 0};
 }
@@ -121,18 +124,18 @@ int pack_weights(Graph& graph, State& state) {
     const EncodedMatrix encoded = format->encode(args);
 
     // Codes take the place of the floats, so that nothing else moves in the graph's text.
-    Type codes_type{DType::U8, graph.types(rounded.state)[0].shape, {}};
+    Type codes_type{DType::U8, graph.types(rounded.state)[0].shape};
     codes_type.shape.back() = Size(format->code_bytes(args.columns));
     NodeSpec spec{.name = name + kDecoded + "/packed",
                   .op = "decode",
                   .inputs = {},
                   .attributes = {{"format", text}, {"columns", args.columns}}};
-    spec.inputs.push_back(add_state(graph, state, rounded.state, name + kCodes,
+    spec.inputs.push_back(add_state(graph, state, rounded.state, name + kCodes, StateRole::Codes,
                                     bytes_tensor(codes_type.shape, encoded.codes)));
     spec.inputs.push_back(kNone);
     if (format->scale_bytes(args.columns) > 0)
       spec.inputs.back() = add_state(
-          graph, state, rounded.state, name + kLocal,
+          graph, state, rounded.state, name + kLocal, StateRole::Scale,
           bytes_tensor(ops::local_scale_shape(*format, codes_type, args.columns), encoded.scales));
     for (std::size_t i = 1; i < graph.inputs(rounded.quantizer).size(); ++i)
       spec.inputs.push_back(graph.input(rounded.quantizer, i));
@@ -162,7 +165,8 @@ int unpack_weights(Graph& graph, State& state, const State& masters) {
     if (value.dims() != graph.types(id)[0].dims({}) || value.dtype() != DType::F32)
       fail("tensor \"{}\" does not fit its codes: expected {}", name, to_text(graph.types(id)[0]));
     const NodeId codes = graph.input(id, 0).node;
-    const Value floats = add_state(graph, state, codes, name, std::move(value));
+    const Value floats =
+        add_state(graph, state, codes, name, StateRole::Parameter, std::move(value));
     NodeSpec spec{.name = graph.name(id) + "/float",
                   .op = "quantize",
                   .inputs = {floats},
@@ -216,8 +220,9 @@ void make_float(Graph& graph, State& state) {
     state[graph.name(rounded.state)] = std::move(result);
   }
   for (const NodeId id : graph.nodes_of("decode"))
-    graph.replace_all_uses({id, 0}, add_state(graph, state, graph.input(id, 0).node,
-                                              parameter_of(graph, id), evaluate(graph, state, id)));
+    graph.replace_all_uses({id, 0},
+                           add_state(graph, state, graph.input(id, 0).node, parameter_of(graph, id),
+                                     StateRole::Parameter, evaluate(graph, state, id)));
   std::vector<NodeId> rest;
   for (const Quantizer& quantizer : find_quantizers(graph)) rest.push_back(quantizer.node);
   bypass_quantizers(graph, rest);

@@ -16,7 +16,7 @@ namespace {
 
 using testing::ElementsAre;
 
-const char* const kLookupAndLinear = R"(lathe-ir 1
+const char* const kLookupAndLinear = R"(lathe-ir 2
 symbols B
 ids = input() : i32[B]
 table = state() : f32[6,4]
@@ -115,7 +115,7 @@ TEST(PackWeights, WritesCodesInThePlaceOfTheFloats) {
   Quantized model = quantize(kLookupAndLinear, {{TensorRole::Weights, "int:4,channel"},
                                                 {TensorRole::Embeddings, "mxint:8,block=2"}});
   pack_weights(model.graph, model.state);
-  EXPECT_EQ(print(model.graph), R"(lathe-ir 1
+  EXPECT_EQ(print(model.graph), R"(lathe-ir 2
 symbols B
 w.scale = state() : f32[3]
 ids = input() : i32[B]

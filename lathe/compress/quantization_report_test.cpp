@@ -78,7 +78,7 @@ TEST(ReportTensors, ComparesWithTheWeightsBeforeTheyWereMoved) {
 TEST(QuantizeOnly, KeepsTheQuantizersThatOneLayerReads) {
   const Quantized model = small();
   EXPECT_THAT(quantized_layers(model.graph), ElementsAre("up", "down"));
-  EXPECT_EQ(print(quantize_only(model.graph, "down")), R"(lathe-ir 1
+  EXPECT_EQ(print(quantize_only(model.graph, "down")), R"(lathe-ir 2
 symbols B
 v.scale = state() : f32[2]
 x = input() : f32[B,4]
@@ -116,7 +116,7 @@ TEST(QuantizeOnly, KeepsTheRoundedWeightsOfOneAttention) {
   State state;
   insert_quantizers(graph, state, {{.formats = {{TensorRole::AttentionWeights, "int:8,dynamic"}}}});
   EXPECT_THAT(quantized_layers(graph), ElementsAre("first", "second"));
-  EXPECT_EQ(print(quantize_only(graph, "second")), R"(lathe-ir 1
+  EXPECT_EQ(print(quantize_only(graph, "second")), R"(lathe-ir 2
 symbols B, L
 x = input() : f32[B,L,4]
 first = attention(x, x, x) {heads=2} : f32[B,L,4]

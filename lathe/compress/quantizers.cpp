@@ -5,6 +5,7 @@
 
 #include "lathe/core/number_format.h"
 #include "lathe/core/pass.h"
+#include "lathe/core/role.h"
 #include "lathe/ops/quantized_operands.h"
 
 namespace lathe::compress {
@@ -157,9 +158,10 @@ class Inserter {
             "{}: {} has a scale for each row, which are tokens here: use a format with one "
             "scale, a dynamic one, or one with blocks of its own",
             tensor, facts.text);
-      const Type type{DType::F32, ops::given_scale_shape(*format, graph_.type(x)), {}};
-      spec.inputs.push_back(new_state(tensor + ".scale", type, 1));
-      if (facts.has_zero_point) spec.inputs.push_back(new_state(tensor + ".zero", type, 0));
+      const Type type{DType::F32, ops::given_scale_shape(*format, graph_.type(x))};
+      spec.inputs.push_back(new_state(tensor + ".scale", StateRole::Scale, type, 1));
+      if (facts.has_zero_point)
+        spec.inputs.push_back(new_state(tensor + ".zero", StateRole::Zero, type, 0));
     }
     ++result_.quantizers;
     // A result's quantizer follows its node, an operand's precedes its reader.
@@ -168,11 +170,15 @@ class Inserter {
     return {added, 0};
   }
 
-  Value new_state(const std::string& base, const Type& type, float value) {
+  Value new_state(const std::string& base, StateRole role, const Type& type, float value) {
     const std::string name = graph_.unique_name(base);
     const NodeId first = graph_.topological_order().front();
     const NodeId id =
-        graph_.insert_before(first, {.name = name, .op = "state", .inputs = {}, .types = {type}});
+        graph_.insert_before(first, {.name = name,
+                                     .op = "state",
+                                     .inputs = {},
+                                     .attributes = {{"role", std::string(lathe::name(role))}},
+                                     .types = {type}});
     Tensor tensor(DType::F32, type.dims({}));
     std::ranges::fill(tensor.mutable_data<float>(), value);
     state_[name] = std::move(tensor);

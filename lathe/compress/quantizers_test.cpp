@@ -18,7 +18,7 @@ using testing::Key;
 
 using By = QuantizationRule::By;
 
-const char* const kTwoLinears = R"(lathe-ir 1
+const char* const kTwoLinears = R"(lathe-ir 2
 symbols B
 x = input() : f32[B,4]
 up.weight = state() : f32[3,4]
@@ -49,7 +49,7 @@ TEST(InsertQuantizers, RoundsWhatLinearsReadAndMakesTheirScales) {
       quantize(kTwoLinears, {{.formats = {{TensorRole::Weights, "int:4,channel"},
                                           {TensorRole::Bias, "fixed:8,4"},
                                           {TensorRole::Inputs, "int:8,asymmetric"}}}});
-  EXPECT_EQ(print(made.graph), R"(lathe-ir 1
+  EXPECT_EQ(print(made.graph), R"(lathe-ir 2
 symbols B
 down.weight.scale = state() : f32[2]
 act.zero = state() : f32[]
@@ -93,7 +93,7 @@ TEST(InsertQuantizers, FollowsTheFirstRuleThatMatches) {
 
 TEST(InsertQuantizers, RoundsResultsForEveryReaderAndForTheOutside) {
   const Quantized made = quantize(kTwoLinears, {{.formats = {{TensorRole::Outputs, "fixed:8,4"}}}});
-  EXPECT_EQ(print(made.graph), R"(lathe-ir 1
+  EXPECT_EQ(print(made.graph), R"(lathe-ir 2
 symbols B
 x = input() : f32[B,4]
 up.weight = state() : f32[3,4]
@@ -243,7 +243,7 @@ TEST(InsertQuantizers, RoundsWhatAttentionMultiplies) {
   EXPECT_EQ(of_attention, 3);
 }
 
-const char* const kAttention = R"(lathe-ir 1
+const char* const kAttention = R"(lathe-ir 2
 symbols B, L
 x = input() : f32[B,L,4]
 w = state() : f32[4,4]

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <queue>
 
+#include "lathe/core/role.h"
+
 namespace lathe {
 namespace {
 
@@ -396,10 +398,7 @@ void verify(const Graph& graph) {
       if (inferred.size() != written.size())
         fail("{} has {} results, not {}", graph.op(id).name, inferred.size(), written.size());
       for (std::size_t i = 0; i < inferred.size(); ++i) {
-        // A format is a promise of the node's author about the numbers; shape rules do not see it.
-        Type bare = written[i];
-        bare.format = inferred[i].format;
-        if (inferred[i] != bare)
+        if (inferred[i] != written[i])
           fail("{} gives {}, but {} is written", graph.op(id).name, to_text(inferred[i]),
                to_text(written[i]));
         for (const Size& size : written[i].shape)
@@ -408,6 +407,7 @@ void verify(const Graph& graph) {
       }
     });
   }
+  check_roles(graph);
   for (const auto& [state, value] : graph.state_updates()) {
     if (!graph.is(state, "state")) fail("node \"{}\" is not a state", graph.name(state));
     if (graph.type(value) != graph.types(state)[0])

@@ -151,7 +151,7 @@ TEST(Graph, ReplacesOperandsOutputsAndStateUpdates) {
 
   EXPECT_EQ(graph.replace_all_uses({graph.at("old"), 0}, {fresh, 0}), 4);
 
-  EXPECT_EQ(print(graph), R"(lathe-ir 1
+  EXPECT_EQ(print(graph), R"(lathe-ir 2
 w = state() : f32[4]
 new = scale(w) : f32[4]
 old = relu(w) : f32[4]

@@ -1,11 +1,13 @@
 #include "lathe/core/graph_text.h"
 
+#include "lathe/core/role.h"
 #include "lathe/core/text_scanner.h"
 
 namespace lathe {
 namespace {
 
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
+constexpr int kVersionWithoutRoles = 1;
 
 std::string value_text(const Graph& graph, Value value) {
   if (value.is_none()) return "none";
@@ -39,14 +41,19 @@ class GraphParser {
     is_first_ = false;
   }
 
-  Graph take() { return std::move(graph_); }
+  Graph take() {
+    if (!has_roles_) complete_roles(graph_);
+    return std::move(graph_);
+  }
 
  private:
   void version(TextScanner& scanner) {
     const std::int64_t version = scanner.integer();
     if (!is_first_) fail("lathe-ir must be the first line");
-    if (version != kVersion)
-      fail("lathe-ir {} cannot be read: this program reads version {}", version, kVersion);
+    if (version != kVersion && version != kVersionWithoutRoles)
+      fail("lathe-ir {} cannot be read: this program reads versions {} and {}", version,
+           kVersionWithoutRoles, kVersion);
+    has_roles_ = version == kVersion;
   }
 
   void symbols(TextScanner& scanner) {
@@ -114,6 +121,7 @@ class GraphParser {
   Graph graph_;
   bool is_first_ = true;
   bool symbols_are_declared_ = false;
+  bool has_roles_ = false;
 };
 
 }  // namespace

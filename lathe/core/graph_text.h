@@ -7,9 +7,9 @@
 
 namespace lathe {
 
-/// The text form of a graph, version 1. Parsing what was printed gives the same graph.
+/// The text form of a graph, version 2. Parsing what was printed gives the same graph.
 ///
-///     lathe-ir 1
+///     lathe-ir 2
 ///     symbols B
 ///     x = input() : f32[B,4]
 ///     w = state() : f32[8,4]
@@ -25,10 +25,11 @@ std::string print(const Graph& graph, NodeId id);
 std::string print(const Graph& graph, std::string_view node_name);
 
 /// Reads a graph; fails with the line number. The first line may be left out, symbols then need no
-/// declaration, and result types may be left to the shape rules.
+/// declaration, result types may be left to the shape rules, and roles of states to their readers.
+/// Version 1, which had no roles, is read like that too.
 Graph parse_graph(std::string_view text);
 
-/// Reads a type such as `f32<fixed:8,4>[T,128]`; fails on anything else.
+/// Reads a type such as `f32[T,128]`; fails on anything else.
 Type parse_type(std::string_view text);
 /// Reads `{a=1, b="x"}` or the part between the braces.
 Attributes parse_attributes(std::string_view text);

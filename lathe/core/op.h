@@ -18,11 +18,29 @@ struct NodeId;
 struct Value;
 struct PackedSequences;
 
+/// What an operand is to its op: quantizing, pruning, LoRA and hardware ask this, so that every op
+/// that multiplies with weights is covered like any other.
+enum class OperandRole {
+  Other,      ///< ids, masks, offsets, gradients, what is added or normalized
+  Input,      ///< what a layer is fed with
+  Weight,     ///< what the inputs are multiplied with: a weight where it is a parameter
+  Bias,       ///< added to the products
+  Table,      ///< rows to look up
+  Query,      ///< of attention
+  Key,        ///< of attention
+  Content,    ///< of attention: what is summed, its "value"
+  Statistic,  ///< measured in training and kept: a buffer
+  Scale,      ///< of a number format
+  Zero,       ///< zero point of a number format
+  Codes,      ///< bits of a number format
+};
+
 /// One operand of an op.
 struct OperandSpec {
   std::string name;
   bool optional = false;  ///< `none` may stand in its place
   bool variadic = false;  ///< the last operand may stand any number of times
+  OperandRole role = OperandRole::Other;
 };
 
 /// What a shape or cost rule sees of a node: operand types, attributes, the types written on it.
@@ -76,8 +94,6 @@ struct Op {
   /// depend on that result; at least one is there.
   std::function<std::vector<Value>(Graph&, NodeId, std::span<const Value> result_gradients)>
       gradient = {};
-  /// Adds the same computation in smaller ops, for a backend that has no kernel for this one.
-  std::function<std::vector<Value>(Graph&, NodeId)> decompose = {};
 
   /// Result 0 is operand 0 unless the graph is being trained (dropout).
   bool is_identity_in_inference = false;

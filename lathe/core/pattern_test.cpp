@@ -122,7 +122,7 @@ TEST(Rewrite, ReplacesEveryMatchAndCounts) {
   const int count = rewrite(graph, Pattern("relu(y = relu(x))"),
                             [](Graph&, const Match& match) { return std::optional(match["y"]); });
   EXPECT_EQ(count, 2);
-  EXPECT_EQ(print(graph), R"(lathe-ir 1
+  EXPECT_EQ(print(graph), R"(lathe-ir 2
 x = input() : f32[4]
 a = relu(x) : f32[4]
 b = relu(a) : f32[4]

@@ -93,6 +93,12 @@ bool Size::is_constant() const {
   return terms_.empty() || (terms_.size() == 1 && terms_.begin()->first.empty());
 }
 
+bool Size::is_monotone() const {
+  for (const auto& [monomial, coefficient] : terms_)
+    if (!monomial.empty() && coefficient < 0) return false;
+  return true;
+}
+
 std::int64_t Size::constant() const {
   check(is_constant(), "a size that does not depend on symbols");
   return terms_.empty() ? 0 : terms_.begin()->second;

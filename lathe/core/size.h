@@ -26,6 +26,8 @@ class Size {
   static std::optional<Size> parse(std::string_view text);
 
   bool is_constant() const;
+  /// Whether it can only grow when symbols do, so that the largest symbols give the largest size.
+  bool is_monotone() const;
   /// The value of a constant size; anything else is an error of the caller.
   std::int64_t constant() const;
   /// The value under `values`; fails naming a symbol that has none, or on overflow.

@@ -115,13 +115,7 @@ Type TextScanner::type() {
   const std::string_view dtype_name = text_.substr(start, position_ - start);
   const std::optional<DType> dtype = parse_dtype(dtype_name);
   if (!dtype) fail("expected a type such as f32[B,128], not \"{}\"", text_.substr(start));
-  Type type{.dtype = *dtype, .shape = {}, .format = {}};
-  if (take("<")) {
-    const std::size_t end = text_.find('>', position_);
-    if (end == std::string_view::npos) fail("a format after \"<\" is not closed by \">\"");
-    type.format = std::string(text_.substr(position_, end - position_));
-    position_ = end + 1;
-  }
+  Type type{.dtype = *dtype, .shape = {}};
   expect("[");
   const std::size_t end = text_.find(']', position_);
   if (end == std::string_view::npos) fail("a shape is not closed by \"]\"");

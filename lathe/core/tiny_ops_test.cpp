@@ -22,6 +22,7 @@ const Register input{Op{.name = "input",
 
 const Register state{Op{.name = "state",
                         .summary = "a value kept between runs",
+                        .attributes = {{"role", std::string("parameter"), "what it is for"}},
                         .infer = as_declared,
                         .is_source = true}};
 
@@ -52,7 +53,9 @@ const Register sub{Op{.name = "sub",
 const Register linear{Op{
     .name = "linear",
     .summary = "x . w^T + b",
-    .operands = {{"x"}, {"w"}, {"b", true}},
+    .operands = {{.name = "x", .role = OperandRole::Input},
+                 {.name = "w", .role = OperandRole::Weight},
+                 {.name = "b", .optional = true, .role = OperandRole::Bias}},
     .infer =
         [](const OpCall& call) {
           Type type = call.input(0);
@@ -82,6 +85,11 @@ const Register join{Op{.name = "join",
                        .summary = "one value out of one or more",
                        .operands = {{"x"}, {"more", false, true}},
                        .infer = as_first_operand}};
+
+const Register rounded{Op{.name = "rounded",
+                          .summary = "reads a scale",
+                          .operands = {{"x"}, {.name = "scale", .role = OperandRole::Scale}},
+                          .infer = as_first_operand}};
 
 const Register scale{Op{.name = "scale",
                         .summary = "has an attribute of every kind",

@@ -42,9 +42,7 @@ std::string to_text(const Shape& shape) {
 }
 
 std::string to_text(const Type& type) {
-  std::string result(name(type.dtype));
-  if (!type.format.empty()) result += '<' + type.format + '>';
-  return result + to_text(type.shape);
+  return std::string(name(type.dtype)) + to_text(type.shape);
 }
 
 }  // namespace lathe

@@ -10,14 +10,14 @@ namespace lathe {
 
 using Shape = std::vector<Size>;
 
-/// What a value of the graph is: how its elements are stored, its shape, and the number format its
-/// elements are restricted to (empty: every number the dtype can hold).
+/// What a value of the graph is: how its elements are stored, and its shape. Written
+/// `f32[B,L,128]`.
 ///
-/// Written `f32[B,L,128]`, or `f32<fixed:8,4>[128]` when a format narrows it.
+/// Which numbers the elements may be is said by the node that makes them so: a `quantize` has a
+/// format, and nobody has to keep a second copy of it true.
 struct Type {
   DType dtype = DType::F32;
   Shape shape = {};
-  std::string format = {};
 
   bool operator==(const Type&) const = default;
   std::size_t rank() const { return shape.size(); }

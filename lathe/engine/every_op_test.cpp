@@ -65,7 +65,7 @@ Call make_call(const std::string& text, bool has_weights) {
     }
   }
   // An op such as packed_positions has sizes that no operand of its own shows.
-  Type sizes{DType::F32, {}, {}};
+  Type sizes{DType::F32, {}};
   for (const std::string& symbol : graph.symbols()) sizes.shape.push_back(Size::symbol(symbol));
   graph.add({.name = "sizes", .op = "input", .inputs = {}, .types = {sizes}});
   call.feed["sizes"] = Tensor(DType::F32, sizes.dims(ops::example_symbols()));

@@ -18,7 +18,7 @@ TEST(LowerForInference, FusesActivationAndResidualIntoALinear) {
     y = add(x, a)
     output y <- y
   )"));
-  EXPECT_EQ(print(lowered), R"(lathe-ir 1
+  EXPECT_EQ(print(lowered), R"(lathe-ir 2
 symbols T
 x = input() : f32[T,8]
 w = state() : f32[8,8]

@@ -26,7 +26,7 @@ TEST(SplitParameters, MovesWhatDependsOnStatesAlone) {
     y = linear(x, q)
     output y <- y
   )"));
-  EXPECT_EQ(print(split.parameters), R"(lathe-ir 1
+  EXPECT_EQ(print(split.parameters), R"(lathe-ir 2
 s = input() : f32[3]
 half = constant() {values=[0.5]} : f32[]
 t = mul(s, half) : f32[3]
@@ -34,7 +34,7 @@ w = input() : f32[3,4]
 q = quantize(w, t) {format="int:4,channel"} : f32[3,4]
 output q <- q
 )");
-  EXPECT_EQ(print(split.main), R"(lathe-ir 1
+  EXPECT_EQ(print(split.main), R"(lathe-ir 2
 symbols B
 x = input() : f32[B,4]
 q = state() : f32[3,4]
@@ -70,7 +70,7 @@ TEST(SplitParameters, KeepsAStateThatIsReadOnBothSides) {
     output y <- b
     output weight <- q
   )"));
-  EXPECT_EQ(print(split.main), R"(lathe-ir 1
+  EXPECT_EQ(print(split.main), R"(lathe-ir 2
 symbols B
 x = input() : f32[B,4]
 w = state() : f32[4,4]

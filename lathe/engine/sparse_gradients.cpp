@@ -8,7 +8,7 @@
 namespace lathe::engine {
 namespace {
 
-const Type kCount{DType::I32, {}, {}};
+const Type kCount{DType::I32, {}};
 
 const Register embedding_gradient_rows{Op{
     .name = "embedding_gradient_rows",
@@ -22,8 +22,8 @@ const Register embedding_gradient_rows{Op{
           const Type& dy = call.input(0);
           const Size rows(call.attributes().integer("rows"));
           return std::vector<Type>{
-              {dy.dtype, {call.input(1).num_elements(), dy.axis(-1)}, {}},
-              {DType::I32, {rows}, {}},
+              {dy.dtype, {call.input(1).num_elements(), dy.axis(-1)}},
+              {DType::I32, {rows}},
               kCount,
           };
         },
@@ -37,7 +37,7 @@ const Register sum_squares_of_rows{Op{
     .operands = {{"rows"}, {"used"}},
     .infer =
         [](const OpCall&) {
-          return std::vector<Type>{{DType::F32, {}, {}}};
+          return std::vector<Type>{{DType::F32, {}}};
         },
     .is_differentiable = false,
 }};

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "lathe/core/graph_text.h"
+#include "lathe/core/role.h"
 #include "lathe/core/text_scanner.h"
 #include "lathe/io/json_reader.h"
 
@@ -13,7 +14,8 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
+constexpr int kVersionWithoutRoles = 1;
 
 // JSON has no infinities, so reals that are not all finite stand as their text in a one-key object.
 ordered_json attribute_json(const Attribute& attribute) {
@@ -132,9 +134,10 @@ Graph parse_graph_json(std::string_view text, std::string_view name) {
   const json document = parse_json(text, name);
   return with_place(name, [&] {
     if (text_at(document, "format") != "lathe-ir") fail("\"format\" is not \"lathe-ir\"");
-    if (at(document, "version") != kVersion)
-      fail("version {} cannot be read: this program reads version {}",
-           at(document, "version").dump(), kVersion);
+    const bool has_roles = at(document, "version") == kVersion;
+    if (!has_roles && at(document, "version") != kVersionWithoutRoles)
+      fail("version {} cannot be read: this program reads versions {} and {}",
+           at(document, "version").dump(), kVersionWithoutRoles, kVersion);
     Graph graph;
     for (const json& symbol : list_at(document, "symbols")) {
       if (!symbol.is_string()) fail("\"symbols\": expected texts");
@@ -149,6 +152,7 @@ Graph parse_graph_json(std::string_view text, std::string_view name) {
     for (const json& update : list_at(document, "state_updates"))
       graph.bind_state(graph.at(text_at(update, "state")),
                        parse_result(graph, at(update, "value")));
+    if (!has_roles) complete_roles(graph);
     verify(graph);
     return graph;
   });

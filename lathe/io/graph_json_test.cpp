@@ -31,7 +31,7 @@ INSTANTIATE_TEST_SUITE_P(Registry, EveryOpAsJson, testing::ValuesIn(OpRegistry::
                          [](const auto& test) { return test.param; });
 
 // A state that is updated, a second result, a missing operand, a name in quotes.
-constexpr std::string_view kGraph = R"(lathe-ir 1
+constexpr std::string_view kGraph = R"(lathe-ir 2
 symbols B
 x = input() : f32[B,4]
 w = state() : f32[8,4]
@@ -83,7 +83,7 @@ std::string refusal_of(std::string_view text) {
 }
 
 json small() {
-  return json::parse(R"({"format": "lathe-ir", "version": 1, "symbols": [], "nodes": [
+  return json::parse(R"({"format": "lathe-ir", "version": 2, "symbols": [], "nodes": [
       {"name": "x", "op": "input", "inputs": [], "attributes": {}, "types": ["f32[4]"]},
       {"name": "y", "op": "relu", "inputs": [{"node": "x", "result": 0}], "attributes": {},
        "types": ["f32[4]"]}],
@@ -100,7 +100,7 @@ TEST(MalformedGraphJson, IsRefusedWithItsPlace) {
   for (const auto& [place, value, message] : std::initializer_list<Case>{
            {"/format", "\"onnx\"", "\"format\" is not \"lathe-ir\""},
            {"/format", "1", "\"format\": expected a text"},
-           {"/version", "2", "version 2 cannot be read: this program reads version 1"},
+           {"/version", "3", "version 3 cannot be read: this program reads versions 1 and 2"},
            {"/symbols", "7", "\"symbols\": expected a list"},
            {"/symbols", "[7]", "\"symbols\": expected texts"},
            {"/nodes", "{}", "\"nodes\": expected a list"},

@@ -131,10 +131,10 @@ void classification_head(ModuleBuilder& builder, const Bert& bert, const BuildOp
   if (!with_labels) return;
   const Size rows = Size::symbol("B");
   if (options.num_labels == 1) {
-    const Value labels = builder.input("labels", {DType::F32, {rows, 1}, {}});
+    const Value labels = builder.input("labels", {DType::F32, {rows, 1}});
     add_loss(builder, "squared_error", logits, labels);
   } else {
-    add_loss(builder, "cross_entropy", logits, builder.input("labels", {DType::I32, {rows}, {}}));
+    add_loss(builder, "cross_entropy", logits, builder.input("labels", {DType::I32, {rows}}));
   }
 }
 
@@ -150,7 +150,7 @@ void language_head(ModuleBuilder& builder, const Bert& bert, Value encoded, bool
   const Value logits = builder.add(prefix + "decoder", "linear", {normed, table, bias});
   builder.graph().set_output("logits", logits);
   if (!with_labels) return;
-  const Type labels{DType::I32, {Size::symbol("B"), Size::symbol("L")}, {}};
+  const Type labels{DType::I32, {Size::symbol("B"), Size::symbol("L")}};
   add_loss(builder, "cross_entropy", logits, builder.input("labels", labels));
 }
 
@@ -166,7 +166,7 @@ Graph build_bert(const AttributeReader& config, const BuildOptions& options) {
     fail("the number of labels is {}: expected 1 or more", options.num_labels);
   Graph graph;
   ModuleBuilder builder(graph, bert.initializer_range);
-  const Type ids_type{DType::I32, {Size::symbol("B"), Size::symbol("L")}, {}};
+  const Type ids_type{DType::I32, {Size::symbol("B"), Size::symbol("L")}};
   const Value ids = builder.input("input_ids", ids_type);
   const Value mask = wants("attention_mask")
                          ? builder.input("attention_mask", ids_type)
@@ -196,18 +196,29 @@ Attributes sizes(std::int64_t layers, std::int64_t hidden, std::int64_t heads) {
 const Register registration{ModelFamily{
     .name = "bert",
     .summary = "transformer encoder for classification and language modelling",
-    .tasks =
-        {{"classify",
-          "BertForSequenceClassification",
-          {"input_ids", "attention_mask", "labels"},
-          {"token_type_ids"}},
-         {"mlm", "BertForMaskedLM", {"input_ids", "attention_mask", "labels"}, {"token_type_ids"}},
-         {"causal-lm",
-          "BertLMHeadModel",
-          {"input_ids", "attention_mask", "labels"},
-          {"token_type_ids"},
-          {{"is_decoder", true}}},
-         {"encode", "BertModel", {"input_ids", "attention_mask"}, {"token_type_ids"}}},
+    .reads = Reads::Tokens,
+    .token_keys = {.vocabulary = "vocab_size",
+                   .length = "max_position_embeddings",
+                   .padding = "pad_token_id"},
+    .tasks = {{.name = "classify",
+               .architecture = "BertForSequenceClassification",
+               .inputs = {"input_ids", "attention_mask", "labels"},
+               .optional_inputs = {"token_type_ids"},
+               .label_layer = "classifier"},
+              {.name = "mlm",
+               .architecture = "BertForMaskedLM",
+               .inputs = {"input_ids", "attention_mask", "labels"},
+               .optional_inputs = {"token_type_ids"},
+               .head = "cls.predictions.transform.dense"},
+              {.name = "causal-lm",
+               .architecture = "BertLMHeadModel",
+               .inputs = {"input_ids", "attention_mask", "labels"},
+               .optional_inputs = {"token_type_ids"},
+               .config = {{"is_decoder", true}}},
+              {.name = "encode",
+               .architecture = "BertModel",
+               .inputs = {"input_ids", "attention_mask"},
+               .optional_inputs = {"token_type_ids"}}},
     .config = {{"vocab_size", std::int64_t{30522}, "rows of the word embedding"},
                {"hidden_size", std::int64_t{768}, "width of a token"},
                {"num_hidden_layers", std::int64_t{12}, "encoder layers"},

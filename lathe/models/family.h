@@ -17,6 +17,21 @@ struct BuildOptions {
   std::int64_t num_labels = 2;           ///< 1 means regression
 };
 
+/// What a family's graphs are fed with.
+enum class Reads {
+  Tokens,    ///< texts as ids: the inputs `input_ids` and, padded, `attention_mask`
+  Features,  ///< rows of numbers
+  Image,     ///< channels of pixels
+};
+
+/// Where the configuration of a family that reads tokens says what tokenizers and batches must
+/// know, by key; empty where it says nothing.
+struct TokenKeys {
+  std::string vocabulary = {};  ///< number of ids
+  std::string length = {};      ///< tokens of the longest sequence
+  std::string padding = {};     ///< the id that fills padded rows
+};
+
 /// A job a family can do, and what Hugging Face calls the model that does it.
 struct TaskRecord {
   std::string name;                               ///< classify, mlm, causal-lm, encode
@@ -24,12 +39,18 @@ struct TaskRecord {
   std::vector<std::string> inputs;                ///< those of a graph nobody chose inputs for
   std::vector<std::string> optional_inputs = {};  ///< others it can have
   Attributes config = {};                         ///< keys whose values the task fixes
+  /// The node where the task's own layers begin: they are needed for predicted tokens alone.
+  std::string head = {};
+  /// The layer that gives a logit for each label, whose number may change; empty: it may not.
+  std::string label_layer = {};
 };
 
 /// An architecture that builds graphs from a configuration.
 struct ModelFamily {
   std::string name;  ///< `model_type` in config.json
   std::string summary;
+  Reads reads = Reads::Tokens;
+  TokenKeys token_keys = {};
   std::vector<TaskRecord> tasks;
   std::vector<AttributeSpec> config;          ///< the keys it reads, with Hugging Face's defaults
   std::map<std::string, Attributes> presets;  ///< `bert-tiny`, ... as differences from the defaults

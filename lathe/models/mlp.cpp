@@ -16,7 +16,7 @@ Graph build_mlp(const AttributeReader& config, const BuildOptions& options) {
   Graph graph;
   ModuleBuilder builder(graph, config.real("initializer_range"));
   const Size rows = Size::symbol("B");
-  Value x = builder.input("x", {DType::F32, {rows, sizes[0]}, {}});
+  Value x = builder.input("x", {DType::F32, {rows, sizes[0]}});
   const std::size_t layers = sizes.size() - 1;
   for (std::size_t layer = 0; layer < layers; ++layer) {
     const std::string name = fmt::format("layers.{}", layer);
@@ -26,7 +26,7 @@ Graph build_mlp(const AttributeReader& config, const BuildOptions& options) {
   graph.set_output("logits", x);
   for (const std::string& input : options.inputs) {
     if (input != "labels") continue;
-    const Value labels = builder.input("labels", {DType::I32, {rows}, {}});
+    const Value labels = builder.input("labels", {DType::I32, {rows}});
     const Value total = builder.add("loss/cross_entropy", "cross_entropy", {x, labels});
     graph.set_output("loss", builder.add("loss", "div", {total, {total.node, 1}}));
   }
@@ -51,7 +51,11 @@ Attributes parse_sizes(std::string_view arguments) {
 const Register registration{ModelFamily{
     .name = "mlp",
     .summary = "multi-layer perceptron, such as mlp:784,256,10",
-    .tasks = {{"classify", "MLP", {"x"}, {"labels"}}},
+    .reads = Reads::Features,
+    .tasks = {{.name = "classify",
+               .architecture = "MLP",
+               .inputs = {"x"},
+               .optional_inputs = {"labels"}}},
     .config = {{"sizes", std::vector<std::int64_t>{}, "inputs, hidden sizes, outputs", true},
                {"initializer_range", 0.02, "standard deviation of fresh weights"}},
     .presets = {},

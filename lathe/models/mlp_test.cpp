@@ -13,7 +13,7 @@ Graph mlp(std::string_view name, std::vector<std::string> inputs = {}) {
 }
 
 TEST(Mlp, IsALinearAndAReluForTwoSizes) {
-  EXPECT_EQ(print(mlp("mlp:4,8")), R"(lathe-ir 1
+  EXPECT_EQ(print(mlp("mlp:4,8")), R"(lathe-ir 2
 symbols B
 x = input() : f32[B,4]
 layers.0.weight = state() {init="normal", scale=0.02} : f32[8,4]

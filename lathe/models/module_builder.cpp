@@ -14,7 +14,7 @@ Value ModuleBuilder::state(const std::string& name, Shape shape, std::string ini
                       .op = "state",
                       .inputs = {},
                       .attributes = std::move(attributes),
-                      .types = {{DType::F32, std::move(shape), {}}}}),
+                      .types = {{DType::F32, std::move(shape)}}}),
           0};
 }
 

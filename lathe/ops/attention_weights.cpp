@@ -154,12 +154,9 @@ bool softmax(std::span<double> scores) {
 }  // namespace
 
 std::vector<OperandSpec> attention_operands() {
-  return {{.name = "q"},
-          {.name = "k"},
-          {.name = "v"},
-          {.name = "mask", .optional = true},
-          {.name = "offsets", .optional = true},
-          {.name = "random", .optional = true},
+  return {{.name = "q", .role = OperandRole::Query},   {.name = "k", .role = OperandRole::Key},
+          {.name = "v", .role = OperandRole::Content}, {.name = "mask", .optional = true},
+          {.name = "offsets", .optional = true},       {.name = "random", .optional = true},
           {.name = "examples", .optional = true}};
 }
 

@@ -51,8 +51,8 @@ const Register registration{Op{
     .operands = {{.name = "x"},
                  {.name = "weight"},
                  {.name = "bias"},
-                 {.name = "mean"},
-                 {.name = "variance"}},
+                 {.name = "mean", .role = OperandRole::Statistic},
+                 {.name = "variance", .role = OperandRole::Statistic}},
     .attributes = {{.name = "eps", .default_value = 1e-5, .summary = "added to the variance"}},
     .infer = infer,
     // Folded into one factor and one offset for each channel.

@@ -57,7 +57,9 @@ std::vector<Value> gradient(Graph& graph, NodeId node, std::span<const Value> gr
 const Register registration{Op{
     .name = "conv2d",
     .summary = "two-dimensional convolution (cross-correlation) of images [N,C,H,W]",
-    .operands = {{.name = "x"}, {.name = "weight"}, {.name = "bias", .optional = true}},
+    .operands = {{.name = "x", .role = OperandRole::Input},
+                 {.name = "weight", .role = OperandRole::Weight},
+                 {.name = "bias", .optional = true, .role = OperandRole::Bias}},
     .attributes = conv2d_attributes(),
     .infer = infer,
     .flops = flops,

@@ -18,14 +18,14 @@ std::vector<Type> infer(const OpCall& call) {
   if (codes.dtype != DType::U8 || codes.axis(-1) != Size(bytes))
     fail("decode: codes is {}, but rows of {} numbers of {} take u8[..,{}]", to_text(codes),
          columns, format->facts().text, bytes);
-  Type result{DType::F32, codes.shape, {}};
+  Type result{DType::F32, codes.shape};
   result.shape.back() = Size(columns);
   const bool has_local = format->scale_bytes(columns) > 0;
   if (call.has(1) != has_local)
     fail("decode: {} {}", format->facts().text,
          has_local ? "needs its local scales" : "has no local scales");
   if (has_local) {
-    const Type expected{DType::U8, local_scale_shape(*format, codes, columns), {}};
+    const Type expected{DType::U8, local_scale_shape(*format, codes, columns)};
     if (call.input(1).dtype != expected.dtype || call.input(1).shape != expected.shape)
       fail("decode: local is {}, but codes {} of {} come with {}", to_text(call.input(1)),
            to_text(codes), format->facts().text, to_text(expected));
@@ -55,10 +55,10 @@ void reference(const KernelCall& call) {
 const Register registration{Op{
     .name = "decode",
     .summary = "the numbers that packed codes stand for",
-    .operands = {{.name = "codes"},
-                 {.name = "local", .optional = true},
-                 {.name = "scale", .optional = true},
-                 {.name = "zero", .optional = true}},
+    .operands = {{.name = "codes", .role = OperandRole::Codes},
+                 {.name = "local", .optional = true, .role = OperandRole::Scale},
+                 {.name = "scale", .optional = true, .role = OperandRole::Scale},
+                 {.name = "zero", .optional = true, .role = OperandRole::Zero}},
     .attributes = {{.name = "format",
                     .default_value = std::string(),
                     .summary = "the number format",

@@ -26,7 +26,7 @@ TEST_P(EveryFormat, DecodesItsCodesToWhatQuantizeGives) {
   std::string operands;
   std::vector<Tensor> given;
   if (facts.scale_source == ScaleSource::Given) {
-    const Type type{DType::F32, given_scale_shape(*format, {DType::F32, {5, 40}, {}}), {}};
+    const Type type{DType::F32, given_scale_shape(*format, {DType::F32, {5, 40}})};
     Tensor scale(DType::F32, type.dims({})), zero(DType::F32, type.dims({}));
     for (std::int64_t i = 0; i < scale.num_elements(); ++i) {
       scale.mutable_data<float>()[static_cast<std::size_t>(i)] =
@@ -51,8 +51,8 @@ TEST_P(EveryFormat, DecodesItsCodesToWhatQuantizeGives) {
       {5, format->code_bytes(40)}, std::span<const std::uint8_t>(encoded.codes))};
   std::string local = "none";
   if (format->scale_bytes(40) > 0) {
-    const Type codes{DType::U8, {5, Size(format->code_bytes(40))}, {}};
-    const Type type{DType::U8, local_scale_shape(*format, codes, 40), {}};
+    const Type codes{DType::U8, {5, Size(format->code_bytes(40))}};
+    const Type type{DType::U8, local_scale_shape(*format, codes, 40)};
     local = to_text(type);
     inputs.push_back(
         Tensor::from<std::uint8_t>(type.dims({}), std::span<const std::uint8_t>(encoded.scales)));

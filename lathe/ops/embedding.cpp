@@ -42,7 +42,7 @@ std::vector<Value> gradient(Graph& graph, NodeId node, std::span<const Value> gr
 const Register registration{Op{
     .name = "embedding",
     .summary = "the row of a table for each id",
-    .operands = {{.name = "ids"}, {.name = "table"}},
+    .operands = {{.name = "ids"}, {.name = "table", .role = OperandRole::Table}},
     .infer = infer,
     .flops = [](const OpCall&) { return Size(0); },
     .reference = reference,

@@ -140,15 +140,6 @@ TEST(Gradient, OfALossIsNoneWhenOnlyItsCountIsUsed) {
             "none none");
 }
 
-TEST(Gradient, LeavesNumberFormatsBehind) {
-  EXPECT_EQ(lines_of_gradient(R"(
-    x = input() : f32<fixed:8,4>[T,4]
-    y = reshape(x) : f32[T,2,2]
-    dy = input() : f32[T,2,2])",
-                              {"dy"}),
-            "y/gradient_x = reshape(dy) : f32[T,4]\ny/gradient_x");
-}
-
 TEST(MapGradient, TakesTheLeftSideOfKinks) {
   const Tensor ones = f32({3}, {1, 1, 1});
   const Tensor x = f32({3}, {-1, 0, 1});

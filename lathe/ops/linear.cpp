@@ -61,7 +61,9 @@ std::vector<Value> gradient(Graph& graph, NodeId node, std::span<const Value> gr
 const Register registration{Op{
     .name = "linear",
     .summary = "x times the transposed weight, plus bias",
-    .operands = {{.name = "x"}, {.name = "weight"}, {.name = "bias", .optional = true}},
+    .operands = {{.name = "x", .role = OperandRole::Input},
+                 {.name = "weight", .role = OperandRole::Weight},
+                 {.name = "bias", .optional = true, .role = OperandRole::Bias}},
     .infer = infer,
     .flops = flops,
     .reference = reference,

@@ -117,7 +117,8 @@ std::vector<Value> gradient(Graph& graph, NodeId node, std::span<const Value> gr
 const Register registration{Op{
     .name = "matmul",
     .summary = "the product of matrices in the last two axes, leading axes broadcast",
-    .operands = {{.name = "a"}, {.name = "b"}},
+    .operands = {{.name = "a", .role = OperandRole::Input},
+                 {.name = "b", .role = OperandRole::Weight}},
     .attributes = {{.name = "transpose_a",
                     .default_value = false,
                     .summary = "read the matrices of a transposed"},

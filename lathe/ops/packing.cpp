@@ -61,9 +61,6 @@ Value add_packed(Graph& graph, NodeId node, NodeSpec spec) {
   // Types that were written are not inferred when the node is added; they must fit all the same.
   std::vector<Type> types = with_place(fmt::format("node \"{}\"", graph.name(packed)),
                                        [&] { return infer_types(graph, packed); });
-  const std::vector<Type>& padded = graph.types(node);
-  for (std::size_t i = 0; i < types.size() && i < padded.size(); ++i)
-    types[i].format = padded[i].format;
   graph.set_types(packed, std::move(types));
   return {packed, 0};
 }

@@ -106,11 +106,6 @@ TEST(Packing, ReturnsTheNodeItselfWhenNothingChanges) {
             "y = reshape(w) : f32[32]");
 }
 
-TEST(Packing, KeepsTheNumberFormatOfTheResult) {
-  EXPECT_EQ(packed("x = input() : f32[T,8]\n y = softmax(x) : f32<fixed:8,4>[B,L,8]"),
-            "y/packed = softmax(x) {axis=1} : f32<fixed:8,4>[T,8]");
-}
-
 TEST(Packing, RefusesAxesOfRowsAndPositionsByName) {
   EXPECT_EQ(packed("x = input() : f32[T,8]\n y = softmax(x) {axis=1} : f32[B,L,8]"),
             "softmax cannot be packed: axis 1 is over positions");

@@ -57,7 +57,7 @@ void check_quantized_operands(std::string_view op, const OpCall& call, const Typ
     const Type& type = call.input(i);
     if (type.dtype != DType::F32 || type.shape != given_scale_shape(*format, x))
       fail("{}: operand {} is {}, but {} of {} needs {}", op, i, to_text(type), facts.text,
-           to_text(x), to_text(Type{DType::F32, given_scale_shape(*format, x), {}}));
+           to_text(x), to_text(Type{DType::F32, given_scale_shape(*format, x)}));
   }
 }
 

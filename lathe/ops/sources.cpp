@@ -31,12 +31,16 @@ const Register state{Op{
     .name = "state",
     .summary = "a value kept between runs, such as a parameter; its type is the one written",
     .attributes = {{"init", std::string("zeros"), "how it starts: zeros, ones, normal or uniform"},
-                   {"scale", 0.0, "the deviation of a normal start, the bound of a uniform one"}},
+                   {"scale", 0.0, "the deviation of a normal start, the bound of a uniform one"},
+                   {"role", std::string("parameter"),
+                    "what it is for: parameter, buffer, mask, scale, zero, codes, moment, counter "
+                    "or cache"}},
     .infer = infer_state,
     .flops = flops,
     .is_source = true,
     .is_differentiable = false,
-    .examples = {"state() {init=\"normal\", scale=0.02} : f32[16,8]", "state() : f32[]"},
+    .examples = {"state() {init=\"normal\", scale=0.02} : f32[16,8]",
+                 "state() {role=\"mask\"} : f32[16,8]", "state() : f32[]"},
 }};
 
 }  // namespace

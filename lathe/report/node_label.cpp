@@ -67,7 +67,6 @@ std::string label_text(std::string_view text, std::size_t limit) {
 std::string shape_text(const Type& type) {
   std::string text = type.shape.empty() ? "scalar" : "";
   for (const Size& size : type.shape) text += (text.empty() ? "" : " × ") + size.text();
-  if (!type.format.empty()) return type.format + " " + text;
   return type.dtype == DType::F32 ? text : fmt::format("{} {}", name(type.dtype), text);
 }
 

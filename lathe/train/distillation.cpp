@@ -1,8 +1,9 @@
 #include "lathe/train/distillation.h"
 
-#include <map>
-
+#include "lathe/core/copy_nodes.h"
 #include "lathe/core/pass.h"
+#include "lathe/core/role.h"
+#include "lathe/core/scalar_constant.h"
 #include "lathe/core/select_outputs.h"
 
 namespace lathe::train {
@@ -17,39 +18,28 @@ Value copy_teacher(Graph& graph, State& state, const io::Model& teacher) {
   run_pass("remove-dropout", source);
   run_pass("select-rows-early", source);
   run_pass("remove-dead-nodes", source);
-  std::map<Value, Value> copy_of;
+  NodeCopier copier(source, graph);
   for (const NodeId id : source.topological_order()) {
     const std::string& name = source.name(id);
     if (source.is(id, "input")) {
       const std::optional<NodeId> same = graph.find(name);
-      if (!same) {
-        if (source.uses(id).empty()) continue;
+      if (same) copier.map({id, 0}, {*same, 0});
+      if (!same && !source.uses(id).empty())
         fail("the teacher reads \"{}\", which the model does not", name);
-      }
-      copy_of[{id, 0}] = {*same, 0};
       continue;
     }
-    NodeSpec spec{.name = std::string(kPrefix) + name, .op = source.op(id).name, .inputs = {}};
-    for (const Value& value : source.inputs(id))
-      spec.inputs.push_back(value.is_none() ? kNone : copy_of.at(value));
-    spec.attributes = source.attributes(id);
-    spec.types = source.types(id);
-    const NodeId copy = graph.add(std::move(spec));
-    if (source.is(id, "state")) {
-      check(graph.name(copy) == std::string(kPrefix) + name, "a model with one teacher");
-      state.try_emplace(graph.name(copy), teacher.state.at(name));
-    }
-    for (std::size_t i = 0; i < source.types(id).size(); ++i)
-      copy_of[{id, static_cast<std::int32_t>(i)}] = {copy, static_cast<std::int32_t>(i)};
+    const NodeId copy = copier.copy(id, std::string(kPrefix) + name);
+    if (!source.is(id, "state")) continue;
+    check(graph.name(copy) == std::string(kPrefix) + name, "a model with one teacher");
+    // What the teacher knows does not change.
+    if (state_role(source, id) == StateRole::Parameter)
+      graph.set_attribute(copy, "role", std::string(lathe::name(StateRole::Buffer)));
+    state.try_emplace(graph.name(copy), teacher.state.at(name));
   }
-  return copy_of.at(*source.output("logits"));
+  return copier.at(*source.output("logits"));
 }
 
 }  // namespace
-
-bool is_teacher_state(std::string_view name) {
-  return name.starts_with(kPrefix);
-}
 
 Value add_distillation(Graph& graph, State& state, Value loss_sum,
                        const DistillationOptions& options) {
@@ -72,12 +62,7 @@ Value add_distillation(Graph& graph, State& state, Value loss_sum,
                  0};
   };
   const auto times = [&](const std::string& name, Value x, double factor) {
-    const Value constant{graph.add({.name = "distillation/" + name + "/factor",
-                                    .op = "constant",
-                                    .inputs = {},
-                                    .attributes = {{"values", std::vector<double>{factor}}},
-                                    .types = {{DType::F32, {}, {}}}}),
-                         0};
+    const Value constant = add_scalar_constant(graph, "distillation/" + name + "/factor", factor);
     return add(name, "mul", {x, constant});
   };
   const Attributes last_axis{{"axis", std::int64_t{-1}}};

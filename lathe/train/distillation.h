@@ -12,16 +12,13 @@ struct DistillationOptions {
   double temperature = 2;              ///< both models' logits are divided by it
 };
 
-/// Adds the teacher to a packed classifier's graph, without dropout and with states called
-/// `teacher.NAME`, and returns the loss to train by in place of `loss_sum`:
+/// Adds the teacher to a packed classifier's graph, without dropout and with its states as buffers
+/// called `teacher.NAME`, and returns the loss to train by in place of `loss_sum`:
 ///
 ///     (1 - weight) loss_sum + weight temperature^2 * cross-entropy(teacher, student)
 ///
 /// summed over sequences. Nothing flows back into the teacher.
 Value add_distillation(Graph& graph, State& state, Value loss_sum,
                        const DistillationOptions& options);
-
-/// Whether a state belongs to a teacher.
-bool is_teacher_state(std::string_view name);
 
 }  // namespace lathe::train

@@ -33,9 +33,8 @@ class LlamaGraph {
 
  private:
   Value input(const char* name, Size size) {
-    return {
-        graph.add({.name = name, .op = "input", .inputs = {}, .types = {{DType::I32, {size}, {}}}}),
-        0};
+    return {graph.add({.name = name, .op = "input", .inputs = {}, .types = {{DType::I32, {size}}}}),
+            0};
   }
   Value node(const std::string& name, const char* op, std::vector<Value> inputs,
              Attributes attributes = {}) {
@@ -52,7 +51,7 @@ class LlamaGraph {
     return {graph.add({.name = name,
                        .op = "state",
                        .inputs = {},
-                       .types = {{DType::F32, {dims.begin(), dims.end()}, {}}}}),
+                       .types = {{DType::F32, {dims.begin(), dims.end()}}}}),
             0};
   }
   Value linear(const std::string& name, Value x) {

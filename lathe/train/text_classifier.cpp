@@ -33,9 +33,7 @@ void check_is_classifier(const Graph& graph, const io::Model& model, bool is_pad
            graph.name(id));
   const Type& logits = graph.type(graph.outputs().front().second);
   const Type expected{
-      DType::F32,
-      {Size::symbol("B"), Size(static_cast<std::int64_t>(model.label_names.size()))},
-      {}};
+      DType::F32, {Size::symbol("B"), Size(static_cast<std::int64_t>(model.label_names.size()))}};
   if (logits != expected)
     fail("{}: its graph gives logits {}: expected {}, one for each label", where, to_text(logits),
          to_text(expected));

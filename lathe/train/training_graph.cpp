@@ -6,6 +6,8 @@
 
 #include "lathe/core/differentiate.h"
 #include "lathe/core/pass.h"
+#include "lathe/core/role.h"
+#include "lathe/core/scalar_constant.h"
 
 namespace lathe::train {
 namespace {
@@ -38,14 +40,13 @@ void gather_masked_rows(Graph& graph) {
   const Size chosen = Size::symbol("M");
   const Value masked{
       graph.insert_before(
-          head,
-          {.name = "masked", .op = "input", .inputs = {}, .types = {{DType::I32, {chosen}, {}}}}),
+          head, {.name = "masked", .op = "input", .inputs = {}, .types = {{DType::I32, {chosen}}}}),
       0};
   const NodeId rows = graph.insert_before(head, {.name = "cls.predictions.masked_rows",
                                                  .op = "gather_rows",
                                                  .inputs = {graph.input(head, 0), masked}});
   graph.set_input(head, 0, {rows, 0});
-  graph.set_types(graph.at("labels"), {{DType::I32, {chosen}, {}}});
+  graph.set_types(graph.at("labels"), {{DType::I32, {chosen}}});
   run_pass("infer-types", graph);
 }
 
@@ -61,7 +62,7 @@ class TrainingGraphBuilder {
     std::vector<Value> parameters;
     std::vector<std::string> names;
     for (const NodeId id : graph_.nodes_of("state")) {
-      if (graph_.types(id)[0].dtype != DType::F32 || !is_trained(graph_.name(id))) continue;
+      if (!can_learn(id) || !is_trained(graph_.name(id))) continue;
       parameters.push_back({id, 0});
       names.push_back(graph_.name(id));
     }
@@ -87,21 +88,31 @@ class TrainingGraphBuilder {
   }
 
  private:
+  // Parameters learn, and so do the scales of quantizers.
+  bool can_learn(NodeId state) const {
+    const StateRole role = state_role(graph_, state);
+    return (role == StateRole::Parameter || role == StateRole::Scale) &&
+           graph_.types(state)[0].dtype == DType::F32;
+  }
+
   bool is_trained(const std::string& name) const {
-    if (is_teacher_state(name)) return false;
     const std::vector<std::string>& only = options_.train_only;
     if (!only.empty() && std::find(only.begin(), only.end(), name) == only.end()) return false;
     return !matches_any(name, options_.freeze);
   }
 
   Value input(const std::string& name, DType dtype, Shape shape) {
-    return {graph_.add({.name = name, .op = "input", .inputs = {}, .types = {{dtype, shape, {}}}}),
-            0};
+    return {graph_.add({.name = name, .op = "input", .inputs = {}, .types = {{dtype, shape}}}), 0};
   }
 
   Value new_state(const std::string& name, const Type& type) {
     if (!state_.contains(name)) state_[name] = Tensor(type.dtype, type.dims({}));
-    return {graph_.add({.name = name, .op = "state", .inputs = {}, .types = {type}}), 0};
+    return {graph_.add({.name = name,
+                        .op = "state",
+                        .inputs = {},
+                        .attributes = {{"role", std::string(lathe::name(StateRole::Moment))}},
+                        .types = {type}}),
+            0};
   }
 
   Value add(const std::string& name, const std::string& op, std::vector<Value> inputs,
@@ -118,13 +129,7 @@ class TrainingGraphBuilder {
   Value accumulate(std::vector<Value>& gradients, const std::vector<std::string>& names,
                    Value count) {
     apply_ = input("apply", DType::F32, {});
-    const Type scalar{DType::F32, {}, {}};
-    const Value one{graph_.add({.name = "accumulation/one",
-                                .op = "constant",
-                                .inputs = {},
-                                .attributes = {{"values", std::vector<double>{1.0}}},
-                                .types = {scalar}}),
-                    0};
+    const Value one = add_scalar_constant(graph_, "accumulation/one", 1);
     const Value keep = add("accumulation/keep", "sub", {one, apply_});
     const auto sum = [&](const std::string& name, Value term) {
       const Value slot = new_state("accumulation." + name, graph_.type(term));
@@ -154,25 +159,12 @@ class TrainingGraphBuilder {
                {add("accumulation/scale/gated", "mul", {scale, apply_}), apply_});
   }
 
-  // The scale of a quantizer.
-  bool is_scale(Value parameter) const {
-    for (const Use& use : graph_.uses(parameter.node))
-      if (use.kind == Use::Kind::Operand && use.operand == 1 && graph_.is(use.user, "quantize"))
-        return true;
-    return false;
-  }
-
   // Scales are positive and of any size: a step moves one by a share of itself. An eight-bit scale
   // is a hundredth of the weights it serves, and their rate would carry it past zero.
   Value scale_rate(Value scale, const std::string& name) {
     constexpr double kRelativeRate = 10;
     const Value mean = add(name + "/mean", "mean", {scale});
-    const Value factor{graph_.add({.name = name + "/relative_rate",
-                                   .op = "constant",
-                                   .inputs = {},
-                                   .attributes = {{"values", std::vector<double>{kRelativeRate}}},
-                                   .types = {{DType::F32, {}, {}}}}),
-                       0};
+    const Value factor = add_scalar_constant(graph_, name + "/relative_rate", kRelativeRate);
     return add(name + "/rate", "mul",
                {learning_rate_, add(name + "/scaled_mean", "mul", {mean, factor})});
   }
@@ -180,12 +172,7 @@ class TrainingGraphBuilder {
   // A row's scale may be far below the mean of all, and a step as long as the mean's share would
   // carry it past zero, where its codes change sign: no step more than halves a scale.
   Value bounded_step(Value scale, Value stepped, const std::string& name) {
-    const Value half{graph_.add({.name = name + "/half",
-                                 .op = "constant",
-                                 .inputs = {},
-                                 .attributes = {{"values", std::vector<double>{0.5}}},
-                                 .types = {{DType::F32, {}, {}}}}),
-                     0};
+    const Value half = add_scalar_constant(graph_, name + "/half", 0.5);
     return add(name + "/bounded", "maximum", {stepped, add(name + "/least", "mul", {scale, half})});
   }
 
@@ -193,7 +180,7 @@ class TrainingGraphBuilder {
     // Copies: the graph grows under way, and its nodes move.
     const std::string name = graph_.name(parameter.node);
     const Type type = graph_.type(parameter);
-    const bool is_of_quantizer = is_scale(parameter);
+    const bool is_of_quantizer = state_role(graph_, parameter.node) == StateRole::Scale;
     // Decay pulls matrices towards zero; biases and the scales of norms have no reason to be small.
     const double decay = type.rank() >= 2 && !is_of_quantizer ? options_.weight_decay : 0;
     const Value rate = is_of_quantizer ? scale_rate(parameter, name) : learning_rate_;

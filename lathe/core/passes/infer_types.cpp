@@ -9,9 +9,6 @@ int infer_all_types(Graph& graph) {
   for (const NodeId id : graph.topological_order()) {
     std::vector<Type> types = with_place(fmt::format("node \"{}\"", graph.name(id)),
                                          [&] { return infer_types(graph, id); });
-    // The number format is the author's promise and no shape rule knows it: it stays.
-    for (std::size_t i = 0; i < types.size() && i < graph.types(id).size(); ++i)
-      types[i].format = graph.types(id)[i].format;
     if (types == graph.types(id)) continue;
     graph.set_types(id, std::move(types));
     ++changed;

@@ -63,7 +63,7 @@ void pack_node(Graph& graph, NodeId id, const PackedSequences& packed) {
 PassResult pack_sequences(Graph& graph, PassContext&) {
   PackedSequences packed;
   if (!graph.symbols().contains(packed.length) || graph.num_nodes() == 0) return 0;
-  const Type offsets{DType::I32, {Size::symbol(packed.sequences) + Size(1)}, {}};
+  const Type offsets{DType::I32, {Size::symbol(packed.sequences) + Size(1)}};
   const NodeId first = graph.topological_order().front();
   packed.offsets.node = graph.insert_after(
       first, {.name = "offsets", .op = "input", .inputs = {}, .types = {offsets}});

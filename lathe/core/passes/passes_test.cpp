@@ -16,12 +16,12 @@ TEST(InferTypes, FollowsANewInputTypeThroughTheGraph) {
   Graph graph = parse_graph(R"(
     x = input() : f32[B,4]
     a = relu(x)
-    b = relu(a) : f32<int:8>[B,4]
+    b = relu(a) : f32[B,4]
     c = add(b, b)
   )");
   graph.set_types(graph.at("x"), {parse_type("f32[T,5]")});
   EXPECT_EQ(run_pass("infer-types", graph), 3);
-  EXPECT_EQ(print(graph, "b"), "b = relu(a) : f32<int:8>[T,5]");
+  EXPECT_EQ(print(graph, "b"), "b = relu(a) : f32[T,5]");
   EXPECT_EQ(run_pass("infer-types", graph), 0);
 }
 
@@ -50,7 +50,7 @@ TEST(RemoveDeadNodes, KeepsInputsOutputsAndStateUpdates) {
     state w <- update
   )");
   EXPECT_EQ(run_pass("remove-dead-nodes", graph), 3);
-  EXPECT_EQ(print(graph), R"(lathe-ir 1
+  EXPECT_EQ(print(graph), R"(lathe-ir 2
 unread = input() : f32[4]
 x = input() : f32[4]
 w = state() : f32[4]
@@ -73,7 +73,7 @@ TEST(EliminateCommonSubexpressions, MergesChainsAndSeveralResults) {
     output b <- b
   )");
   EXPECT_EQ(run_pass("eliminate-common-subexpressions", graph), 2);
-  EXPECT_EQ(print(graph), R"(lathe-ir 1
+  EXPECT_EQ(print(graph), R"(lathe-ir 2
 x = input() : f32[4]
 a = relu(x) : f32[4]
 s = halves(a) : f32[4], f32[4]
@@ -90,8 +90,7 @@ TEST(EliminateCommonSubexpressions, LeavesWhatDiffersInAttributesTypesOrSource) 
     a = scale(x) {by=2.0}
     b = scale(x) {by=3.0}
     c = relu(x)
-    d = relu(x) : f32<int:8>[4]
-    e = join(a, b, c, d, z)
+    e = join(a, b, c, z)
     output y <- e
   )");
   EXPECT_EQ(run_pass("eliminate-common-subexpressions", graph), 0);
@@ -119,7 +118,7 @@ TEST(CountDropout, CountsNodesAndRatesInsideOtherNodes) {
 TEST(RemoveDropout, LeavesNothingThatDrops) {
   Graph graph = parse_graph(kDropout);
   EXPECT_EQ(run_pass("remove-dropout", graph), 3);
-  EXPECT_EQ(print(graph), R"(lathe-ir 1
+  EXPECT_EQ(print(graph), R"(lathe-ir 2
 x = input() : f32[4]
 b = attend(x) : f32[4]
 c = attend(b) : f32[4]
@@ -187,7 +186,7 @@ TEST(SelectOutputs, KeepsOnlyWhatTheChosenOutputsNeed) {
     output loss <- loss
     state w <- loss
   )");
-  EXPECT_EQ(print(select_outputs(graph, {"logits"})), R"(lathe-ir 1
+  EXPECT_EQ(print(select_outputs(graph, {"logits"})), R"(lathe-ir 2
 x = input() : f32[4]
 w = state() : f32[4]
 h = add(x, w) : f32[4]

@@ -26,7 +26,7 @@ TEST(FoldConstants, CollapsesAChainAndKeepsWhatIsNotConstant) {
   )");
   EXPECT_EQ(run_pass("fold-constants", graph), 2);
   EXPECT_EQ(run_pass("remove-dead-nodes", graph), 3);
-  EXPECT_EQ(print(graph), R"(lathe-ir 1
+  EXPECT_EQ(print(graph), R"(lathe-ir 2
 x = input() : f32[2]
 up/folded = constant() {values=[4.0,0.0]} : f32[2]
 y = mul(x, up/folded) : f32[2]

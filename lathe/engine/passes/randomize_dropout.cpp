@@ -17,7 +17,7 @@ class DropoutRandomizer {
       return Value{graph.insert_after(first, {.name = name,
                                               .op = "input",
                                               .inputs = {},
-                                              .types = {{DType::I32, std::move(shape), {}}}}),
+                                              .types = {{DType::I32, std::move(shape)}}}),
                    0};
     };
     offsets_ = {graph.at("offsets"), 0};
@@ -62,7 +62,7 @@ class DropoutRandomizer {
               made("dropout/first_positions", "full_like", {examples_}, {{"value", 0.0}}, {})};
     if (rows != Size::symbol("T"))
       fail("dropout on {} has neither token nor sequence rows", to_text(type));
-    const Type tokens{DType::I32, {Size::symbol("T")}, {}};
+    const Type tokens{DType::I32, {Size::symbol("T")}};
     return {made("dropout/examples", "packed_examples", {examples_, offsets_}, {}, {tokens}),
             made("dropout/positions", "packed_positions", {offsets_}, {}, {tokens})};
   }
