@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "lathe/core/role.h"
 #include "lathe/engine/cpu/step.h"
 #include "lathe/engine/fusion.h"
 #include "lathe/engine/testing/executor_cases.h"
@@ -73,6 +74,7 @@ Call make_call(const std::string& text, bool has_weights) {
     call.feed["y"] = random_feed(graph, ops::example_symbols(), 5)["y"];
   if (graph.is(example.node, "state")) call.state = random_state(graph, 6);
   run_pass("remove-dropout", graph);  // plans for inference drop nothing
+  complete_roles(graph);
   call.graph = std::move(graph);
   return call;
 }
