@@ -151,6 +151,7 @@ class Sweep {
     std::replace(name.begin(), name.end(), ',', '-');
     train::TrainOptions options;
     options.trainer.epochs = sweep_.epochs;
+    options.trainer.cycles = 1;
     options.trainer.batch_examples = sweep_.batch_size;
     options.trainer.learning_rate = sweep_.lr;
     options.trainer.seed = settings_.seed;

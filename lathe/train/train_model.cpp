@@ -4,7 +4,7 @@
 #include "lathe/train/loss_evaluation.h"
 #include "lathe/train/non_finite.h"
 #include "lathe/train/text_classifier.h"
-#include "lathe/train/training_feed.h"
+#include "lathe/train/text_source.h"
 
 namespace lathe::train {
 namespace {
@@ -98,9 +98,10 @@ TrainOutcome train_model(io::Model model, const data::Dataset& examples,
     directory->begin(model);
   }
   // Tokenizing begins here and runs beside the planning of the graph.
-  TokenStream tokens(examples, tokenizer, length_of(options, model), options.truncation,
-                     next_examples(options.trainer,
-                                   static_cast<std::int64_t>(examples.examples.size()), progress));
+  StreamedTexts texts(
+      examples, tokenizer, length_of(options, model), options.truncation,
+      next_examples(options.trainer, static_cast<std::int64_t>(examples.examples.size()), progress),
+      {.objective = objective});
   TrainingGraphOptions graph_options = options.graph;
   graph_options.accumulation = static_cast<int>(options.trainer.accumulation);
   const TrainingGraph training = make_training_graph(model, graph_options, state);
@@ -111,9 +112,6 @@ TrainOutcome train_model(io::Model model, const data::Dataset& examples,
     validator.emplace(model, validation, tokenizer, objective, options, callbacks.should_stop);
 
   TrainerHooks hooks;
-  hooks.feed = [&](const data::Batch& batch, std::int64_t epoch) {
-    return make_training_feed(batch, objective, epoch);
-  };
   double epochs_done = 0;
   hooks.report = [&](const StepReport& report) {
     epochs_done = report.epoch;
@@ -140,7 +138,7 @@ TrainOutcome train_model(io::Model model, const data::Dataset& examples,
   };
 
   TrainOutcome outcome;
-  outcome.result = run_training(*executor, tokens, options.trainer, hooks, progress);
+  outcome.result = run_training(*executor, texts, options.trainer, hooks, progress);
   const TrainingResult& result = outcome.result;
   const bool has_best =
       validator && result.progress.best_score && result.progress.best_step != result.progress.step;

@@ -33,17 +33,17 @@ void check_options(const TrainerOptions& options) {
 
 class Loop {
  public:
-  Loop(engine::Executor& executor, TokenStream& tokens, const TrainerOptions& options,
+  Loop(engine::Executor& executor, ExampleSource& source, const TrainerOptions& options,
        const TrainerHooks& hooks, const TrainingProgress& progress)
       : executor_(executor),
-        tokens_(tokens),
+        source_(source),
         options_(options),
         hooks_(hooks),
         progress_(progress),
         // Without a token budget lengths do not matter, and nobody has to wait for them.
         lengths_(options.batch_tokens > 0
-                     ? tokens.lengths()
-                     : std::vector<std::int64_t>(static_cast<std::size_t>(tokens.size()), 1)) {
+                     ? source.lengths()
+                     : std::vector<std::int64_t>(static_cast<std::size_t>(source.size()), 1)) {
     schedule_ = {.peak = options.learning_rate, .decay = options.decay};
     schedule_.num_steps = count_steps();
     schedule_.cycles = options.cycles;
@@ -90,10 +90,10 @@ class Loop {
     double loss_sum = 0, loss_count = 0;
     for (std::int64_t micro = 0;
          micro < options_.accumulation && progress_.batch < plan.num_batches(); ++micro) {
-      const data::Batch batch = tokens_.batch(plan.examples(progress_.batch));
+      ExampleBatch batch = source_.training_batch(plan.examples(progress_.batch), progress_.epoch);
       const bool is_last =
           micro + 1 == options_.accumulation || progress_.batch + 1 == plan.num_batches();
-      Feed feed = hooks_.feed(batch, progress_.epoch);
+      Feed& feed = batch.feed;
       set_step_inputs(feed, report.learning_rate, options_.seed, report.step, is_last);
       const Feed outputs = executor_.run(feed);
       const double sum = outputs.at("loss_sum").at(0);
@@ -102,7 +102,7 @@ class Loop {
         fail_not_finite(report, sum, feed);
       loss_sum += sum;
       loss_count += outputs.at("loss_count").at(0);
-      report.tokens += batch.num_tokens();
+      report.tokens += batch.tokens;
       ++progress_.batch;
     }
     ++progress_.step;
@@ -185,7 +185,7 @@ class Loop {
   }
 
   engine::Executor& executor_;
-  TokenStream& tokens_;
+  ExampleSource& source_;
   const TrainerOptions& options_;
   const TrainerHooks& hooks_;
   TrainingProgress progress_;
@@ -221,12 +221,12 @@ std::vector<std::int64_t> next_examples(const TrainerOptions& options, std::int6
   return plan.order;
 }
 
-TrainingResult run_training(engine::Executor& executor, TokenStream& tokens,
+TrainingResult run_training(engine::Executor& executor, ExampleSource& source,
                             const TrainerOptions& options, const TrainerHooks& hooks,
                             TrainingProgress progress) {
   check_options(options);
-  check(tokens.size() > 0, "at least one example to train on");
-  return Loop(executor, tokens, options, hooks, progress).run();
+  check(source.size() > 0, "at least one example to train on");
+  return Loop(executor, source, options, hooks, progress).run();
 }
 
 }  // namespace lathe::train

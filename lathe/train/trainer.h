@@ -3,16 +3,21 @@
 #include <functional>
 #include <string>
 
+#include "lathe/data/batching.h"
 #include "lathe/engine/executor.h"
+#include "lathe/train/example_source.h"
 #include "lathe/train/schedule.h"
-#include "lathe/train/token_stream.h"
 #include "lathe/train/training_checkpoint.h"
 
 namespace lathe::train {
 
 /// How long and in which batches a run trains, and when it stops to look at itself.
+///
+/// The defaults are the recipe for whoever asks for none: two passes, each with a rate that rises
+/// and falls. On held-out reviews it did as well as three passes with one fall, in two thirds of
+/// the time.
 struct TrainerOptions {
-  std::int64_t epochs = 3;
+  std::int64_t epochs = 2;
   std::int64_t max_steps = 0;  ///< 0: as many as the epochs have
   std::int64_t batch_examples = 32;
   std::int64_t batch_tokens = 0;  ///< instead of a number of examples; needs every text's length
@@ -20,7 +25,7 @@ struct TrainerOptions {
   double learning_rate = 2e-4;
   Decay decay = Decay::Linear;
   double warmup = 0.06;     ///< a share of a cycle's steps below 1, or a number of steps
-  std::int64_t cycles = 1;  ///< times the rate rises and falls
+  std::int64_t cycles = 2;  ///< times the rate rises and falls
   std::uint64_t seed = 0;
   std::int64_t validate_every = 0;    ///< steps; 0: after each epoch
   std::int64_t patience = 0;          ///< validations without a better one until it stops; 0: never
@@ -39,22 +44,19 @@ struct StepReport {
   double seconds = 0;        ///< of this step
 };
 
-/// What the loop needs of the world. Those that may be empty say so.
+/// What the loop tells and asks the world; each may be empty.
 struct TrainerHooks {
-  /// The graph's data inputs for a batch.
-  std::function<Feed(const data::Batch&, std::int64_t epoch)> feed;
   /// Scores the states, higher is better. Empty: no validation.
   std::function<double(const State&, const TrainingProgress&)> validate = {};
   /// Makes a checkpoint durable. Empty: none are written.
   std::function<void(const State&, const TrainingProgress&)> save = {};
-  /// Hears of every step. May be empty.
+  /// Hears of every step.
   std::function<void(const StepReport&)> report = {};
-  /// Asked after every step; true ends the run with a checkpoint. May be empty.
+  /// Asked after every step; true ends the run with a checkpoint.
   std::function<bool()> should_stop = {};
-  /// Says, for inputs that gave a loss or gradient that is not finite, where that began. May be
-  /// empty.
+  /// Says, for inputs that gave a loss or gradient that is not finite, where that began.
   std::function<std::string(const State&, const Feed&)> explain = {};
-  /// The last checkpoint's name, for messages; empty text: none. May be empty.
+  /// The last checkpoint's name, for messages; empty text: none.
   std::function<std::string()> last_checkpoint = {};
 };
 
@@ -85,7 +87,7 @@ std::vector<std::int64_t> next_examples(const TrainerOptions& options, std::int6
 ///
 /// Fails on a loss or gradient that is not finite, in the very step; the states are then as they
 /// were before it.
-TrainingResult run_training(engine::Executor& executor, TokenStream& tokens,
+TrainingResult run_training(engine::Executor& executor, ExampleSource& source,
                             const TrainerOptions& options, const TrainerHooks& hooks,
                             TrainingProgress progress = {});
 

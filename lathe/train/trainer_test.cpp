@@ -9,7 +9,7 @@
 
 #include "lathe/data/reviews.h"
 #include "lathe/io/testing/refusal.h"
-#include "lathe/train/training_feed.h"
+#include "lathe/train/text_source.h"
 
 namespace lathe::train {
 namespace {
@@ -68,24 +68,21 @@ struct Saved {
 class TrainerTest : public testing::Test {
  protected:
   TrainerTest() {
-    hooks_.feed = [](const data::Batch& batch, std::int64_t epoch) {
-      return make_training_feed(batch, {}, epoch);
-    };
     hooks_.save = [this](const State& state, const TrainingProgress& progress) {
       saved_.push_back({state, progress});
     };
   }
   TrainingResult run(OneWeight& executor, const TrainingProgress& progress = {}) {
-    TokenStream tokens(dataset_, tokenizer_, 24, data::Truncation::Head,
-                       next_examples(options_, 10, progress));
-    return run_training(executor, tokens, options_, hooks_, progress);
+    StreamedTexts texts(dataset_, tokenizer_, 24, data::Truncation::Head,
+                        next_examples(options_, 10, progress), {});
+    return run_training(executor, texts, options_, hooks_, progress);
   }
 
   data::Dataset dataset_ = data::make_reviews({.num_train = 10}, "train");
   data::WordpieceTokenizer tokenizer_ =
       data::WordpieceTokenizer::from_vocabulary(data::reviews_vocabulary());
   TrainerOptions options_{
-      .epochs = 2, .batch_examples = 3, .learning_rate = 0.5, .warmup = 0, .seed = 5};
+      .epochs = 2, .batch_examples = 3, .learning_rate = 0.5, .warmup = 0, .cycles = 1, .seed = 5};
   TrainerHooks hooks_;
   int asked_ = 0;
   std::vector<Saved> saved_;

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <optional>
+
+#include "lathe/data/tokenized_dataset.h"
+#include "lathe/train/example_source.h"
+#include "lathe/train/token_stream.h"
+#include "lathe/train/training_feed.h"
+
+namespace lathe::train {
+
+/// How texts are fed to a graph.
+struct TextFeeding {
+  Objective objective = {};
+  /// The id that fills padded rows, for a graph in padded form; none: sequences are packed.
+  std::optional<std::int32_t> padding_id = {};
+};
+
+/// Texts that are tokenized: packed sequences, or padded ones with their mask.
+class TokenizedTexts final : public ExampleSource {
+ public:
+  TokenizedTexts(data::TokenizedDataset tokens, TextFeeding feeding)
+      : tokens_(std::move(tokens)), feeding_(std::move(feeding)) {}
+  std::int64_t size() const override { return tokens_.size(); }
+  std::vector<std::int64_t> lengths() override { return tokens_.lengths(); }
+  std::int32_t label(std::int64_t example) const override {
+    return tokens_.labels[static_cast<std::size_t>(example)];
+  }
+  ExampleBatch training_batch(std::span<const std::int64_t> examples, std::int64_t epoch) override;
+  ExampleBatch evaluation_batch(std::span<const std::int64_t> examples) override;
+
+ private:
+  data::TokenizedDataset tokens_;
+  TextFeeding feeding_;
+};
+
+/// Texts that are tokenized while training is under way, in the order it needs them.
+class StreamedTexts final : public ExampleSource {
+ public:
+  /// The dataset and the tokenizer must outlive the source; see TokenStream for the rest.
+  StreamedTexts(const data::Dataset& dataset, const data::WordpieceTokenizer& tokenizer,
+                std::int64_t max_length, data::Truncation truncation,
+                std::vector<std::int64_t> order, TextFeeding feeding)
+      : dataset_(dataset),
+        stream_(dataset, tokenizer, max_length, truncation, std::move(order)),
+        feeding_(std::move(feeding)) {}
+  std::int64_t size() const override { return stream_.size(); }
+  std::vector<std::int64_t> lengths() override { return stream_.lengths(); }
+  std::int32_t label(std::int64_t example) const override {
+    return dataset_.examples[static_cast<std::size_t>(example)].label;
+  }
+  ExampleBatch training_batch(std::span<const std::int64_t> examples, std::int64_t epoch) override;
+  ExampleBatch evaluation_batch(std::span<const std::int64_t> examples) override;
+
+ private:
+  const data::Dataset& dataset_;
+  TokenStream stream_;
+  TextFeeding feeding_;
+};
+
+}  // namespace lathe::train
