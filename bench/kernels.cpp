@@ -26,7 +26,7 @@
 #include "lathe/core/error.h"
 
 #ifdef LATHE_HAVE_DNNL
-#include <oneapi/dnnl/dnnl.hpp>
+#include <oneapi/dnnl/dnnl.h>
 #endif
 
 namespace {
@@ -415,6 +415,9 @@ void run(Isa isa) {
   const Kernels& table = kernels(isa);
   const double peak = fma_peak(isa, 0.5);
   fmt::print("{}, one thread: {:.1f} GFLOP/s in multiply-adds\n", table.isa, peak);
+#ifndef LATHE_HAVE_DNNL
+  fmt::print("oneDNN is absent (Debian: libdnnl-dev): no ratios\n");
+#endif
   for (const std::int64_t rows : {128, 512, 4096})
     for (const auto& [n, k] : {std::pair{128, 128}, {384, 128}, {512, 128}, {128, 512}})
       bench_gemm(table, peak, rows, n, k, Unary::None);
