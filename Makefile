@@ -12,7 +12,7 @@ DEMO ?=
 
 CPP_FILES = $(shell find lathe bench tests examples -name '*.h' -o -name '*.cpp')
 THREADED := core data engine
-ctest = ctest --test-dir $(1) --output-on-failure --parallel $(JOBS)
+ctest = ctest --test-dir $(1) --output-on-failure --output-log $(1)/tests.log --parallel $(JOBS)
 space := $() $()
 only = --tests-regex '^($(subst $(space),|,$(strip $(1))))_test$$'
 
