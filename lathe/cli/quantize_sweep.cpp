@@ -13,7 +13,7 @@
 #include "lathe/data/validation_split.h"
 #include "lathe/io/atomic_file.h"
 #include "lathe/io/directory_lock.h"
-#include "lathe/io/json_reader.h"
+#include "lathe/io/json_file.h"
 #include "lathe/report/plot.h"
 #include "lathe/report/progress.h"
 #include "lathe/report/table.h"

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "lathe/core/error.h"
+#include "lathe/core/json_reader.h"
 #include "lathe/report/plot_axis.h"
 
 namespace lathe::cli {
@@ -93,8 +94,11 @@ Json parameters_json(const std::vector<study::Parameter>& parameters) {
 }
 
 Json attribute_json(const std::string& text) {
-  Json json = Json::parse(text, nullptr, false);
-  return json.is_discarded() ? Json(text) : json;
+  try {
+    return parse_json(text);
+  } catch (const UserError&) {
+    return text;  // NaN, or what another program wrote
+  }
 }
 
 Json attributes_json(const study::Attributes& attributes) {

@@ -8,7 +8,7 @@
 #include "lathe/compress/lora.h"
 #include "lathe/compress/trained_parameters.h"
 #include "lathe/io/atomic_file.h"
-#include "lathe/io/json_reader.h"
+#include "lathe/io/json_file.h"
 #include "lathe/io/safetensors.h"
 
 namespace lathe::compress {

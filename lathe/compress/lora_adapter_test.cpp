@@ -3,10 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "lathe/compress/lora.h"
 #include "lathe/core/graph_text.h"
+#include "lathe/core/json_reader.h"
 #include "lathe/io/testing/refusal.h"
 #include "lathe/io/testing/tiny_bert.h"
 
@@ -40,7 +39,7 @@ class LoraAdapter : public testing::Test {
   }
   // Loads the adapter with one key of its configuration changed.
   std::string refusal_with(const char* key, const json& value) const {
-    json config = json::parse(scratch_.read("adapter/adapter_config.json"));
+    json config = parse_json(scratch_.read("adapter/adapter_config.json"));
     config[key] = value;
     scratch_.write("adapter/adapter_config.json", config.dump());
     return refusal("adapter_config.json");
@@ -75,7 +74,7 @@ TEST_F(LoraAdapter, HasTheNamesAndShapesOfPeft) {
                         {self + "value.lora_B.weight", {8, 2}},
                         {"base_model.model.classifier.weight", {2, 8}},
                         {"base_model.model.classifier.bias", {2}}}));
-  EXPECT_EQ(json::parse(scratch_.read("adapter/adapter_config.json")), json::parse(R"({
+  EXPECT_EQ(parse_json(scratch_.read("adapter/adapter_config.json")), parse_json(R"({
     "peft_type": "LORA", "task_type": "SEQ_CLS", "base_model_name_or_path": "base",
     "r": 2, "lora_alpha": 4, "lora_dropout": 0.0, "target_modules": ["query", "value"],
     "modules_to_save": ["classifier"], "bias": "none", "fan_in_fan_out": false,
@@ -86,7 +85,7 @@ TEST_F(LoraAdapter, NamesItsTargetsByTheShortestEndingsOfTheirOwn) {
   io::Model model = load();
   insert_lora(model.graph, model.state, {}, 3);
   save_adapter(scratch_ / "adapter", model, {}, "base");
-  const json config = json::parse(scratch_.read("adapter/adapter_config.json"));
+  const json config = parse_json(scratch_.read("adapter/adapter_config.json"));
   EXPECT_EQ(config["target_modules"],
             json({"intermediate.dense", "key", "output.dense", "query", "value"}));
   EXPECT_TRUE(config["modules_to_save"].is_null());

@@ -92,7 +92,12 @@ TEST(Dataset, ReadsJsonLinesEvenWithAStrayByte) {
 
 TEST(Dataset, SaysWhichLineOfJsonIsWrong) {
   EXPECT_THAT(error_of_loading("train.jsonl", "{\"text\": \"a\", \"label\": 0}\n{\"text\""),
-              EndsWith("train.jsonl:2: is not valid JSON"));
+              EndsWith("train.jsonl:2:8: invalid JSON: unexpected end of input; expected ':'"));
+  const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
+  EXPECT_THAT(error_of_loading("train.jsonl", "{\"text\": \"a\", \"label\": " + deep + "}\n"),
+              EndsWith("train.jsonl:1:87: nested more than 64 deep"));
+  EXPECT_THAT(error_of_loading("train.jsonl", "{\"text\": \"a\", \"text\": \"b\", \"label\": 0}\n"),
+              EndsWith("train.jsonl:1:20: duplicate key \"text\""));
   EXPECT_THAT(error_of_loading("train.jsonl", "[1]\n"),
               EndsWith("train.jsonl:1: is not a JSON object"));
   EXPECT_THAT(error_of_loading("train.jsonl", "{\"label\": 0}\n"),

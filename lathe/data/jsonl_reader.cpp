@@ -1,6 +1,5 @@
-#include <nlohmann/json.hpp>
-
 #include "lathe/core/error.h"
+#include "lathe/core/json_reader.h"
 #include "lathe/data/dataset_reader.h"
 #include "lathe/data/utf8.h"
 
@@ -14,9 +13,8 @@ std::vector<Row> read_jsonl(std::string_view contents, bool labelled) {
     contents.remove_prefix(length == std::string_view::npos ? contents.size() : length + 1);
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
     // JSON must be UTF-8, but one stray byte in a text is no reason to refuse a dataset.
-    const auto object = is_utf8(line) ? nlohmann::json::parse(line, nullptr, false)
-                                      : nlohmann::json::parse(as_utf8(line), nullptr, false);
-    if (object.is_discarded()) fail("{}: is not valid JSON", line_number);
+    const auto object = is_utf8(line) ? parse_json(line, "", {}, line_number)
+                                      : parse_json(as_utf8(line), "", {}, line_number);
     if (!object.is_object()) fail("{}: is not a JSON object", line_number);
     const auto text = object.find("text");
     if (text == object.end() || !text->is_string())

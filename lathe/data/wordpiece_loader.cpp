@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "lathe/core/error.h"
+#include "lathe/core/json_reader.h"
 #include "lathe/data/text_file.h"
 #include "lathe/data/utf8.h"
 #include "lathe/data/wordpiece_tokenizer.h"
@@ -16,9 +17,8 @@ using Options = WordpieceTokenizer::Options;
 
 constexpr std::int64_t kMostVocabularyBytes = std::int64_t{1} << 30;
 
-Json parse_json(const std::filesystem::path& path) {
-  const std::string text = read_text_file(path, kMostVocabularyBytes);
-  Json json = Json::parse(text, nullptr, false);
+Json read_object(const std::filesystem::path& path) {
+  Json json = parse_json(read_text_file(path, kMostVocabularyBytes), path.string());
   if (!json.is_object()) fail("{}: is not a JSON object", path.string());
   return json;
 }
@@ -244,7 +244,7 @@ WordpieceTokenizer WordpieceTokenizer::load(const std::filesystem::path& directo
   std::vector<std::string> tokens;
   if (std::filesystem::exists(json, error)) {
     options.source = json.string();
-    const Json parsed = parse_json(json);
+    const Json parsed = read_object(json);
     tokens = with_place(json.string(), [&] { return read_tokenizer_json(parsed, options); });
   } else if (std::filesystem::exists(text, error)) {
     options.source = text.string();
@@ -253,7 +253,7 @@ WordpieceTokenizer WordpieceTokenizer::load(const std::filesystem::path& directo
     fail("{}: has no tokenizer: looked for tokenizer.json and vocab.txt", directory.string());
   }
   if (std::filesystem::exists(config, error)) {
-    const Json parsed = parse_json(config);
+    const Json parsed = read_object(config);
     with_place(config.string(), [&] { read_config(parsed, options); });
   }
   return from_vocabulary(std::move(tokens), std::move(options));

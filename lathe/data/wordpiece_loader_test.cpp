@@ -123,7 +123,17 @@ TEST(WordpieceLoader, SaysWhatItLookedFor) {
               EndsWith(": has no tokenizer: looked for tokenizer.json and vocab.txt"));
   directory.write("tokenizer.json", "{\"model\": ");
   EXPECT_THAT(error_of([&] { WordpieceTokenizer::load(directory.path()); }),
-              EndsWith("tokenizer.json: is not a JSON object"));
+              EndsWith("tokenizer.json:1:11: invalid JSON: unexpected end of input; expected '[', "
+                       "'{', or a literal"));
+}
+
+TEST(WordpieceLoader, RefusesDeeplyNestedJson) {
+  const TemporaryDirectory directory;
+  directory.write("vocab.txt", kVocabulary);
+  const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
+  directory.write("tokenizer_config.json", "{\"do_lower_case\": " + deep + "}");
+  EXPECT_THAT(error_of([&] { WordpieceTokenizer::load(directory.path()); }),
+              EndsWith("tokenizer_config.json:1:82: nested more than 64 deep"));
 }
 
 }  // namespace

@@ -3,8 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
+#include "lathe/core/json_reader.h"
 #include "lathe/data/temporary_directory_test.h"
 #include "lathe/data/text_file.h"
 
@@ -129,7 +128,7 @@ TEST(WordpieceTokenizer, EqualsTheHuggingFaceTokenizerOnItsGoldenTexts) {
     GTEST_SKIP() << "needs " << shared / "golden/bert_tokens.json";
   const auto tokenizer = WordpieceTokenizer::load(shared / "data/bert-tiny");
   tokenizer.check_size(30522);
-  const auto golden = nlohmann::json::parse(read_text_file(shared / "golden/bert_tokens.json"));
+  const auto golden = parse_json(read_text_file(shared / "golden/bert_tokens.json"));
   for (const auto& row : golden["tricky"])
     EXPECT_EQ(tokenizer.encode(row["text"].get<std::string>()),
               row["ids"].get<std::vector<std::int32_t>>())

@@ -3,7 +3,7 @@
 #include "lathe/core/error.h"
 #include "lathe/io/atomic_file.h"
 #include "lathe/io/directory_access.h"
-#include "lathe/io/json_reader.h"
+#include "lathe/io/json_file.h"
 #include "lathe/io/sha256.h"
 
 namespace lathe::io {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "lathe/io/json_reader.h"
+#include "lathe/io/json_file.h"
 #include "lathe/io/model.h"
 #include "lathe/io/testing/refusal.h"
 #include "lathe/io/testing/tiny_bert.h"
@@ -103,7 +103,7 @@ TEST_F(Checkpoint, IsRefusedWhenOtherWeightsAreAdded) {
 TEST_F(Checkpoint, IsRefusedWhenItIsOfALaterVersion) {
   for (const char* version : {"2", "4294967297", "-1"}) {
     json text = manifest();
-    text["version"] = json::parse(version);
+    text["version"] = parse_json(version);
     write("manifest.json", text.dump());
     EXPECT_EQ(refusal_now(), fmt::format("manifest.json: version {} with op set 1 cannot be read: "
                                          "this program reads version 1 up to op set 1",

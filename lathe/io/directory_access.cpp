@@ -11,7 +11,7 @@
 #include <system_error>
 
 #include "lathe/core/error.h"
-#include "lathe/io/quote_text.h"
+#include "lathe/core/quote_text.h"
 
 namespace lathe::io {
 namespace {

@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "lathe/core/graph_text.h"
+#include "lathe/core/json_reader.h"
 #include "lathe/core/role.h"
 #include "lathe/core/text_scanner.h"
-#include "lathe/io/json_reader.h"
 
 namespace lathe::io {
 namespace {

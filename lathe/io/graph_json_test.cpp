@@ -3,9 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "lathe/core/graph_text.h"
+#include "lathe/core/json_reader.h"
 #include "lathe/io/testing/refusal.h"
 #include "lathe/ops/example.h"
 
@@ -83,7 +82,7 @@ std::string refusal_of(std::string_view text) {
 }
 
 json small() {
-  return json::parse(R"({"format": "lathe-ir", "version": 2, "symbols": [], "nodes": [
+  return parse_json(R"({"format": "lathe-ir", "version": 2, "symbols": [], "nodes": [
       {"name": "x", "op": "input", "inputs": [], "attributes": {}, "types": ["f32[4]"]},
       {"name": "y", "op": "relu", "inputs": [{"node": "x", "result": 0}], "attributes": {},
        "types": ["f32[4]"]}],
@@ -122,7 +121,7 @@ TEST(MalformedGraphJson, IsRefusedWithItsPlace) {
            {"/state_updates", "[{\"state\": \"x\", \"value\": {\"node\": \"y\", \"result\": 0}}]",
             "node \"x\" is not a state"}}) {
     json graph = small();
-    graph[json::json_pointer(place)] = json::parse(value);
+    graph[json::json_pointer(place)] = parse_json(value);
     EXPECT_EQ(refusal_of(graph.dump()), message) << place << " = " << value;
   }
 }
@@ -143,10 +142,10 @@ TEST(MalformedGraphJson, SuggestsTheNearestOp) {
 TEST(MalformedGraphJson, IsNeverMoreThanRefused) {
   const std::vector<json> values{
       nullptr, true, 0, -1, 1e300, "", "x", json::array(), {1, 2}, json::object(), "f32[B]"};
-  const json flat = json::parse(to_json(parse_graph(kGraph))).flatten();
+  const json flat = parse_json(to_json(parse_graph(kGraph))).flatten();
   for (const auto& [place, original] : flat.items()) {
     for (const json& value : values) {
-      json graph = json::parse(to_json(parse_graph(kGraph)));
+      json graph = parse_json(to_json(parse_graph(kGraph)));
       graph[json::json_pointer(place)] = value;
       EXPECT_NO_THROW(refusal_of(graph.dump())) << place << " = " << value;
     }

@@ -1,8 +1,8 @@
 #include <algorithm>
 
 #include "lathe/core/graph_text.h"
+#include "lathe/core/json_reader.h"
 #include "lathe/io/checkpoint_manifest.h"
-#include "lathe/io/json_reader.h"
 #include "lathe/io/mapped_file.h"
 #include "lathe/io/model.h"
 #include "lathe/io/model_config.h"

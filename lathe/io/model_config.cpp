@@ -2,7 +2,7 @@
 
 #include <charconv>
 
-#include "lathe/io/json_reader.h"
+#include "lathe/core/json_reader.h"
 
 namespace lathe::io {
 namespace {

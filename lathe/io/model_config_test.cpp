@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "lathe/core/json_reader.h"
 #include "lathe/io/testing/refusal.h"
 
 namespace lathe::io {
@@ -12,14 +13,14 @@ using nlohmann::json;
 using testing::ElementsAre;
 
 std::string label_refusal(const char* config) {
-  return refusal("", [&] { read_label_names(json::parse(config)); });
+  return refusal("", [&] { read_label_names(parse_json(config)); });
 }
 
 TEST(LabelNames, AreNumberedWhereTheyHaveNoNames) {
-  EXPECT_THAT(read_label_names(json::parse("{}")), ElementsAre("LABEL_0", "LABEL_1"));
-  EXPECT_THAT(read_label_names(json::parse(R"({"num_labels": 3})")),
+  EXPECT_THAT(read_label_names(parse_json("{}")), ElementsAre("LABEL_0", "LABEL_1"));
+  EXPECT_THAT(read_label_names(parse_json(R"({"num_labels": 3})")),
               ElementsAre("LABEL_0", "LABEL_1", "LABEL_2"));
-  EXPECT_THAT(read_label_names(json::parse(R"({"num_labels": null, "id2label": null})")),
+  EXPECT_THAT(read_label_names(parse_json(R"({"num_labels": null, "id2label": null})")),
               ElementsAre("LABEL_0", "LABEL_1"));
 }
 
@@ -78,7 +79,7 @@ TEST(Task, FollowsTheArchitecture) {
 TEST(Task, IsThatOfADecoderOnlyWhereItLooksBackAlone) {
   const models::ModelFamily& bert = models::FamilyRegistry::instance().at("bert", "family");
   const auto task = [&](const char* config) {
-    return read_task(bert, json::parse(config)).value_or("none");
+    return read_task(bert, parse_json(config)).value_or("none");
   };
   EXPECT_EQ(task(R"({"architectures": ["BertLMHeadModel"], "is_decoder": true})"), "causal-lm");
   EXPECT_EQ(task(R"({"architectures": ["BertLMHeadModel"]})"), "mlm");

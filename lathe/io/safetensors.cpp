@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "lathe/core/error.h"
-#include "lathe/io/quote_text.h"
+#include "lathe/core/quote_text.h"
 
 namespace lathe::io {
 namespace {

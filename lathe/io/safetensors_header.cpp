@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "lathe/core/error.h"
-#include "lathe/io/json_reader.h"
-#include "lathe/io/quote_text.h"
+#include "lathe/core/json_reader.h"
+#include "lathe/core/quote_text.h"
 
 namespace lathe::io {
 namespace {

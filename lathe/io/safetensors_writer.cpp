@@ -2,8 +2,8 @@
 #include <cstring>
 
 #include "lathe/core/error.h"
+#include "lathe/core/quote_text.h"
 #include "lathe/io/atomic_file.h"
-#include "lathe/io/quote_text.h"
 #include "lathe/io/safetensors.h"
 
 namespace lathe::io {

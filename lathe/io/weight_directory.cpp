@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "lathe/core/error.h"
+#include "lathe/core/quote_text.h"
 #include "lathe/io/atomic_file.h"
 #include "lathe/io/directory_access.h"
-#include "lathe/io/json_reader.h"
-#include "lathe/io/quote_text.h"
+#include "lathe/io/json_file.h"
 #include "lathe/io/safetensors.h"
 
 namespace lathe::io {

@@ -3,7 +3,7 @@
 
 #include "lathe/core/graph_text.h"
 #include "lathe/core/pass.h"
-#include "lathe/io/json_reader.h"
+#include "lathe/io/json_file.h"
 #include "lathe/io/model.h"
 #include "lathe/io/testing/refusal.h"
 #include "lathe/io/testing/tiny_bert.h"

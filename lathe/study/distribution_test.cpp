@@ -161,7 +161,8 @@ TEST(Distribution, RefusesDamagedJsonInOneLine) {
   const auto refusal = [](std::string_view json) {
     return error_text([&] { parse_distribution(json); });
   };
-  EXPECT_EQ(refusal("{"), "distribution: not JSON at byte 2");
+  EXPECT_EQ(refusal("{"),
+            "distribution: 1:2: invalid JSON: unexpected end of input; expected string literal");
   EXPECT_EQ(refusal("[]"), "distribution: expected an object, not []");
   EXPECT_EQ(refusal("{}"), "distribution: \"name\" is not a text");
   EXPECT_EQ(refusal(R"({"name": "FloatDistribution"})"),

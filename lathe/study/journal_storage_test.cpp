@@ -59,7 +59,7 @@ TEST_F(Journal, NamesTheLineThatIsWrong) {
     std::ofstream(file_) << before;
     return error;
   };
-  EXPECT_EQ(error_with("studies"), url_ + ": line 2: not JSON at byte 1");
+  EXPECT_EQ(error_with("studies"), url_ + ": line 2: 1:1: invalid JSON: invalid literal");
   EXPECT_EQ(error_with("[]"), url_ + ": line 2: not an operation");
   EXPECT_EQ(error_with("{\"op_code\": 77}"), url_ + ": line 2: unknown operation 77");
   EXPECT_EQ(error_with("{\"op_code\": 4}"), url_ + ": line 2: \"study_id\" is missing");

@@ -3,15 +3,15 @@
 #include <cmath>
 #include <limits>
 
-#include "lathe/core/error.h"
+#include "lathe/core/json_reader.h"
 
 namespace lathe::study {
 namespace {
 
 using nlohmann::json;
 
-// Reading recurses through the value, so the depth of untrusted text is bounded.
-constexpr int kMaxDepth = 200;
+// An attribute may nest deeper than a configuration.
+constexpr JsonLimits kLimits{.max_depth = 200};
 
 constexpr std::string_view kNan = "NaN";
 constexpr std::string_view kInfinity = "Infinity";
@@ -35,7 +35,6 @@ MarkedText mark_words(std::string_view text) {
   MarkedText result{.text = {}, .mark = unused_mark(text)};
   result.text.reserve(text.size());
   bool is_in_string = false;
-  int depth = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (is_in_string) {
@@ -44,10 +43,6 @@ MarkedText mark_words(std::string_view text) {
       if (c == '"') is_in_string = false;
       continue;
     }
-    if (c == '[' || c == '{') {
-      if (++depth > kMaxDepth) fail("JSON is nested more than {} deep", kMaxDepth);
-    }
-    if (c == ']' || c == '}') --depth;
     if (c == '"') is_in_string = true;
     bool is_word = false;
     for (const std::string_view word : {kNan, kInfinity, kMinusInfinity}) {
@@ -78,16 +73,6 @@ void unmark(json& value, const std::string& mark) {
     value = infinity;
   else if (word == kMinusInfinity)
     value = -infinity;
-}
-
-json parse_plain(std::string_view text) {
-  try {
-    return json::parse(text);
-  } catch (const json::parse_error& error) {
-    fail("not JSON at byte {}", error.byte);
-  } catch (const json::exception&) {
-    fail("not JSON: a number is out of range");  // 1e999: the only other thing it objects to
-  }
 }
 
 void write(const json& value, std::string& out) {
@@ -136,7 +121,7 @@ void write(const json& value, std::string& out) {
 
 json parse_json(std::string_view text) {
   const MarkedText marked = mark_words(text);
-  json value = parse_plain(marked.text);
+  json value = lathe::parse_json(marked.text, "", kLimits);
   if (marked.has_marks) unmark(value, marked.mark);
   return value;
 }

@@ -44,10 +44,11 @@ TEST(JsonText, WritesBytesThatAreNotTextAsReplacementCharacters) {
 }
 
 TEST(JsonText, SaysWhereTextIsNotJson) {
-  EXPECT_EQ(error_of("[1, 2"), "not JSON at byte 6");
-  EXPECT_EQ(error_of(""), "not JSON at byte 1");
-  EXPECT_EQ(error_of("[1e999]"), "not JSON: a number is out of range");
-  EXPECT_EQ(error_of(std::string(100000, '[')), "JSON is nested more than 200 deep");
+  EXPECT_EQ(error_of("[1, 2"), "1:6: invalid JSON: unexpected end of input; expected ']'");
+  EXPECT_EQ(error_of(""),
+            "1:1: invalid JSON: unexpected end of input; expected '[', '{', or a literal");
+  EXPECT_EQ(error_of("[1e999]"), "1:6: invalid JSON: number out of range");
+  EXPECT_EQ(error_of(std::string(100000, '[')), "1:201: nested more than 200 deep");
 }
 
 }  // namespace

@@ -458,7 +458,10 @@ TEST(Study, RefusesDamagedAttributesOfAStoredStudy) {
   EXPECT_EQ(refusal("lathe:seed", "-1"),
             "study \"s\": attribute \"lathe:seed\" is not a whole number, at least 0");
   EXPECT_EQ(refusal("lathe:pruner", "7"), "study \"s\": attribute \"lathe:pruner\" is not a text");
-  EXPECT_EQ(refusal("lathe:space", "["), "study \"s\": space: not JSON at byte 2");
+  EXPECT_EQ(
+      refusal("lathe:space", "["),
+      "study \"s\": space: 1:2: invalid JSON: unexpected end of input; expected '[', '{', or a "
+      "literal");
 }
 
 }  // namespace

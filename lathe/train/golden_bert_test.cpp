@@ -7,7 +7,7 @@
 
 #include "lathe/core/pass.h"
 #include "lathe/engine/executor.h"
-#include "lathe/io/json_reader.h"
+#include "lathe/io/json_file.h"
 #include "lathe/io/model.h"
 
 namespace lathe::train {

@@ -6,7 +6,7 @@
 #include "lathe/core/differentiate.h"
 #include "lathe/core/pass.h"
 #include "lathe/engine/executor.h"
-#include "lathe/io/json_reader.h"
+#include "lathe/io/json_file.h"
 #include "lathe/io/model.h"
 #include "lathe/train/testing/golden_bert.h"
 

@@ -7,7 +7,7 @@
 
 #include "lathe/core/graph.h"
 #include "lathe/engine/executor.h"
-#include "lathe/io/json_reader.h"
+#include "lathe/io/json_file.h"
 #include "lathe/io/safetensors.h"
 
 namespace lathe::train {

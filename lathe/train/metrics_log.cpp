@@ -6,13 +6,25 @@
 #include <cerrno>
 
 #include "lathe/core/error.h"
+#include "lathe/core/json_reader.h"
 #include "lathe/io/atomic_file.h"
 #include "lathe/io/mapped_file.h"
 
 namespace lathe::train {
 namespace {
 
-// The lines worth keeping. A line that is no object with a step is not ours or was torn.
+// The step of a line; none when it is no object with one: it is not ours or was torn.
+std::optional<std::int64_t> step_of(std::string_view line) try {
+  const nlohmann::json parsed = parse_json(line);
+  if (!parsed.is_object()) return std::nullopt;
+  const auto step = parsed.find("step");
+  if (step == parsed.end() || !step->is_number_integer()) return std::nullopt;
+  return step->get<std::int64_t>();
+} catch (const UserError&) {
+  return std::nullopt;
+}
+
+// The lines worth keeping.
 std::string lines_up_to(std::string_view text, std::int64_t last_step) {
   std::string kept;
   while (!text.empty()) {
@@ -20,11 +32,7 @@ std::string lines_up_to(std::string_view text, std::int64_t last_step) {
     if (end == std::string_view::npos) break;
     const std::string_view line = text.substr(0, end + 1);
     text.remove_prefix(end + 1);
-    const nlohmann::json parsed = nlohmann::json::parse(line, nullptr, false);
-    if (!parsed.is_object()) continue;
-    const auto step = parsed.find("step");
-    if (step == parsed.end() || !step->is_number_integer() || *step > last_step) continue;
-    kept += line;
+    if (const auto step = step_of(line); step && *step <= last_step) kept += line;
   }
   return kept;
 }

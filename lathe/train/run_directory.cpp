@@ -6,7 +6,7 @@
 #include "lathe/core/error.h"
 #include "lathe/io/atomic_file.h"
 #include "lathe/io/checkpoint_manifest.h"
-#include "lathe/io/json_reader.h"
+#include "lathe/io/json_file.h"
 #include "lathe/io/mapped_file.h"
 #include "lathe/train/classification_report.h"
 

@@ -9,7 +9,7 @@
 #include "lathe/io/atomic_file.h"
 #include "lathe/io/checkpoint_manifest.h"
 #include "lathe/io/directory_access.h"
-#include "lathe/io/json_reader.h"
+#include "lathe/io/json_file.h"
 #include "lathe/io/safetensors.h"
 
 namespace lathe::train {

@@ -3,8 +3,8 @@
 
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
+#include "lathe/core/json_reader.h"
 #include "lathe/core/number_format.h"
 #include "lathe/numerics/testing/matrix.h"
 
@@ -37,11 +37,16 @@ std::string format_of(const nlohmann::json& test) {
   return quantizer == "block_fp" ? text + "," + tile() : text;
 }
 
+std::string read(const std::filesystem::path& path) {
+  std::ifstream stream(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
 TEST(MaseTwins, GiveTheBitsThatMaseGives) {
   const std::filesystem::path path =
       std::filesystem::path(LATHE_SHARED_DIR) / "golden" / "mase_quantizers.json";
   if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is absent";
-  const nlohmann::json golden = nlohmann::json::parse(std::ifstream(path));
+  const nlohmann::json golden = parse_json(read(path), path.string());
   int num_cases = 0;
   for (const nlohmann::json& test : golden.at("cases")) {
     const std::string text = format_of(test);

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "lathe/core/json_reader.h"
 #include "lathe/core/pass.h"
-#include "lathe/io/json_reader.h"
 #include "lathe/io/model.h"
 
 namespace lathe::train {

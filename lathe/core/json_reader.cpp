@@ -1,4 +1,4 @@
-#include "lathe/io/json_reader.h"
+#include "lathe/core/json_reader.h"
 
 #include <algorithm>
 #include <cstring>
@@ -7,10 +7,9 @@
 #include <vector>
 
 #include "lathe/core/error.h"
-#include "lathe/io/mapped_file.h"
-#include "lathe/io/quote_text.h"
+#include "lathe/core/quote_text.h"
 
-namespace lathe::io {
+namespace lathe {
 namespace {
 
 using nlohmann::json;
@@ -48,13 +47,14 @@ class Cursor {
 // Builds the document from parser events, so that limits and duplicates are seen as they come.
 class Builder final : public nlohmann::json_sax<json> {
  public:
-  Builder(std::string_view text, std::string_view name, const JsonLimits& limits)
-      : text_(text), name_(name), limits_(limits) {}
+  Builder(std::string_view text, std::string_view name, const JsonLimits& limits,
+          std::int64_t first_line)
+      : text_(text), name_(name), limits_(limits), first_line_(first_line) {}
 
   json build() {
     if (text_.size() > limits_.max_bytes)
-      fail("{}: is {} bytes long, more than the {} that are read as JSON", name_, text_.size(),
-           limits_.max_bytes);
+      fail("{}{}is {} bytes long, more than the {} that are read as JSON", name_,
+           name_.empty() ? "" : ": ", text_.size(), limits_.max_bytes);
     // The parser takes a NUL for the end of its input and would not look at what follows.
     if (const std::size_t nul = text_.find('\0'); nul != text_.npos) fail_at(nul + 1, "NUL byte");
     json::sax_parse(Cursor(text_.data(), &num_read_),
@@ -119,15 +119,16 @@ class Builder final : public nlohmann::json_sax<json> {
   [[noreturn]] void fail_at(std::size_t position, std::string_view problem) const {
     const std::string_view before =
         text_.substr(0, std::min(position > 0 ? position - 1 : 0, text_.size()));
-    const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+    const auto line = first_line_ + std::count(before.begin(), before.end(), '\n');
     const std::size_t newline = before.rfind('\n');
     const std::size_t column = before.size() - (newline == before.npos ? 0 : newline + 1) + 1;
-    fail("{}:{}:{}: {}", name_, line, column, problem);
+    fail("{}{}{}:{}: {}", name_, name_.empty() ? "" : ":", line, column, problem);
   }
 
   std::string_view text_;
   std::string_view name_;
   const JsonLimits& limits_;
+  std::int64_t first_line_;
   std::size_t num_read_ = 0;
   std::size_t num_values_ = 0;
   json root_;
@@ -137,12 +138,9 @@ class Builder final : public nlohmann::json_sax<json> {
 
 }  // namespace
 
-json parse_json(std::string_view text, std::string_view name, const JsonLimits& limits) {
-  return Builder(text, name, limits).build();
-}
-
-json read_json(const std::filesystem::path& path, const JsonLimits& limits) {
-  return parse_json(MappedFile::open(path)->text(), path.string(), limits);
+json parse_json(std::string_view text, std::string_view name, const JsonLimits& limits,
+                std::int64_t first_line) {
+  return Builder(text, name, limits, first_line).build();
 }
 
 std::string describe_json_problem(const json::exception& problem) {
@@ -154,4 +152,4 @@ std::string describe_json_problem(const json::exception& problem) {
   return fmt::format("invalid JSON: {}", text.substr(0, text.find("; last read")));
 }
 
-}  // namespace lathe::io
+}  // namespace lathe

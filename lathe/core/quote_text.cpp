@@ -1,8 +1,8 @@
-#include "lathe/io/quote_text.h"
+#include "lathe/core/quote_text.h"
 
 #include <nlohmann/json.hpp>
 
-namespace lathe::io {
+namespace lathe {
 
 std::string quote_text(std::string_view text) {
   constexpr std::size_t kShown = 120;
@@ -13,4 +13,4 @@ std::string quote_text(std::string_view text) {
   return json(shown).dump(-1, ' ', true, json::error_handler_t::replace);
 }
 
-}  // namespace lathe::io
+}  // namespace lathe

@@ -1,18 +1,19 @@
-#include "lathe/io/json_reader.h"
+#include "lathe/core/json_reader.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "lathe/io/testing/refusal.h"
-#include "lathe/io/testing/scratch_directory.h"
+#include <random>
 
-namespace lathe::io {
+#include "lathe/core/testing/error_text.h"
+
+namespace lathe {
 namespace {
 
 std::string parse(std::string_view text, const JsonLimits& limits = {}) {
   std::string printed;
-  const std::string message =
-      refusal("x.json", [&] { printed = parse_json(text, "x.json", limits).dump(); });
-  return message == "accepted" ? printed : message;
+  const std::string message = error_text([&] { printed = parse_json(text, "", limits).dump(); });
+  return message == "no error" ? printed : message;
 }
 
 TEST(JsonReader, BuildsEveryKindOfValue) {
@@ -71,13 +72,52 @@ TEST(JsonReader, DoesNotRepeatWhatItStumbledOver) {
             "to \\u001B");
 }
 
-TEST(JsonReader, NamesTheFile) {
-  const ScratchDirectory scratch;
-  const auto path = scratch.write("config.json", "{\n}x");
-  EXPECT_EQ(refusal(scratch.path().string(), [&] { read_json(path); }),
-            "config.json:2:2: invalid JSON: invalid literal");
-  EXPECT_EQ(read_json(scratch.write("b.json", "[1]")).dump(), "[1]");
+TEST(JsonReader, PutsTheNameInFrontAndCountsFromTheGivenLine) {
+  EXPECT_EQ(error_text([] { parse_json("[1]\nx", "a.json"); }),
+            "a.json:2:1: invalid JSON: invalid literal");
+  EXPECT_EQ(error_text([] { parse_json("[1,", "", {}, 7); }),
+            "7:4: invalid JSON: unexpected end of input; expected '[', '{', or a literal");
+  EXPECT_EQ(error_text([] { parse_json("[1]", "a.json", {.max_bytes = 2}); }),
+            "a.json: is 3 bytes long, more than the 2 that are read as JSON");
+}
+
+TEST(JsonReader, RefusesEveryTruncation) {
+  constexpr std::string_view kText =
+      R"({"a": [1, -2.5e3, true, null, "t\u00e9\ud83d\ude00", {"b": {}}], "c": "caf\u00e9"})";
+  ASSERT_EQ(error_text([&] { parse_json(kText); }), "no error");
+  for (std::size_t length = 0; length < kText.size(); ++length)
+    EXPECT_THAT(parse(kText.substr(0, length)), testing::StartsWith("1:")) << length;
+}
+
+// A nested value is built and destroyed without recursion, whatever opens it.
+TEST(JsonReader, RefusesNestingAHundredThousandDeep) {
+  std::string objects;
+  for (int i = 0; i < 100'000; ++i) objects += "{\"a\":[";
+  EXPECT_THAT(parse(objects), testing::EndsWith(": nested more than 64 deep"));
+  EXPECT_THAT(parse("{\"label\": " + std::string(100'000, '[') + std::string(100'000, ']') + "}"),
+              testing::EndsWith(": nested more than 64 deep"));
+}
+
+TEST(JsonReader, KeepsOrRefusesHugeNumbers) {
+  EXPECT_EQ(parse("[18446744073709551616]"), "[1.8446744073709552e+19]");
+  EXPECT_EQ(parse("[-9223372036854775808]"), "[-9223372036854775808]");
+  EXPECT_EQ(parse("[1e-999]"), "[0.0]");
+  EXPECT_THAT(parse("[-1e999]"), testing::EndsWith("number out of range"));
+  EXPECT_THAT(parse("[" + std::string(100'000, '9') + "]"),
+              testing::EndsWith("number out of range"));
+}
+
+// Any bytes at all give a value or one line.
+TEST(JsonReader, SurvivesRandomDamage) {
+  constexpr std::string_view kText =
+      R"({"model": {"type": "BPE", "vocab": {"a": 0, "b\n": 1}}, "merges": [["a", "b"], 1.5e-3]})";
+  std::mt19937 random(1);
+  for (int round = 0; round < 20'000; ++round) {
+    std::string damaged(kText);
+    for (int i = 0; i < 3; ++i) damaged[random() % damaged.size()] = static_cast<char>(random());
+    EXPECT_THAT(parse(damaged), testing::Not(testing::HasSubstr("\n"))) << damaged;
+  }
 }
 
 }  // namespace
-}  // namespace lathe::io
+}  // namespace lathe
