@@ -2,6 +2,7 @@
 #include "lathe/ops/elements.h"
 #include "lathe/ops/gradient_nodes.h"
 #include "lathe/ops/operand_checks.h"
+#include "lathe/ops/weight_layout.h"
 
 // conv2d(x[N,C,H,W], weight[O,C/groups,kh,kw], bias[O]) {strides, pads, dilations, groups}:
 //   y[n,o,i,j] = bias[o] + sum over c, p, q of
@@ -69,6 +70,8 @@ const Register registration{Op{
                  "conv2d(f32[B,4,6,5], f32[4,1,3,3]) {groups=4, strides=[2,1]}",
                  "conv2d(f32[2,2,5,5], f32[2,2,2,2], none) {dilations=[2,1]}"},
 }};
+
+const Register layout{WeightLayout{.name = "conv2d", .result_axis = 1}};
 
 }  // namespace
 }  // namespace lathe::ops

@@ -1,9 +1,10 @@
 #include "lathe/core/op.h"
+#include "lathe/ops/channel_matrix.h"
 #include "lathe/ops/operand_checks.h"
 #include "lathe/ops/quantized_operands.h"
 
-// learned_step_gradient(dy, x, y, scale, zero?) {format} -> (dx, dscale): the gradients of
-// y = quantize(x, scale, zero) whose scale s is a parameter (Esser et al. 2020, LSQ):
+// learned_step_gradient(dy, x, y, scale, zero?) {format, axis} -> (dx, dscale): the gradients
+// of y = quantize(x, scale, zero) whose scale s is a parameter (Esser et al. 2020, LSQ):
 //   dx = dy where x/s is inside the format's range and half a step around it, else 0
 //   ds = sum of dy (y - x)/s inside and of dy y/s outside, over the elements s covers.
 // The sum is divided by sqrt(elements of a row a scale covers * largest number), so that a step
@@ -26,9 +27,12 @@ void reference(const KernelCall& call) {
   const QuantizedMatrix matrix = quantized_matrix(call, call.input(1), 3);
   const FormatFacts& facts = matrix.format->facts();
   const QuantizeArgs& args = matrix.args;
-  const float* const y = call.input(2).data<float>().data();
-  const float* const dy = call.input(0).data<float>().data();
-  float* const dx = call.outputs[0].mutable_data<float>().data();
+  const std::int64_t axis = call.attributes.integer("axis");
+  const Tensor y_matrix = to_matrix(call.input(2), axis),
+               dy_matrix = to_matrix(call.input(0), axis);
+  Tensor dx_matrix(DType::F32, matrix.x.dims());
+  const std::span<const float> y = y_matrix.data<float>(), dy = dy_matrix.data<float>();
+  const std::span<float> dx = dx_matrix.mutable_data<float>();
   const PlaceRange range = unclipped_places(facts);
   std::vector<double> sums(call.outputs[1].data<float>().size());
   for (std::int64_t i = 0; i < args.rows * args.columns; ++i) {
@@ -38,9 +42,11 @@ void reference(const KernelCall& call) {
     const double place = args.x[i] / scale + zero;
     // A NaN counts as inside: it has to show.
     const bool is_inside = !(place < range.minimum || place > range.maximum);
-    dx[i] = is_inside ? dy[i] : 0;
-    sums[s] += dy[i] * (is_inside ? y[i] - args.x[i] : y[i]) / scale;
+    const auto at = static_cast<std::size_t>(i);
+    dx[at] = is_inside ? dy[at] : 0;
+    sums[s] += dy[at] * (is_inside ? y[at] - args.x[i] : y[at]) / scale;
   }
+  call.outputs[0] = from_matrix(dx_matrix, call.outputs[0].dims(), axis);
   const double factor = step_gradient_factor(facts, args.columns);
   for (std::size_t s = 0; s < sums.size(); ++s)
     call.outputs[1].mutable_data<float>()[s] = static_cast<float>(sums[s] * factor);
@@ -57,7 +63,8 @@ const Register registration{Op{
     .attributes = {{.name = "format",
                     .default_value = std::string(),
                     .summary = "the number format",
-                    .required = true}},
+                    .required = true},
+                   axis_attribute()},
     .num_results = 2,
     .infer = infer,
     .flops = [](const OpCall& call) { return Size(8) * call.input(0).num_elements(); },
@@ -67,6 +74,8 @@ const Register registration{Op{
         {"learned_step_gradient(f32[3,8], f32[3,8], f32[3,8], f32[3]) {format=\"int:4,channel\"}",
          "learned_step_gradient(f32[T,8], f32[T,8], f32[T,8], f32[], f32[]) "
          "{format=\"int:8,asymmetric\"}",
+         "learned_step_gradient(f32[6,4], f32[6,4], f32[6,4], f32[4]) "
+         "{axis=1, format=\"int:4,channel\"}",
          "learned_step_gradient(f32[2,8], f32[2,8], f32[2,8], f32[2,2]) "
          "{format=\"int:4,group=4\"}"},
 }};

@@ -4,6 +4,7 @@
 #include "lathe/ops/gradient_nodes.h"
 #include "lathe/ops/operand_checks.h"
 #include "lathe/ops/packing.h"
+#include "lathe/ops/weight_layout.h"
 
 // matmul(a[..,m,k], b[..,k,n]): the product of the matrices in the last two axes; leading axes are
 // broadcast. transpose_a reads a as [..,k,m], transpose_b reads b as [..,n,k].
@@ -133,6 +134,15 @@ const Register registration{Op{
     .examples = {"matmul(f32[B,2,L,4], f32[B,2,L,4]) {transpose_b=true}",
                  "matmul(f32[T,4], f32[4,3])",
                  "matmul(f32[2,1,3,4], f32[5,3,2]) {transpose_a=true}"},
+}};
+
+const Register layout{WeightLayout{
+    .name = "matmul",
+    .output_axis =
+        [](const Graph& graph, NodeId node) {
+          const auto rank = static_cast<std::int64_t>(graph.type(graph.input(node, 1)).rank());
+          return rank - (graph.attribute(node).flag("transpose_b") ? 2 : 1);
+        },
 }};
 
 }  // namespace

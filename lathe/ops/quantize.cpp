@@ -2,13 +2,14 @@
 
 #include "lathe/core/graph.h"
 #include "lathe/core/number_format.h"
+#include "lathe/ops/channel_matrix.h"
 #include "lathe/ops/gradient_nodes.h"
 #include "lathe/ops/operand_checks.h"
 #include "lathe/ops/quantized_operands.h"
 
-// quantize(x, scale?, zero?) {format}: every element becomes the nearest number of the format.
-// Values stay floats; what they cost as codes is `decode`'s and the file's matter. A tensor is a
-// matrix whose columns are its last axis: scales belong to it all, to its rows, or to runs of them.
+// quantize(x, scale?, zero?) {format, axis}: every element becomes the nearest number of the
+// format. Values stay floats; what they cost as codes is `decode`'s and the file's matter. A tensor
+// is a matrix (channel_matrix.h): scales belong to it all, to its rows, or to runs of them.
 namespace lathe::ops {
 namespace {
 
@@ -27,8 +28,10 @@ void reference(const KernelCall& call) {
   const QuantizedMatrix matrix = quantized_matrix(call, call.input(0), 1);
   // The definition, not the fast way to the same bits.
   const EncodedMatrix encoded = matrix.format->encode(matrix.args);
+  Tensor rounded(DType::F32, matrix.x.dims());
   matrix.format->decode(encoded, matrix.args.scales, matrix.args.zeros,
-                        call.outputs[0].mutable_data<float>().data());
+                        rounded.mutable_data<float>().data());
+  call.outputs[0] = from_matrix(rounded, call.outputs[0].dims(), call.attributes.integer("axis"));
 }
 
 // Straight-through: the staircase counts as its diagonal wherever it does not clip. A scale that is
@@ -42,7 +45,7 @@ std::vector<Value> gradient(Graph& graph, NodeId id, std::span<const Value> resu
     std::vector<Value> inputs{dy, graph.input(id, 0), {id, 0}};
     for (std::size_t i = 1; i < graph.inputs(id).size(); ++i) inputs.push_back(graph.input(id, i));
     const Value dx = derive(graph, id, "gradient", "learned_step_gradient", std::move(inputs),
-                            {{"format", text}});
+                            graph.attributes(id));
     gradients[0] = dx;
     gradients[1] = {dx.node, 1};
   } else if (std::isinf(facts.pass_minimum) && std::isinf(facts.pass_maximum)) {
@@ -63,7 +66,8 @@ const Register registration{Op{
     .attributes = {{.name = "format",
                     .default_value = std::string(),
                     .summary = "the number format, such as \"int:8,channel\"",
-                    .required = true}},
+                    .required = true},
+                   axis_attribute()},
     .infer = infer,
     .flops = [](const OpCall& call) { return Size(4) * call.input(0).num_elements(); },
     .reference = reference,
@@ -72,6 +76,8 @@ const Register registration{Op{
     .examples = {"quantize(f32[T,8]) {format=\"fixed:8,4\"}",
                  "quantize(f32[3,64]) {format=\"mxint:8\"}",
                  "quantize(f32[3,8], f32[3]) {format=\"int:4,channel\"}",
+                 "quantize(f32[4,2,3,3], f32[4]) {axis=0, format=\"int:4,channel\"}",
+                 "quantize(f32[6,4], f32[4,2]) {axis=1, format=\"int:4,group=3\"}",
                  "quantize(f32[B,L,8], f32[], f32[]) {format=\"int:8,asymmetric\"}"},
 }};
 

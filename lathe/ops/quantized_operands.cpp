@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "lathe/ops/channel_matrix.h"
 #include "lathe/ops/operand_checks.h"
 
 namespace lathe::ops {
@@ -10,6 +11,11 @@ std::shared_ptr<const NumberFormat> format_of(const AttributeReader& attributes)
   std::shared_ptr<const NumberFormat> format = parse_format(attributes.text("format"));
   if (format == nullptr) fail("format \"float\" rounds nothing: expected a narrower one");
   return format;
+}
+
+AttributeSpec axis_attribute() {
+  return {"axis", std::int64_t{-1},
+          "the axis whose elements are rows, with scales of their own; -1: all but the last"};
 }
 
 Shape given_scale_shape(const NumberFormat& format, const Type& x) {
@@ -43,6 +49,11 @@ void check_quantized_operands(std::string_view op, const OpCall& call, const Typ
                               std::size_t scale) {
   if (x.dtype != DType::F32) fail("{}: x {} is not f32", op, to_text(x));
   require_rank_at_least(op, "x", x, 1);
+  const std::int64_t axis = call.attributes().integer("axis");
+  if (axis < -1) fail("{}: axis={} is below -1", op, axis);
+  const Type matrix = matrix_type(op, x, axis);
+  if (axis >= 0 && !x.num_elements().is_constant())
+    fail("{}: axis={} needs a constant size, but x is {}", op, axis, to_text(x));
   const std::shared_ptr<const NumberFormat> format = format_of(call.attributes());
   const FormatFacts& facts = format->facts();
   const bool needs_scale = facts.scale_source == ScaleSource::Given;
@@ -55,9 +66,9 @@ void check_quantized_operands(std::string_view op, const OpCall& call, const Typ
   for (std::size_t i = scale; i <= scale + 1; ++i) {
     if (!call.has(i)) continue;
     const Type& type = call.input(i);
-    if (type.dtype != DType::F32 || type.shape != given_scale_shape(*format, x))
+    if (type.dtype != DType::F32 || type.shape != given_scale_shape(*format, matrix))
       fail("{}: operand {} is {}, but {} of {} needs {}", op, i, to_text(type), facts.text,
-           to_text(x), to_text(Type{DType::F32, given_scale_shape(*format, x)}));
+           to_text(x), to_text(Type{DType::F32, given_scale_shape(*format, matrix)}));
   }
 }
 
@@ -90,10 +101,11 @@ double step_gradient_factor(const FormatFacts& facts, std::int64_t columns) {
 }
 
 QuantizedMatrix quantized_matrix(const KernelCall& call, const Tensor& x, std::size_t scale) {
-  QuantizedMatrix result{format_of(call.attributes), {}};
-  result.args.columns = x.dims().back();
+  QuantizedMatrix result{
+      format_of(call.attributes), to_matrix(x, call.attributes.integer("axis")), {}};
+  result.args.columns = result.x.dims().back();
   result.args.rows = result.args.columns == 0 ? 0 : x.num_elements() / result.args.columns;
-  result.args.x = x.data<float>().data();
+  result.args.x = result.x.data<float>().data();
   if (call.has(scale)) result.args.scales = call.input(scale).data<float>().data();
   if (call.has(scale + 1)) result.args.zeros = call.input(scale + 1).data<float>().data();
   return result;

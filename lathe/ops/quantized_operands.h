@@ -12,6 +12,9 @@ namespace lathe::ops {
 /// The format named by a node's attribute; fails on "float", which rounds nothing.
 std::shared_ptr<const NumberFormat> format_of(const AttributeReader& attributes);
 
+/// The attribute `axis` of the ops on number formats: see channel_matrix.h.
+AttributeSpec axis_attribute();
+
 /// The shape of the scales that are handed in with a matrix of this type.
 Shape given_scale_shape(const NumberFormat& format, const Type& x);
 
@@ -19,7 +22,7 @@ Shape given_scale_shape(const NumberFormat& format, const Type& x);
 /// the codes' own rows where each row has scales, else one row for each row of tiles.
 Shape local_scale_shape(const NumberFormat& format, const Type& codes, std::int64_t columns);
 
-/// Fails unless x is a float32 matrix and operands `scale` and `scale + 1` are what its format
+/// Fails unless x is float32, a matrix by its attribute `axis`, and operands `scale` and `scale + 1` are what its format
 /// needs: scales where they are handed in, zero points where it has them, nothing otherwise.
 void check_quantized_operands(std::string_view op, const OpCall& call, const Type& x,
                               std::size_t scale);
@@ -40,6 +43,7 @@ double step_gradient_factor(const FormatFacts& facts, std::int64_t columns);
 /// A reference kernel's operands as the format wants them.
 struct QuantizedMatrix {
   std::shared_ptr<const NumberFormat> format;
+  Tensor x;           ///< in the matrix's order
   QuantizeArgs args;  ///< without y
 };
 QuantizedMatrix quantized_matrix(const KernelCall& call, const Tensor& x, std::size_t scale);

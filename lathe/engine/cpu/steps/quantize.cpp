@@ -3,6 +3,7 @@
 
 #include "lathe/core/number_format.h"
 #include "lathe/engine/cpu/step.h"
+#include "lathe/ops/channel_matrix.h"
 #include "lathe/ops/quantized_operands.h"
 
 namespace lathe::engine {
@@ -107,8 +108,15 @@ class LearnedStepGradientStep final : public Step {
 
 using MadeStep = std::unique_ptr<Step>;
 
+// The rows that a format sees; nullopt where they do not lie one after another.
+std::optional<RowShape> format_rows(const Graph& graph, NodeId id) {
+  const std::int64_t axis = graph.attribute(id).integer("axis");
+  if (axis > 0) return std::nullopt;
+  return row_shape(ops::matrix_type("quantize", graph.types(id)[0], axis));
+}
+
 MadeStep make_quantize(const Graph& graph, NodeId id) {
-  const std::optional<RowShape> x = row_shape(graph.types(id)[0]);
+  const std::optional<RowShape> x = format_rows(graph, id);
   std::shared_ptr<const NumberFormat> format = ops::format_of(graph.attribute(id));
   if (!x || !format->facts().is_row_local) return nullptr;
   RowSpace space{x->rows, {x->width}, {x->width}};
@@ -126,7 +134,7 @@ MadeStep make_gate_gradient(const Graph& graph, NodeId id) {
 }
 
 MadeStep make_learned_step_gradient(const Graph& graph, NodeId id) {
-  const std::optional<RowShape> x = row_shape(graph.types(id)[0]);
+  const std::optional<RowShape> x = format_rows(graph, id);
   if (!x) return nullptr;
   const FormatFacts facts = ops::format_of(graph.attribute(id))->facts();
   const std::int64_t of_row = scales_of_row(facts, x->width);
