@@ -6,6 +6,7 @@
 #include "lathe/io/mapped_file.h"
 #include "lathe/report/progress.h"
 #include "lathe/train/text_classifier.h"
+#include "lathe/train/text_source.h"
 
 namespace lathe::cli {
 
@@ -36,6 +37,8 @@ compress::QuantizeOptions to_options(const QuantizeArguments& arguments) {
       "--weight-range", [&] { return compress::parse_range_rule(arguments.weight_range); });
   options.activation_range = with_place(
       "--activation-range", [&] { return compress::parse_range_rule(arguments.activation_range); });
+  if (arguments.calibrate.empty() && (arguments.gptq || arguments.bias_correction))
+    fail("--gptq and --bias-correction look at data, and there is none: give --calibrate DATA");
   options.calibration_examples = arguments.calibration_examples;
   options.corrects_bias = arguments.bias_correction;
   options.uses_gptq = arguments.gptq;
@@ -58,8 +61,10 @@ compress::QuantizeResult quantize(io::Model& model, const QuantizeArguments& arg
                                   ThreadPool& pool, const Settings& settings) {
   report::Progress progress(
       stderr, {.is_enabled = !settings.quiet, .label = "calibrating", .unit = "texts"});
+  std::optional<train::TokenizedTexts> texts;
+  if (calibration) texts.emplace(*calibration, train::TextFeeding());
   const compress::QuantizeResult result =
-      compress::quantize_model(model, to_options(arguments), calibration ? &*calibration : nullptr,
+      compress::quantize_model(model, to_options(arguments), texts ? &*texts : nullptr,
                                {.pool = &pool, .isa = settings.isa}, [&](std::int64_t done) {
                                  progress.update(done, calibration->size());
                                  return !is_interrupted();
@@ -67,6 +72,7 @@ compress::QuantizeResult quantize(io::Model& model, const QuantizeArguments& arg
   progress.finish();
   for (const std::string& rule : result.unused_rules)
     fmt::print(stderr, "warning: {}: matches no layer of the model\n", rule);
+  for (const std::string& note : result.notes) fmt::print(stderr, "note: {}\n", note);
   return result;
 }
 

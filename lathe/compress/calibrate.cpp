@@ -6,7 +6,7 @@
 #include "lathe/compress/data_run.h"
 #include "lathe/core/number_format.h"
 #include "lathe/core/pass.h"
-#include "lathe/core/select_outputs.h"
+#include "lathe/core/role.h"
 
 namespace lathe::compress {
 namespace {
@@ -20,24 +20,25 @@ bool has_given_scale(const std::string& format) {
   return parse_format(format)->facts().scale_source == ScaleSource::Given;
 }
 
-void store(const Graph& graph, State& state, NodeId node, std::size_t operand,
+void store(const Graph& graph, State& state, NodeId node, OperandRole role,
            const std::vector<float>& values) {
-  if (state_operand(graph, state, node, operand) == nullptr) return;
-  Tensor& tensor = state.at(graph.name(graph.input(node, operand).node));
+  const NodeId operand = graph.input(node, *find_operand(graph, node, role)).node;
+  Tensor& tensor = state.at(graph.name(operand));
   check(static_cast<std::size_t>(tensor.num_elements()) == values.size(),
         "a scale for each that the quantizer reads");
   std::ranges::copy(values, tensor.mutable_data<float>().begin());
 }
 
-void set_scales(const Graph& graph, State& state, NodeId node, const std::string& format,
+void set_scales(const Graph& graph, State& state, NodeId node,
                 const std::vector<numerics::ScaleAndZero>& chosen) {
   std::vector<float> scales, zeros;
   for (const numerics::ScaleAndZero& each : chosen) {
     scales.push_back(each.scale);
     zeros.push_back(each.zero);
   }
-  store(graph, state, node, 1, scales);
-  if (parse_format(format)->facts().has_zero_point) store(graph, state, node, 2, zeros);
+  if (scale_of(graph, state, node) != nullptr)
+    store(graph, state, node, OperandRole::Scale, scales);
+  if (zero_of(graph, state, node) != nullptr) store(graph, state, node, OperandRole::Zero, zeros);
 }
 
 void observe(Observation& seen, std::span<const float> values, std::int64_t expected_total) {
@@ -56,15 +57,20 @@ void observe(Observation& seen, std::span<const float> values, std::int64_t expe
 
 }  // namespace
 
+void set_parameter_scale(const Graph& graph, State& state, const Quantizer& quantizer,
+                         const RangeRule& rule) {
+  if (!has_given_scale(quantizer.format)) return;
+  const FormatMatrix matrix =
+      format_matrix(graph, state, quantizer.node, parameter_value(graph, state, quantizer));
+  set_scales(
+      graph, state, quantizer.node,
+      choose_scales(*parse_format(quantizer.format),
+                    {matrix.values.data<float>(), matrix.args.rows, matrix.args.columns}, rule));
+}
+
 void set_parameter_scales(const Graph& graph, State& state, const RangeRule& rule) {
-  for (const Quantizer& quantizer : find_quantizers(graph)) {
-    if (!quantizer.is_parameter || !has_given_scale(quantizer.format)) continue;
-    const Tensor& value = state.at(quantizer.state);
-    const std::int64_t columns = value.dims().back();
-    set_scales(graph, state, quantizer.node, quantizer.format,
-               choose_scales(*parse_format(quantizer.format),
-                             {value.data<float>(), value.num_elements() / columns, columns}, rule));
-  }
+  for (const Quantizer& quantizer : find_quantizers(graph))
+    if (quantizer.is_parameter) set_parameter_scale(graph, state, quantizer, rule);
 }
 
 bool needs_calibration(const Graph& graph) {
@@ -74,40 +80,33 @@ bool needs_calibration(const Graph& graph) {
 }
 
 std::map<std::string, Observation> observe_activations(
-    const io::Model& model, const data::TokenizedDataset& dataset, std::int64_t num_examples,
+    const io::Model& model, train::ExampleSource& examples, std::int64_t num_examples,
     const engine::ExecutionOptions& execution, const std::function<bool(std::int64_t)>& progress) {
-  Graph graph = select_outputs(model.graph, {"logits"});
-  run_pass("pack-sequences", graph);
+  Graph graph = measured_graph(model.graph);
+  for (const auto& [name, value] : std::vector(graph.outputs())) graph.remove_output(name);
   std::vector<NodeId> nodes;
-  std::vector<std::string> names;
   for (const Quantizer& quantizer : find_quantizers(graph)) {
     nodes.push_back(quantizer.node);
-    if (quantizer.is_parameter) continue;
-    names.push_back(graph.name(quantizer.node));
-    graph.set_output("observed." + names.back(), graph.input(quantizer.node, 0));
+    if (!quantizer.is_parameter)
+      graph.set_output(graph.name(quantizer.node), graph.input(quantizer.node, 0));
   }
   bypass_quantizers(graph, nodes);
   unround_attention(graph);
-  std::int64_t total_tokens = 0;
-  for (std::int64_t i = 0; i < std::min(num_examples, dataset.size()); ++i)
-    total_tokens += dataset.length(i);
   std::map<std::string, Observation> observations;
+  if (graph.outputs().empty()) return observations;
   run_on_data(
-      graph, model.state, dataset, num_examples, execution,
-      [&](const data::Batch& batch, const Feed& outputs) {
-        const double share = static_cast<double>(batch.num_tokens()) /
-                             static_cast<double>(std::max<std::int64_t>(1, total_tokens));
-        for (const std::string& name : names) {
-          const std::span<const float> values = outputs.at("observed." + name).data<float>();
+      graph, model.state, examples, num_examples, execution,
+      [&](const DataBatch& batch) {
+        for (const auto& [name, tensor] : batch.outputs) {
+          const std::span<const float> values = tensor.data<float>();
           Observation& seen = observations[name];
-          const auto columns =
-              static_cast<std::size_t>(outputs.at("observed." + name).dims().back());
+          const auto columns = static_cast<std::size_t>(tensor.dims().back());
           if (seen.rows.size() < kRows * columns)
             seen.rows.insert(seen.rows.end(), values.begin(),
                              values.begin() + static_cast<std::ptrdiff_t>(
                                                   std::min(values.size(), kRows / 4 * columns)));
           observe(seen, values,
-                  static_cast<std::int64_t>(static_cast<double>(values.size()) / share));
+                  static_cast<std::int64_t>(static_cast<double>(values.size()) / batch.share));
         }
       },
       progress);
@@ -125,7 +124,7 @@ void set_activation_scales(const Graph& graph, State& state,
     std::vector<float> values = seen->second.sample;
     values.push_back(static_cast<float>(seen->second.minimum));
     values.push_back(static_cast<float>(seen->second.maximum));
-    set_scales(graph, state, quantizer.node, quantizer.format,
+    set_scales(graph, state, quantizer.node,
                choose_scales(*parse_format(quantizer.format),
                              {values, 1, static_cast<std::int64_t>(values.size())}, rule));
   }

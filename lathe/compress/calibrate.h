@@ -7,14 +7,17 @@
 
 #include "lathe/compress/quantizers.h"
 #include "lathe/compress/range_rule.h"
-#include "lathe/data/tokenized_dataset.h"
 #include "lathe/engine/executor.h"
 #include "lathe/io/model.h"
+#include "lathe/train/example_source.h"
 
 /// Where scales come from: weights are looked at, activations are measured on data.
 namespace lathe::compress {
 
-/// Sets the scales (and zero points) of every quantizer of a parameter by the parameter's values.
+/// Sets the scales (and zero points) of a quantizer of a parameter, or of every one of them, by the
+/// values that it rounds.
+void set_parameter_scale(const Graph& graph, State& state, const Quantizer& quantizer,
+                         const RangeRule& rule);
 void set_parameter_scales(const Graph& graph, State& state, const RangeRule& rule);
 
 /// What was seen of the values that a quantizer rounds.
@@ -29,7 +32,7 @@ struct Observation {
 /// every quantizer of an activation would round; by the quantizer's name. `progress` hears of the
 /// examples done and may stop the work by returning false.
 std::map<std::string, Observation> observe_activations(
-    const io::Model& model, const data::TokenizedDataset& dataset, std::int64_t num_examples,
+    const io::Model& model, train::ExampleSource& examples, std::int64_t num_examples,
     const engine::ExecutionOptions& execution,
     const std::function<bool(std::int64_t)>& progress = {});
 

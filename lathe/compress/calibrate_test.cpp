@@ -3,10 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "lathe/compress/insert_quantizers.h"
 #include "lathe/compress/quantize_model.h"
 #include "lathe/core/graph_text.h"
 #include "lathe/core/interrupt.h"
 #include "lathe/core/testing/error_text.h"
+#include "lathe/train/text_source.h"
 
 namespace lathe::compress {
 namespace {
@@ -32,8 +34,10 @@ io::Model lookup_model() {
 }
 
 // Three texts of two, one and two tokens.
-data::TokenizedDataset texts() {
-  return {.ids = {0, 1, 0, 2, 2}, .offsets = {0, 2, 3, 5}, .labels = {0, 1, 0}};
+train::ExampleSource& texts() {
+  static train::TokenizedTexts source(
+      {.ids = {0, 1, 0, 2, 2}, .offsets = {0, 2, 3, 5}, .labels = {0, 1, 0}}, {});
+  return source;
 }
 
 io::Model with_inputs(const char* format) {
@@ -106,28 +110,8 @@ TEST(SetParameterScales, TakesEachRowsLargestMagnitude) {
   EXPECT_FALSE(needs_calibration(model.graph));
 }
 
-TEST(QuantizeModel, AsksForDataOnlyWhereSomethingIsMeasured) {
-  const auto refusal = [](QuantizeOptions options, const char* format) {
-    options.rules = {{.formats = {{TensorRole::Inputs, format}}}};
-    io::Model model = lookup_model();
-    return error_text([&] { quantize_model(model, options, nullptr, {}); });
-  };
-  const std::string missing =
-      "scales of activations are measured on data, and there is none: give --calibrate DATA, or "
-      "formats that make their own scales, such as mxint:8 or int:8,dynamic";
-  EXPECT_EQ(refusal({}, "int:8"), missing);
-  EXPECT_EQ(refusal({}, "int:8,dynamic"), "no error");
-  EXPECT_EQ(refusal({}, "float"),
-            "no tensor of the model is given a format: see --weights, --activations and --rules");
-  const std::string corrections =
-      "--gptq and --bias-correction look at data, and there is none: give --calibrate DATA";
-  EXPECT_EQ(refusal({.corrects_bias = true}, "fixed:8,4"), corrections);
-  EXPECT_EQ(refusal({.uses_gptq = true}, "fixed:8,4"), corrections);
-}
-
 TEST(QuantizeModel, MeasuresScalesAndReportsWhatWasSeen) {
   io::Model model = lookup_model();
-  const data::TokenizedDataset data = texts();
   QuantizeOptions options;
   options.rules = {
       {.by = QuantizationRule::By::Name,
@@ -136,7 +120,7 @@ TEST(QuantizeModel, MeasuresScalesAndReportsWhatWasSeen) {
        .place = "r.toml:1"},
       {.formats = {{TensorRole::Weights, "int:8,channel"}, {TensorRole::Inputs, "int:8"}}}};
   options.parameter_range = options.activation_range = kExtremes;
-  const QuantizeResult result = quantize_model(model, options, &data, {});
+  const QuantizeResult result = quantize_model(model, options, &texts(), {});
   EXPECT_EQ(result.quantizers, 2);
   EXPECT_THAT(result.unused_rules, ElementsAre("r.toml:1: nobody"));
   EXPECT_THAT(result.observations, ElementsAre(testing::Key("a/quantized")));

@@ -1,13 +1,16 @@
 #include "lathe/compress/packed_weights.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "lathe/compress/quantizers.h"
+#include "lathe/compress/rounded_parameter.h"
 #include "lathe/core/number_format.h"
 #include "lathe/core/pass.h"
 #include "lathe/core/role.h"
+#include "lathe/ops/channel_matrix.h"
+#include "lathe/ops/evaluate_parameter.h"
 #include "lathe/ops/quantized_operands.h"
-#include "lathe/ops/run_reference.h"
 
 namespace lathe::compress {
 namespace {
@@ -16,47 +19,25 @@ constexpr const char* kCodes = ".codes";
 constexpr const char* kLocal = ".local_scales";
 constexpr const char* kDecoded = "/quantized";
 
-// A parameter's quantizer: of the state itself, or of the rows looked up in it.
-struct Rounded {
-  NodeId quantizer, state, lookup;  // no lookup: -1
-};
-
-std::vector<Rounded> find_rounded(const Graph& graph) {
-  std::vector<Rounded> found;
+std::vector<RoundedParameter> find_packable(const Graph& graph) {
+  std::vector<RoundedParameter> found;
   for (const Quantizer& quantizer : find_quantizers(graph)) {
-    if (!quantizer.is_parameter) continue;
-    Rounded rounded{quantizer.node, graph.at(quantizer.state), {}};
-    const NodeId source = graph.input(quantizer.node, 0).node;
-    if (source != rounded.state) rounded.lookup = source;
-    // Somebody who reads the floats keeps them alive, and codes beside them would save nothing.
-    const NodeId reader = rounded.lookup.index < 0 ? rounded.quantizer : rounded.lookup;
-    const bool is_alone = graph.uses(rounded.state).size() == 1 &&
-                          graph.users(rounded.state).front() == reader &&
-                          (rounded.lookup.index < 0 || graph.uses(rounded.lookup).size() == 1);
-    if (is_alone) found.push_back(rounded);
+    std::optional<RoundedParameter> rounded = find_rounded_parameter(graph, quantizer);
+    // The mask stays in the packed graph, after the codes; that must not change a number.
+    if (rounded && (!rounded->mask || has_zero(*parse_format(quantizer.format))))
+      found.push_back(std::move(*rounded));
   }
   return found;
 }
 
-const Tensor& floats_of(const Graph& graph, const State& state, const Rounded& rounded) {
-  return rounded.lookup.index < 0 ? *state_operand(graph, state, rounded.quantizer, 0)
-                                  : *state_operand(graph, state, rounded.lookup, 1);
-}
-
-// The parameter as its format wants it.
-QuantizeArgs matrix_of(const Graph& graph, const State& state, const Rounded& rounded) {
-  const auto data = [&](std::size_t operand) {
-    const Tensor* tensor = state_operand(graph, state, rounded.quantizer, operand);
-    return tensor == nullptr ? nullptr : tensor->data<float>().data();
-  };
-  const Tensor& tensor = floats_of(graph, state, rounded);
-  QuantizeArgs args;
-  args.columns = tensor.dims().back();
-  args.rows = args.columns == 0 ? 0 : tensor.num_elements() / args.columns;
-  args.x = tensor.data<float>().data();
-  args.scales = data(1);
-  args.zeros = data(2);
-  return args;
+// The parameter of a quantizer as it comes out, in the parameter's shape.
+Tensor rounded_value(const Graph& graph, const State& state, const Quantizer& quantizer) {
+  const Tensor value = parameter_value(graph, state, quantizer);
+  FormatMatrix matrix = format_matrix(graph, state, quantizer.node, value);
+  Tensor result(DType::F32, matrix.values.dims());
+  matrix.args.y = result.mutable_data<float>().data();
+  parse_format(quantizer.format)->quantize(matrix.args);
+  return ops::from_matrix(result, value.dims(), graph.attribute(quantizer.node).integer("axis"));
 }
 
 Tensor bytes_tensor(const Shape& shape, const std::vector<std::uint8_t>& bytes) {
@@ -79,73 +60,94 @@ void forget_dead_states(const Graph& graph, State& state) {
   std::erase_if(state, [&](const auto& entry) { return !graph.find(entry.first); });
 }
 
-// The value of a node that reads states alone.
-Tensor evaluate(const Graph& graph, const State& state, NodeId id) {
-  std::vector<const Tensor*> operands;
-  for (std::size_t i = 0; i < graph.inputs(id).size(); ++i)
-    operands.push_back(state_operand(graph, state, id, i));
-  return ops::run_reference(graph, id, operands, {})[0];
-}
-
-// The parameter that a decode's codes stand for.
+// The parameter that a decode's codes stand for. Graphs written before decode said so named the
+// codes after it.
 std::string parameter_of(const Graph& graph, NodeId decode) {
-  const std::string& codes = graph.name(graph.input(decode, 0).node);
+  if (const std::string& name = graph.attribute(decode).text("of"); !name.empty()) return name;
+  const std::string& codes =
+      graph.name(graph.input(decode, *find_operand(graph, decode, OperandRole::Codes)).node);
   if (!codes.ends_with(kCodes))
-    fail("node \"{}\": its codes are called \"{}\", which names no parameter", graph.name(decode),
-         codes);
+    fail("node \"{}\": says of no parameter that it holds its codes (attribute \"of\")",
+         graph.name(decode));
   return codes.substr(0, codes.size() - std::string_view(kCodes).size());
 }
 
-// The lookup that alone reads a decoded table whose rows could as well be rounded after it.
-NodeId lookup_of(const Graph& graph, NodeId decode) {
-  const std::vector<Use>& uses = graph.uses(decode);
-  const bool is_lookup = uses.size() == 1 && uses[0].kind == Use::Kind::Operand &&
-                         uses[0].operand == 1 && graph.is(uses[0].user, "embedding");
-  if (!is_lookup || !commutes_with_lookup(ops::format_of(graph.attribute(decode))->facts()))
-    return {};
-  return uses[0].user;
+// What stands between a decode and the place where its parameter is rounded when it trains: the
+// mask where it was masked before, and the lookup that alone reads a table whose rows could as well
+// be rounded after it.
+std::vector<ParameterLink> links_after(const Graph& graph, NodeId decode) {
+  std::vector<ParameterLink> links;
+  NodeId last = decode;
+  if (graph.attribute(decode).flag("masked")) {
+    const NodeId product = is_read_once(graph, decode) ? graph.users(decode).front() : NodeId{};
+    const auto operand = product.index < 0 ? std::nullopt : masked_operand(graph, product);
+    if (!operand)
+      fail("node \"{}\": its numbers were masked, but nothing multiplies them with a mask",
+           graph.name(decode));
+    links.push_back({product, *operand});
+    last = product;
+  }
+  if (!is_read_once(graph, last)) return links;
+  const NodeId reader = graph.users(last).front();
+  const std::optional<std::size_t> table = find_operand(graph, reader, OperandRole::Table);
+  if (table && graph.input(reader, *table).node == last &&
+      commutes_with_lookup(ops::format_of(graph.attribute(decode))->facts()))
+    links.push_back({reader, *table});
+  return links;
 }
 
 }  // namespace
 
 std::vector<std::string> packable_parameters(const Graph& graph) {
   std::vector<std::string> names;
-  for (const Rounded& rounded : find_rounded(graph)) names.push_back(graph.name(rounded.state));
+  for (const RoundedParameter& rounded : find_packable(graph))
+    names.push_back(graph.name(rounded.state));
   return names;
 }
 
 int pack_weights(Graph& graph, State& state) {
   int packed = 0;
-  for (const Rounded& rounded : find_rounded(graph)) {
+  for (const RoundedParameter& rounded : find_packable(graph)) {
+    const NodeId quantizer = rounded.quantizer.node;
     const std::string name = graph.name(rounded.state);
-    const std::string text = graph.attribute(rounded.quantizer).text("format");
-    const std::shared_ptr<const NumberFormat> format = parse_format(text);
-    const QuantizeArgs args = matrix_of(graph, state, rounded);
-    const EncodedMatrix encoded = format->encode(args);
+    const std::shared_ptr<const NumberFormat> format = parse_format(rounded.quantizer.format);
+    const Tensor value = parameter_value(graph, state, rounded.quantizer);
+    const FormatMatrix matrix = format_matrix(graph, state, quantizer, value);
+    const EncodedMatrix encoded = format->encode(matrix.args);
 
     // Codes take the place of the floats, so that nothing else moves in the graph's text.
-    Type codes_type{DType::U8, graph.types(rounded.state)[0].shape};
-    codes_type.shape.back() = Size(format->code_bytes(args.columns));
-    NodeSpec spec{.name = name + kDecoded + "/packed",
-                  .op = "decode",
-                  .inputs = {},
-                  .attributes = {{"format", text}, {"columns", args.columns}}};
+    const std::int64_t axis = graph.attribute(quantizer).integer("axis");
+    Type codes_type = ops::matrix_type("decode", graph.types(rounded.state)[0], axis);
+    codes_type.dtype = DType::U8;
+    codes_type.shape.back() = Size(format->code_bytes(matrix.args.columns));
+    NodeSpec spec{
+        .name = name + kDecoded + "/packed",
+        .op = "decode",
+        .inputs = {},
+        .attributes = {
+            {"format", rounded.quantizer.format}, {"columns", matrix.args.columns}, {"of", name}}};
+    if (axis >= 0) {
+      spec.attributes["axis"] = axis;
+      spec.attributes["shape"] = value.dims();
+    }
+    if (rounded.mask) spec.attributes["masked"] = true;
     spec.inputs.push_back(add_state(graph, state, rounded.state, name + kCodes, StateRole::Codes,
                                     bytes_tensor(codes_type.shape, encoded.codes)));
     spec.inputs.push_back(kNone);
-    if (format->scale_bytes(args.columns) > 0)
-      spec.inputs.back() = add_state(
-          graph, state, rounded.state, name + kLocal, StateRole::Scale,
-          bytes_tensor(ops::local_scale_shape(*format, codes_type, args.columns), encoded.scales));
-    for (std::size_t i = 1; i < graph.inputs(rounded.quantizer).size(); ++i)
-      spec.inputs.push_back(graph.input(rounded.quantizer, i));
-    const NodeId first = rounded.lookup.index < 0 ? rounded.quantizer : rounded.lookup;
+    if (format->scale_bytes(matrix.args.columns) > 0)
+      spec.inputs.back() =
+          add_state(graph, state, rounded.state, name + kLocal, StateRole::Scale,
+                    bytes_tensor(ops::local_scale_shape(*format, codes_type, matrix.args.columns),
+                                 encoded.scales));
+    for (std::size_t i = 1; i < graph.inputs(quantizer).size(); ++i)
+      spec.inputs.push_back(graph.input(quantizer, i));
+    const NodeId first = rounded.links.empty() ? quantizer : rounded.links.front().node;
     const Value decoded{graph.insert_before(first, std::move(spec)), 0};
-    if (rounded.lookup.index >= 0) {
-      graph.set_input(rounded.lookup, 1, decoded);
-      graph.replace_all_uses({rounded.quantizer, 0}, {rounded.lookup, 0});
+    if (rounded.links.empty()) {
+      graph.replace_all_uses({quantizer, 0}, decoded);
     } else {
-      graph.replace_all_uses({rounded.quantizer, 0}, decoded);
+      graph.set_input(first, rounded.links.front().operand, decoded);
+      graph.replace_all_uses({quantizer, 0}, {rounded.links.back().node, 0});
     }
     run_pass("remove-dead-nodes", graph);
     graph.rename(decoded.node, graph.unique_name(name + kDecoded));
@@ -161,33 +163,38 @@ int unpack_weights(Graph& graph, State& state, const State& masters) {
   for (const NodeId id : graph.nodes_of("decode")) {
     const std::string name = parameter_of(graph, id);
     const auto master = masters.find(name);
-    Tensor value = master != masters.end() ? master->second : evaluate(graph, state, id);
+    Tensor value =
+        master != masters.end() ? master->second : ops::evaluate_parameter(graph, state, {id, 0});
     if (value.dims() != graph.types(id)[0].dims({}) || value.dtype() != DType::F32)
       fail("tensor \"{}\" does not fit its codes: expected {}", name, to_text(graph.types(id)[0]));
-    const NodeId codes = graph.input(id, 0).node;
+    const NodeId codes = graph.input(id, *find_operand(graph, id, OperandRole::Codes)).node;
     const Value floats =
         add_state(graph, state, codes, name, StateRole::Parameter, std::move(value));
     NodeSpec spec{.name = graph.name(id) + "/float",
                   .op = "quantize",
                   .inputs = {floats},
                   .attributes = {{"format", graph.attribute(id).text("format")}}};
+    if (const std::int64_t axis = graph.attribute(id).integer("axis"); axis >= 0)
+      spec.attributes["axis"] = axis;
     for (std::size_t i = 2; i < graph.inputs(id).size(); ++i)
       spec.inputs.push_back(graph.input(id, i));
     while (!spec.inputs.empty() && spec.inputs.back().is_none()) spec.inputs.pop_back();
-    const NodeId lookup = lookup_of(graph, id);
+    const std::vector<ParameterLink> links = links_after(graph, id);
     std::string label = graph.name(id);
     NodeId rounded;
-    if (lookup.index >= 0) {
-      // Training rounds the rows that a batch looks up, not the table.
-      graph.set_input(lookup, 1, floats);
-      spec.inputs[0] = {lookup, 0};
-      label = graph.unique_name(graph.name(lookup) + kDecoded);
-      rounded = graph.insert_after(lookup, spec);
-      graph.replace_all_uses({lookup, 0}, {rounded, 0});
-      graph.set_input(rounded, 0, {lookup, 0});
-    } else {
+    if (links.empty()) {
       rounded = graph.insert_before(id, std::move(spec));
       graph.replace_all_uses({id, 0}, {rounded, 0});
+    } else {
+      // The mask first; and training rounds the rows that a batch looks up, not the table.
+      const NodeId last = links.back().node;
+      graph.set_input(links.front().node, links.front().operand, floats);
+      spec.inputs[0] = {last, 0};
+      if (find_operand(graph, last, OperandRole::Table))
+        label = graph.unique_name(graph.name(last) + kDecoded);
+      rounded = graph.insert_after(last, spec);
+      graph.replace_all_uses({last, 0}, {rounded, 0});
+      graph.set_input(rounded, 0, {last, 0});
     }
     run_pass("remove-dead-nodes", graph);
     graph.rename(rounded, label);
@@ -211,18 +218,38 @@ void unpack_model(io::Model& model) {
 }
 
 void make_float(Graph& graph, State& state) {
-  for (const Rounded& rounded : find_rounded(graph)) {
-    const Tensor& value = floats_of(graph, state, rounded);
-    QuantizeArgs args = matrix_of(graph, state, rounded);
-    Tensor result(DType::F32, value.dims());
-    args.y = result.mutable_data<float>().data();
-    ops::format_of(graph.attribute(rounded.quantizer))->quantize(args);
-    state[graph.name(rounded.state)] = std::move(result);
+  // Where the state has no other reader, it takes the rounded numbers itself.
+  for (const RoundedParameter& rounded : find_packable(graph)) {
+    state[graph.name(rounded.state)] = rounded_value(graph, state, rounded.quantizer);
+    bypass_quantizers(graph, {rounded.quantizer.node});
+  }
+  // Elsewhere a state of its own has them.
+  for (const Quantizer& quantizer : find_quantizers(graph)) {
+    if (!quantizer.is_parameter) continue;
+    const NodeId source = graph.input(quantizer.node, 0).node;
+    const std::string name = graph.name(quantizer.node);
+    const Value held = add_state(graph, state, quantizer.parameter.node, name + "/float",
+                                 StateRole::Parameter, rounded_value(graph, state, quantizer));
+    if (graph.input(quantizer.node, 0) == quantizer.parameter) {
+      graph.replace_all_uses({quantizer.node, 0}, held);
+    } else {
+      if (!is_read_once(graph, source))
+        fail("node \"{}\": its rows are read rounded and unrounded, so the model has no float form",
+             graph.name(source));
+      graph.set_input(source, *find_operand(graph, source, OperandRole::Table), held);
+      graph.replace_all_uses({quantizer.node, 0}, {source, 0});
+    }
+    run_pass("remove-dead-nodes", graph);
+    const std::string free = graph.unique_name(name);
+    state[free] = state.at(graph.name(held.node));
+    graph.rename(held.node, free);
   }
   for (const NodeId id : graph.nodes_of("decode"))
-    graph.replace_all_uses({id, 0},
-                           add_state(graph, state, graph.input(id, 0).node, parameter_of(graph, id),
-                                     StateRole::Parameter, evaluate(graph, state, id)));
+    graph.replace_all_uses(
+        {id, 0},
+        add_state(graph, state, graph.input(id, *find_operand(graph, id, OperandRole::Codes)).node,
+                  parameter_of(graph, id), StateRole::Parameter,
+                  ops::evaluate_parameter(graph, state, {id, 0})));
   std::vector<NodeId> rest;
   for (const Quantizer& quantizer : find_quantizers(graph)) rest.push_back(quantizer.node);
   bypass_quantizers(graph, rest);

@@ -10,8 +10,9 @@
 namespace lathe::compress {
 
 /// Turns every quantizer of a parameter into a `decode` of its codes and drops the floats; returns
-/// how many. The graph computes the same bits. A parameter that something else reads as well keeps
-/// its floats.
+/// how many. The graph computes the same numbers. A mask that the parameter was multiplied with
+/// stays, after the codes. A parameter that something else reads as well, or that is computed in
+/// another way, keeps its floats.
 int pack_weights(Graph& graph, State& state);
 
 /// Turns every `decode` back into a quantizer of floats, which can be trained; returns how many.
@@ -27,8 +28,9 @@ void pack_model(io::Model& model, bool keeps_masters = true);
 void unpack_model(io::Model& model);
 
 /// Replaces every quantizer of a parameter and every decode by a state that holds the rounded
-/// floats, under the parameter's own name, and bypasses all other quantizers and attention's
-/// rounding: a plain float model with the numbers of the quantized one's weights.
+/// floats, and bypasses all other quantizers and attention's rounding: a plain float model with the
+/// numbers of the quantized one's weights. The state is the parameter's own, or, where somebody
+/// reads that one otherwise, a new one with the quantizer's name.
 void make_float(Graph& graph, State& state);
 
 }  // namespace lathe::compress

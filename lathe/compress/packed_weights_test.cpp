@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "lathe/compress/calibrate.h"
+#include "lathe/compress/insert_quantizers.h"
 #include "lathe/compress/quantizers.h"
 #include "lathe/core/graph_text.h"
 #include "lathe/core/testing/error_text.h"
@@ -117,15 +118,15 @@ TEST(PackWeights, WritesCodesInThePlaceOfTheFloats) {
   pack_weights(model.graph, model.state);
   EXPECT_EQ(print(model.graph), R"(lathe-ir 2
 symbols B
-w.scale = state() : f32[3]
+w.scale = state() {role="scale"} : f32[3]
 ids = input() : i32[B]
-table.codes = state() : u8[6,4]
-table.local_scales = state() : u8[6,2]
-table/quantized = decode(table.codes, table.local_scales) {columns=4, format="mxint:8,block=2"} : f32[6,4]
+table.codes = state() {role="codes"} : u8[6,4]
+table.local_scales = state() {role="scale"} : u8[6,2]
+table/quantized = decode(table.codes, table.local_scales) {columns=4, format="mxint:8,block=2", of="table"} : f32[6,4]
 rows = embedding(ids, table/quantized) : f32[B,4]
-w.codes = state() : u8[3,2]
+w.codes = state() {role="codes"} : u8[3,2]
 b = state() : f32[3]
-w/quantized = decode(w.codes, none, w.scale) {columns=4, format="int:4,channel"} : f32[3,4]
+w/quantized = decode(w.codes, none, w.scale) {columns=4, format="int:4,channel", of="w"} : f32[3,4]
 y = linear(rows, w/quantized, b) : f32[B,3]
 output y <- y
 )");
@@ -156,24 +157,124 @@ TEST(UnpackWeights, RefusesWhatDoesNotFit) {
   };
   EXPECT_EQ(refusal(model, {{"w", Tensor::from<float>({2}, {1, 2})}}),
             "tensor \"w\" does not fit its codes: expected f32[3,4]");
-  Quantized renamed = model;
-  renamed.graph.rename(renamed.graph.at("w.codes"), "c");
-  renamed.state["c"] = renamed.state["w.codes"];
-  EXPECT_EQ(refusal(renamed, {}),
-            "node \"w/quantized\": its codes are called \"c\", which names no parameter");
-  EXPECT_EQ(error_text([&] { make_float(renamed.graph, renamed.state); }),
-            "node \"w/quantized\": its codes are called \"c\", which names no parameter");
-  Quantized computed = model;
-  computed.graph = parse_graph(R"(
-    x = input() : f32[B,4]
-    w.codes = state() : u8[3,2]
-    s = state() : f32[3]
-    t = relu(s)
-    d = decode(w.codes, none, t) {columns=4, format="int:4,channel"}
-    y = linear(x, d)
+  // Graphs written before decode said whose codes it reads go by the codes' name.
+  Quantized unnamed = model;
+  unnamed.graph.remove_attribute(unnamed.graph.at("w/quantized"), "of");
+  EXPECT_EQ(refusal(unnamed, {}), "no error");
+  unnamed.graph.rename(unnamed.graph.at("w.codes"), "c");
+  unnamed.state["c"] = unnamed.state["w.codes"];
+  EXPECT_EQ(
+      refusal(unnamed, {}),
+      "node \"w/quantized\": says of no parameter that it holds its codes (attribute \"of\")");
+  EXPECT_EQ(
+      error_text([&] { make_float(unnamed.graph, unnamed.state); }),
+      "node \"w/quantized\": says of no parameter that it holds its codes (attribute \"of\")");
+}
+
+TEST(UnpackWeights, KnowsTheParameterWhateverItsCodesAreCalled) {
+  Quantized model = quantize(kLookupAndLinear, {{TensorRole::Weights, "int:4,channel"}});
+  const std::string before = print(model.graph);
+  pack_weights(model.graph, model.state);
+  model.graph.rename(model.graph.at("w.codes"), "c");
+  model.state["c"] = model.state["w.codes"];
+  unpack_weights(model.graph, model.state);
+  EXPECT_EQ(print(model.graph), before);
+}
+
+const char* const kMaskedLayers = R"(lathe-ir 2
+symbols B
+ids = input() : i32[B]
+table = state() : f32[6,4]
+table.mask = state() {role="mask"} : f32[6,4]
+table/masked = mul(table.mask, table) : f32[6,4]
+rows = embedding(ids, table/masked) : f32[B,4]
+w = state() : f32[3,4]
+w.mask = state() {role="mask"} : f32[3,4]
+w/masked = mul(w, w.mask) : f32[3,4]
+y = linear(rows, w/masked, none) : f32[B,3]
+output y <- y
+)";
+
+TEST(PackWeights, KeepsMasksAndGivesThemBack) {
+  for (const char* const format : {"int:4,channel", "mxint:8,block=2", "int:8", "fixed:8,4"}) {
+    SCOPED_TRACE(format);
+    Quantized model =
+        quantize(kMaskedLayers, {{TensorRole::Weights, format}, {TensorRole::Embeddings, format}});
+    for (const char* const mask : {"w.mask", "table.mask"})
+      for (float& value : model.state.at(mask).mutable_data<float>()) value = value > 0 ? 1 : 0;
+    set_parameter_scales(model.graph, model.state, {});
+    const Quantized simulated = model;
+    EXPECT_EQ(pack_weights(model.graph, model.state), 2);
+    EXPECT_FALSE(model.state.contains("w"));
+    EXPECT_TRUE(identical(model.state.at("w.mask"), simulated.state.at("w.mask")));
+    EXPECT_TRUE(identical(answer("reference", model), answer("reference", simulated)));
+
+    model.graph = parse_graph(print(model.graph));
+    Quantized plain = model;
+    unpack_weights(model.graph, model.state, simulated.state);
+    EXPECT_EQ(print(model.graph), print(simulated.graph));
+    make_float(plain.graph, plain.state);
+    EXPECT_EQ(print(plain.graph), kMaskedLayers);
+    EXPECT_TRUE(identical(answer("reference", plain), answer("reference", simulated)));
+  }
+}
+
+TEST(PackWeights, LeavesAMaskedWeightWhoseFormatHasNoZeroAsItIs) {
+  Quantized model = quantize(kMaskedLayers, {{TensorRole::Weights, "binary"}});
+  const std::string before = print(model.graph);
+  EXPECT_EQ(pack_weights(model.graph, model.state), 0);
+  EXPECT_EQ(print(model.graph), before);
+}
+
+const char* const kConvolution = R"(lathe-ir 2
+symbols B
+ids = input() : f32[B,2,4,4]
+w = state() : f32[3,2,3,3]
+h = conv2d(ids, w, none) : f32[B,3,2,2]
+flat = reshape(h) : f32[B,12]
+v = state() : f32[12,5]
+y = matmul(flat, v) : f32[B,5]
+output y <- y
+)";
+
+TEST(PackWeights, PacksConvolutionsAndProductsByTheirOutputs) {
+  const auto logits = [](const Quantized& model) {
+    Tensor x(DType::F32, {2, 2, 4, 4});
+    for (std::size_t i = 0; i < 64; ++i) x.mutable_data<float>()[i] = static_cast<float>(i % 7) - 3;
+    return engine::make_executor("reference", model.graph, model.state)->run({{"ids", x}}).at("y");
+  };
+  for (const char* const format : {"int:4,channel", "int:4,group=4", "mxint:8,block=4", "nf4"}) {
+    SCOPED_TRACE(format);
+    Quantized model = quantize(kConvolution, {{TensorRole::Weights, format}});
+    const Quantized simulated = model;
+    EXPECT_EQ(pack_weights(model.graph, model.state), 2);
+    EXPECT_EQ(model.state.at("w.codes").dim(0), 3);
+    EXPECT_EQ(model.state.at("v.codes").dim(0), 5);
+    EXPECT_TRUE(identical(logits(model), logits(simulated)));
+    model.graph = parse_graph(print(model.graph));
+    Quantized plain = model;
+    unpack_weights(model.graph, model.state, simulated.state);
+    EXPECT_EQ(print(model.graph), print(simulated.graph));
+    make_float(plain.graph, plain.state);
+    EXPECT_EQ(print(plain.graph), kConvolution);
+    EXPECT_TRUE(identical(logits(plain), logits(simulated)));
+  }
+}
+
+TEST(MakeFloat, GivesARoundedReaderOfASharedParameterAStateOfItsOwn) {
+  Quantized model = quantize(R"(
+    ids = input() : i32[B]
+    w = state() : f32[6,4]
+    rows = embedding(ids, w)
+    y = linear(rows, w)
     output y <- y
-  )");
-  EXPECT_EQ(refusal(computed, {}), "node \"d\": operand 2 is \"t\", but must be a state");
+  )",
+                             {{TensorRole::Weights, "int:4,channel"}});
+  const Quantized simulated = model;
+  make_float(model.graph, model.state);
+  EXPECT_EQ(print(model.graph, "y"), "y = linear(rows, w/quantized) : f32[B,6]");
+  EXPECT_TRUE(identical(model.state.at("w"), simulated.state.at("w")));
+  EXPECT_TRUE(identical(answer("reference", model), answer("reference", simulated)));
 }
 
 TEST(PackModel, KeepsMastersThatTrainingGoesOnFrom) {

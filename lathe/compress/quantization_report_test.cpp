@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "lathe/compress/insert_quantizers.h"
 #include "lathe/compress/packed_weights.h"
 #include "lathe/core/graph_text.h"
 
@@ -80,7 +81,7 @@ TEST(QuantizeOnly, KeepsTheQuantizersThatOneLayerReads) {
   EXPECT_THAT(quantized_layers(model.graph), ElementsAre("up", "down"));
   EXPECT_EQ(print(quantize_only(model.graph, "down")), R"(lathe-ir 2
 symbols B
-v.scale = state() : f32[2]
+v.scale = state() {role="scale"} : f32[2]
 x = input() : f32[B,4]
 w = state() : f32[2,4]
 up = linear(x, w) : f32[B,2]
@@ -143,6 +144,25 @@ TEST(CountBits, AgreesBeforeAndAfterPacking) {
   const ModelBits packed = count_bits(model.graph, model.state);
   EXPECT_EQ(packed.stored, bits.stored);
   EXPECT_EQ(packed.floats, bits.floats);
+}
+
+TEST(CountBits, CountsAMaskBesideTheCodes) {
+  Graph graph = parse_graph(R"(
+    x = input() : f32[B,4]
+    w = state() : f32[3,4]
+    mask = state() {role="mask"} : f32[3,4]
+    kept = mul(w, mask)
+    y = linear(x, kept)
+    output y <- y
+  )");
+  State state{{"w", Tensor(DType::F32, {3, 4})}, {"mask", Tensor(DType::F32, {3, 4})}};
+  insert_quantizers(graph, state, {{.formats = {{TensorRole::Weights, "int:4,channel"}}}});
+  const ModelBits bits = count_bits(graph, state);
+  EXPECT_EQ(bits.stored, 12 * 4 + 3 * 32 + 12 * 32);
+  EXPECT_EQ(bits.floats, 12 * 32);
+  pack_weights(graph, state);
+  EXPECT_EQ(count_bits(graph, state).stored, bits.stored);
+  EXPECT_EQ(count_bits(graph, state).floats, bits.floats);
 }
 
 TEST(CountBits, CountsAParameterThatIsAlsoReadAsFloatsAsFloats) {

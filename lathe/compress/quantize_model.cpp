@@ -1,35 +1,64 @@
 #include "lathe/compress/quantize_model.h"
 
-#include "lathe/compress/linear_inputs.h"
+#include <cmath>
+
+#include "lathe/compress/bias_correction.h"
+#include "lathe/compress/gptq.h"
+#include "lathe/compress/insert_quantizers.h"
+#include "lathe/core/role.h"
 
 namespace lathe::compress {
+namespace {
+
+// One NaN would become the scale of all that share it, and codes have no place for it.
+void check_finite(const Graph& graph, const State& state) {
+  for (const NodeId id : states_of(graph, StateRole::Parameter)) {
+    const auto found = state.find(graph.name(id));
+    if (found == state.end() || found->second.dtype() != DType::F32) continue;
+    const std::span<const float> values = found->second.data<float>();
+    for (std::size_t i = 0; i < values.size(); ++i)
+      if (!std::isfinite(values[i]))
+        fail("state \"{}\": element {} is {}, which no number format can hold", graph.name(id), i,
+             values[i]);
+  }
+}
+
+}  // namespace
 
 QuantizeResult quantize_model(io::Model& model, const QuantizeOptions& options,
-                              const data::TokenizedDataset* calibration,
+                              train::ExampleSource* calibration,
                               const engine::ExecutionOptions& execution,
                               const std::function<bool(std::int64_t)>& progress) {
+  check_finite(model.graph, model.state);
   const io::Model original = model;
   const Insertion insertion = insert_quantizers(model.graph, model.state, options.rules);
-  QuantizeResult result{insertion.quantizers, insertion.unused, {}};
-  if (insertion.quantizers == 0)
-    fail("no tensor of the model is given a format: see --weights, --activations and --rules");
+  QuantizeResult result{.quantizers = insertion.quantizers,
+                        .unused_rules = insertion.unused,
+                        .notes = {},
+                        .observations = {}};
+  if (insertion.quantizers == 0) fail("the rules give no tensor of the model a format");
   if (calibration == nullptr && (options.corrects_bias || options.uses_gptq))
-    fail("--gptq and --bias-correction look at data, and there is none: give --calibrate DATA");
+    fail("{} needs data to calibrate on, and there is none",
+         options.uses_gptq ? "GPTQ" : "bias correction");
   if (calibration == nullptr && needs_calibration(model.graph))
-    fail(
-        "scales of activations are measured on data, and there is none: give --calibrate DATA, or "
-        "formats that make their own scales, such as mxint:8 or int:8,dynamic");
+    throw UserError("scales of activations are measured on data, and there is none",
+                    "give data to calibrate on, or formats that make their own scales, such as "
+                    "mxint:8 or int:8,dynamic");
   set_parameter_scales(model.graph, model.state, options.parameter_range);
   if (calibration == nullptr) return result;
 
   result.observations =
       observe_activations(model, *calibration, options.calibration_examples, execution, progress);
   set_activation_scales(model.graph, model.state, result.observations, options.activation_range);
+  const auto take_notes = [&](std::vector<std::string> notes) {
+    result.notes.insert(result.notes.end(), notes.begin(), notes.end());
+  };
   if (options.uses_gptq)
-    apply_gptq(model, measure_input_products(original, *calibration, options.calibration_examples,
-                                             execution));
+    take_notes(apply_gptq(model, measure_input_products(original, *calibration,
+                                                        options.calibration_examples, execution)));
   if (options.corrects_bias)
-    correct_biases(original, model, *calibration, options.calibration_examples, execution);
+    take_notes(correct_biases(original, model, *calibration, options.calibration_examples,
+                              execution, options.parameter_range));
   return result;
 }
 

@@ -10,6 +10,7 @@
 #include "lathe/engine/cpu/every_isa.h"
 #include "lathe/engine/testing/executor_cases.h"
 #include "lathe/io/testing/tiny_bert.h"
+#include "lathe/train/text_source.h"
 #include "lathe/train/train_model.h"
 #include "lathe/train/training_graph.h"
 
@@ -33,7 +34,7 @@ class QuantizedBert : public testing::Test {
  protected:
   io::Model quantized(const RoleFormats& formats) const {
     io::Model model = io::load_model(directory_, {.task = "classify"});
-    const data::TokenizedDataset data = texts();
+    train::TokenizedTexts data(texts(), {});
     QuantizeOptions options;
     options.rules = {{.formats = formats}};
     quantize_model(model, options, &data, {});

@@ -15,15 +15,34 @@ namespace lathe::compress {
 struct Quantizer {
   NodeId node;
   TensorRole role = TensorRole::Inputs;
-  std::string tensor;               ///< the state or the node whose values it rounds
-  std::vector<std::string> layers;  ///< the nodes that read it
+  std::string tensor;               ///< the value that it rounds
+  std::vector<std::string> layers;  ///< the nodes that work with what it rounds
   std::string format;
-  bool is_parameter = false;  ///< rounds a state, or rows looked up in one
-  std::string state;          ///< that state
+  bool is_parameter = false;  ///< rounds a parameter, or rows looked up in one
+  Value parameter = kNone;    ///< that parameter, such as `w` or `mul(w, mask)`
+  /// The states that it comes from, and the first of them: what it is called in reports.
+  std::vector<std::string> sources;
+  std::string state;
 };
 
 /// Every quantizer, in topological order.
 std::vector<Quantizer> find_quantizers(const Graph& graph);
+
+/// The parameter that a quantizer rounds, as the graph computes it from its states.
+Tensor parameter_value(const Graph& graph, const State& state, const Quantizer& quantizer);
+
+/// What a format is handed with the values of a `quantize` node; nullptr where it needs none. Fails
+/// when something else than a state was written there.
+const Tensor* scale_of(const Graph& graph, const State& state, NodeId quantizer);
+const Tensor* zero_of(const Graph& graph, const State& state, NodeId quantizer);
+
+/// The values of a parameter as its quantizer's format wants them, with scales and zero points.
+struct FormatMatrix {
+  Tensor values;      ///< row by row
+  QuantizeArgs args;  ///< of the values; without y
+};
+FormatMatrix format_matrix(const Graph& graph, const State& state, NodeId quantizer,
+                           const Tensor& values);
 
 /// An attention whose weights are rounded. They exist within the node only, so their format is an
 /// attribute of it and no quantizer.
@@ -39,23 +58,6 @@ void unround_attention(Graph& graph);
 /// Whether a graph rounds anything, or reads codes.
 bool is_quantized(const Graph& graph);
 
-/// What `insert_quantizers` did.
-struct Insertion {
-  int quantizers = 0;               ///< attentions with rounded weights among them
-  std::vector<std::string> unused;  ///< places of the rules that matched no layer
-};
-
-/// Puts a quantizer in front of every tensor that a rule gives a format to.
-///
-/// Inputs and outputs are those of linears, and of any op that a rule names by its type or its
-/// whole name. A value that several layers read in the same format is rounded once. Rows looked up
-/// in a table are rounded after the lookup where that gives the same numbers. Scales that a format
-/// needs are added as states `<tensor>.scale` (and `.zero`) and given the values 1 and 0: ranges
-/// are somebody else's to choose. A result that has a format of its own is rounded a second time
-/// for a reader that wants another. Weights of attention get theirs as the node's `weight_format`.
-/// Fails when a tensor had a quantizer before.
-Insertion insert_quantizers(Graph& graph, State& state, const std::vector<QuantizationRule>& rules);
-
 /// The graph with every reader of these quantizers reading what they round instead.
 void bypass_quantizers(Graph& graph, const std::vector<NodeId>& quantizers);
 
@@ -63,8 +65,7 @@ void bypass_quantizers(Graph& graph, const std::vector<NodeId>& quantizers);
 /// the scales are those of the table's rows.
 bool commutes_with_lookup(const FormatFacts& facts);
 
-/// The state that is operand `index` of a node; nullptr where the operand is absent. Fails when
-/// something else was written there.
-const Tensor* state_operand(const Graph& graph, const State& state, NodeId node, std::size_t index);
+/// Whether zero is one of the format's numbers: a weight that a mask took out then stays out.
+bool has_zero(const NumberFormat& format);
 
 }  // namespace lathe::compress

@@ -1,0 +1,47 @@
+#include "lathe/compress/rounded_parameter.h"
+
+#include "lathe/core/role.h"
+
+namespace lathe::compress {
+namespace {
+
+bool is_mask(const Graph& graph, Value value) {
+  return !value.is_none() && graph.is(value.node, "state") &&
+         state_role(graph, value.node) == StateRole::Mask;
+}
+
+}  // namespace
+
+std::optional<std::size_t> masked_operand(const Graph& graph, NodeId node) {
+  if (!graph.is(node, "mul")) return std::nullopt;
+  for (const std::size_t masked : {0, 1})
+    if (is_mask(graph, graph.input(node, 1 - masked))) return masked;
+  return std::nullopt;
+}
+
+bool is_read_once(const Graph& graph, NodeId node) {
+  return graph.uses(node).size() == 1 && graph.uses(node).front().kind == Use::Kind::Operand;
+}
+
+std::optional<RoundedParameter> find_rounded_parameter(const Graph& graph,
+                                                       const Quantizer& quantizer) {
+  if (!quantizer.is_parameter) return std::nullopt;
+  RoundedParameter found{quantizer, {}, {}, std::nullopt};
+  Value value = graph.input(quantizer.node, 0);
+  const auto follow = [&](std::size_t operand) {
+    found.links.insert(found.links.begin(), {value.node, operand});
+    value = graph.input(value.node, operand);
+  };
+  if (value != quantizer.parameter) follow(*find_operand(graph, value.node, OperandRole::Table));
+  if (const std::optional<std::size_t> operand = masked_operand(graph, value.node)) {
+    found.mask = graph.input(value.node, 1 - *operand).node;
+    follow(*operand);
+  }
+  if (!graph.is(value.node, "state") || !is_read_once(graph, value.node)) return std::nullopt;
+  for (const ParameterLink& link : found.links)
+    if (!is_read_once(graph, link.node)) return std::nullopt;
+  found.state = value.node;
+  return found;
+}
+
+}  // namespace lathe::compress

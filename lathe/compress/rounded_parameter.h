@@ -1,0 +1,37 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "lathe/compress/quantizers.h"
+
+namespace lathe::compress {
+
+/// A node between a parameter's state and its quantizer, and the operand by which it reads on.
+struct ParameterLink {
+  NodeId node;
+  std::size_t operand = 0;
+};
+
+/// A state that one quantizer alone reads, so that changing its numbers changes nothing else. A
+/// product with a mask, a lookup of rows, both in this order, or nothing stands between the two.
+struct RoundedParameter {
+  Quantizer quantizer;
+  NodeId state;
+  std::vector<ParameterLink> links;
+  std::optional<NodeId> mask;
+};
+
+/// What a quantizer of a parameter rounds; nullopt where somebody else reads it or a part of it
+/// too, or where the parameter is computed in another way.
+std::optional<RoundedParameter> find_rounded_parameter(const Graph& graph,
+                                                       const Quantizer& quantizer);
+
+/// The operand of a product that its other operand, a mask, is multiplied with; nullopt for any
+/// other node.
+std::optional<std::size_t> masked_operand(const Graph& graph, NodeId node);
+
+/// Whether one operand of one node is all that reads a node.
+bool is_read_once(const Graph& graph, NodeId node);
+
+}  // namespace lathe::compress
