@@ -152,8 +152,15 @@ std::vector<QuantizationRule> parse_mase(const toml::table& root, const std::str
     rule.place = place_of(node, source);
     with_place(rule.place, [&] {
       if (table == nullptr) fail("\"{}\" must be a table", key);
-      if (const toml::table* inner = (*table)["config"].as_table()) table = inner;
-      rule.formats = mase_formats(*table);
+      std::string name = key;
+      if (const toml::table* inner = (*table)["config"].as_table()) {
+        for (const auto& [beside, unread] : *table)
+          if (beside != "config")
+            fail("{} in [{}]: would do nothing: only {}.config is read", beside.str(), key, key);
+        table = inner;
+        name += ".config";
+      }
+      rule.formats = mase_formats(*table, name);
     });
     if (key == "default") {
       last = std::move(rule);
