@@ -5,10 +5,18 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <set>
+#include <tuple>
 
+#include "lathe/compress/layers.h"
+#include "lathe/compress/rounded_parameter.h"
+#include "lathe/core/parameters.h"
+#include "lathe/core/role.h"
 #include "lathe/core/scalar_constant.h"
 #include "lathe/core/tensor.h"
 #include "lathe/models/initialize.h"
+#include "lathe/ops/channel_matrix.h"
+#include "lathe/ops/weight_layout.h"
 
 namespace lathe::compress {
 namespace {
@@ -35,10 +43,6 @@ void check_options(const LoraOptions& options) {
   if (options.targets.empty()) fail("targets: expected a pattern of the linears to adapt");
 }
 
-bool is_lora_state(std::string_view name) {
-  return name.ends_with(kA) || name.ends_with(kB);
-}
-
 // Random numbers of one site must not be those of another.
 std::int64_t free_site(const Graph& graph) {
   std::int64_t site = 0;
@@ -46,17 +50,6 @@ std::int64_t free_site(const Graph& graph) {
     if (!graph.op(id).dropout_attribute.empty())
       site = std::max(site, graph.attribute(id).integer("site") + 1);
   return site;
-}
-
-// The linears a path could be added to: those with a weight of their own, and no path's parts.
-std::vector<NodeId> adaptable_linears(const Graph& graph) {
-  std::vector<NodeId> found;
-  for (const NodeId id : graph.nodes_of("linear")) {
-    const Value weight = graph.input(id, 1);
-    if (graph.is(weight.node, "state") && !is_lora_state(graph.name(weight.node)))
-      found.push_back(id);
-  }
-  return found;
 }
 
 std::vector<NodeId> matching_linears(const Graph& graph, const std::vector<std::string>& targets) {
@@ -79,38 +72,83 @@ std::vector<NodeId> matching_linears(const Graph& graph, const std::vector<std::
   return chosen;
 }
 
-// Follows a path from its sum back to the linear; nothing where a node is not what it should be.
-std::optional<LoraPath> trace(const Graph& graph, NodeId sum) {
-  LoraPath path;
-  const auto is = [&](NodeId id, std::string_view op) { return graph.is(id, op); };
-  path.sum = sum;
-  if (!is(sum, "add")) return std::nullopt;
-  path.linear = graph.input(sum, 0).node;
-  path.product = graph.input(sum, 1).node;
-  if (!is(path.linear, "linear") || !is(path.product, "mul")) return std::nullopt;
-  path.name = graph.name(path.linear);
-  path.up = graph.input(path.product, 0).node;
-  path.factor = graph.input(path.product, 1).node;
-  if (!is(path.up, "linear") || !is(path.factor, "constant")) return std::nullopt;
-  path.down = graph.input(path.up, 0).node;
-  if (!is(path.down, "linear")) return std::nullopt;
-  path.a = graph.input(path.down, 1).node;
-  path.b = graph.input(path.up, 1).node;
-  if (graph.name(path.a) != lora_a_name(path.name) || graph.name(path.b) != lora_b_name(path.name))
+// What a quantizer rounds, or the value itself.
+Value before_rounding(const Graph& graph, Value value) {
+  while (!value.is_none() && graph.is(value.node, "quantize")) value = graph.input(value.node, 0);
+  return value;
+}
+
+// The state that a linear without bias multiplies with, which nobody else reads; nullopt where
+// there is none.
+std::optional<NodeId> own_weight(const Graph& graph, NodeId linear, bool& is_rounded) {
+  if (!graph.is(linear, "linear") || find_operand(graph, linear, OperandRole::Bias))
     return std::nullopt;
-  if (!is(path.a, "state") || !is(path.b, "state")) return std::nullopt;
-  Value x = graph.input(path.down, 0);
-  if (x != graph.input(path.linear, 0)) {
-    path.dropout = x.node;
-    if (!is(x.node, "dropout") || graph.input(x.node, 0) != graph.input(path.linear, 0))
+  const Value read = graph.input(linear, *find_operand(graph, linear, OperandRole::Weight));
+  const Value weight = before_rounding(graph, read);
+  if (!graph.is(weight.node, "state") || !is_read_once(graph, weight.node) ||
+      state_role(graph, weight.node) != StateRole::Parameter)
+    return std::nullopt;
+  is_rounded = is_rounded || read != weight;
+  return weight.node;
+}
+
+// The node of an operand of a commutative node, and the other one.
+std::pair<NodeId, NodeId> operands_of(const Graph& graph, NodeId id, bool is_turned) {
+  return {before_rounding(graph, graph.input(id, is_turned ? 1 : 0)).node,
+          before_rounding(graph, graph.input(id, is_turned ? 0 : 1)).node};
+}
+
+// Follows a path from its sum back to the linear; nothing where a node is not what it should be.
+std::optional<LoraPath> trace(const Graph& graph, NodeId sum, NodeId linear, NodeId product) {
+  LoraPath path;
+  path.sum = sum;
+  path.linear = linear;
+  path.product = product;
+  path.name = graph.name(linear);
+  const std::optional<std::size_t> input = find_operand(graph, linear, OperandRole::Input);
+  if (!input || !find_operand(graph, linear, OperandRole::Weight) || !graph.is(product, "mul"))
+    return std::nullopt;
+  std::tie(path.up, path.factor) =
+      operands_of(graph, product, graph.is(graph.input(product, 0).node, "constant"));
+  if (!graph.is(path.factor, "constant")) return std::nullopt;
+  const std::optional<NodeId> b = own_weight(graph, path.up, path.is_rounded);
+  if (!b) return std::nullopt;
+  path.down = before_rounding(graph, graph.input(path.up, 0)).node;
+  const std::optional<NodeId> a = own_weight(graph, path.down, path.is_rounded);
+  if (!a) return std::nullopt;
+  path.a = *a;
+  path.b = *b;
+  const Value x = before_rounding(graph, graph.input(linear, *input));
+  const Value read = before_rounding(graph, graph.input(path.down, 0));
+  if (read != x) {
+    path.dropout = read.node;
+    if (graph.op(read.node).dropout_attribute.empty() ||
+        !graph.op(read.node).is_identity_in_inference ||
+        before_rounding(graph, graph.input(read.node, 0)) != x)
       return std::nullopt;
-    path.dropout_rate = graph.attribute(x.node).real("rate");
+    path.dropout_rate = graph.attribute(read.node).real(graph.op(read.node).dropout_attribute);
   }
   const std::vector<double> factors = graph.attribute(path.factor).reals("values");
   if (factors.size() != 1) return std::nullopt;
   path.scaling = factors[0];
   path.rank = graph.types(path.a)[0].dims({}).at(0);
   return path;
+}
+
+// The state of a weight that a path may be fused into; fails where it is none.
+NodeId fusible_weight(const Graph& graph, const LoraPath& path) {
+  const NodeId weight =
+      graph.input(path.linear, *find_operand(graph, path.linear, OperandRole::Weight)).node;
+  if (path.is_rounded || graph.is(weight, "quantize") || graph.is(weight, "decode"))
+    throw UserError(
+        fmt::format("linear \"{}\": its weight or its LoRA path is rounded, so the two cannot be "
+                    "fused without rounding anew",
+                    path.name),
+        "make it a float model first");
+  if (!graph.is(weight, "state"))
+    fail("linear \"{}\": its weight is computed by \"{}\", so LoRA cannot be fused into it",
+         path.name, graph.name(weight));
+  return weight;
 }
 
 // W + scaling * B . A, each element summed in double and rounded once.
@@ -181,39 +219,50 @@ LoraOptions parse_lora_options(std::string_view text) {
   return options;
 }
 
+std::vector<NodeId> adaptable_linears(const Graph& graph) {
+  std::set<NodeId> parts;
+  for (const LoraPath& path : find_lora(graph)) parts.insert({path.down, path.up});
+  std::vector<NodeId> found;
+  for (const Layer& layer : find_layers(graph))
+    if (ops::result_axis(graph, layer.node) == -1 && !parts.contains(layer.node) &&
+        graph.type(graph.input(layer.node, layer.weight)).rank() == 2)
+      found.push_back(layer.node);
+  return found;
+}
+
 std::vector<LoraPath> find_lora(const Graph& graph) {
   std::vector<LoraPath> paths;
-  for (const NodeId id : graph.nodes_of("add")) {
-    if (!graph.name(id).ends_with(kSum)) continue;
-    if (std::optional<LoraPath> path = trace(graph, id)) paths.push_back(std::move(*path));
-  }
-  std::size_t num_states = 0;
-  for (const NodeId id : graph.nodes_of("state")) {
-    if (!is_lora_state(graph.name(id))) continue;
-    ++num_states;
-    const bool is_known = std::any_of(paths.begin(), paths.end(), [&](const LoraPath& path) {
-      return path.a == id || path.b == id;
-    });
-    if (!is_known)
-      fail("state \"{}\": belongs to no LoRA path that stands as it was inserted", graph.name(id));
-  }
-  check(num_states == 2 * paths.size(), "every LoRA path to have states of its own");
+  for (const NodeId id : graph.nodes_of("add"))
+    for (const bool is_turned : {false, true}) {
+      const auto [linear, product] = operands_of(graph, id, is_turned);
+      if (std::optional<LoraPath> path = trace(graph, id, linear, product)) {
+        paths.push_back(std::move(*path));
+        break;
+      }
+    }
   return paths;
 }
 
 void add_lora_path(Graph& graph, NodeId linear, int rank, double scaling, double dropout) {
   const std::string name = graph.name(linear);
-  const NodeId weight = graph.input(linear, 1).node;
-  const Type& type = graph.types(weight)[0];
+  const Value weight = graph.input(linear, *find_operand(graph, linear, OperandRole::Weight));
+  const Type type = graph.type(weight);
   if (type.dtype != DType::F32)
     fail("linear \"{}\": LoRA needs f32 weights, not {}", name, to_text(type));
-  for (const NodeId user : graph.users(weight))
-    if (user != linear)
-      fail(
-          "linear \"{}\": its weight \"{}\" is also read by \"{}\", so LoRA cannot be fused into "
-          "it",
-          name, graph.name(weight), graph.name(user));
-  const std::vector<std::int64_t> dims = type.dims({});
+  const NodeId source = before_rounding(graph, weight).node;
+  if (!graph.is(source, "state") && !graph.is(source, "decode"))
+    fail("linear \"{}\": its weight is computed by \"{}\", so LoRA could not be fused into it",
+         name, graph.name(source));
+  const Parameters parameters(graph);
+  for (const NodeId state : parameters.sources(weight))
+    for (const Use& use : working_uses(graph, parameters, state))
+      if (use.user != linear)
+        fail(
+            "linear \"{}\": its weight \"{}\" is also read by \"{}\", so LoRA cannot be fused "
+            "into it",
+            name, graph.name(state), graph.name(use.user));
+  const std::int64_t axis = ops::simplified_axis(2, ops::weight_axis(graph, linear));
+  const std::vector<std::int64_t> dims = ops::matrix_type("lora", type, axis).dims({});
   // The variance of PEFT's start, which is Kaiming's uniform one with slope sqrt(5).
   const double bound = 1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(dims[1], 1)));
   const std::int64_t site = dropout > 0 ? free_site(graph) : 0;
@@ -224,7 +273,7 @@ void add_lora_path(Graph& graph, NodeId linear, int rank, double scaling, double
     return Value{place, 0};
   };
   const Value y{linear, 0};
-  Value x = graph.input(linear, 0);
+  Value x = graph.input(linear, *find_operand(graph, linear, OperandRole::Input));
   const Value a = insert({.name = lora_a_name(name),
                           .op = "state",
                           .inputs = {},
@@ -255,8 +304,7 @@ void add_lora_path(Graph& graph, NodeId linear, int rank, double scaling, double
 int insert_lora(Graph& graph, State& state, const LoraOptions& options, std::uint64_t seed) {
   check_options(options);
   if (!find_lora(graph).empty())
-    throw UserError("the model has LoRA paths already",
-                    "fuse them into its weights first: lathe lora fuse");
+    throw UserError("the model has LoRA paths already", "fuse them into its weights first");
   const std::vector<NodeId> linears = matching_linears(graph, options.targets);
   for (const NodeId linear : linears) {
     const std::string name = graph.name(linear);
@@ -269,12 +317,17 @@ int insert_lora(Graph& graph, State& state, const LoraOptions& options, std::uin
 
 int fuse_lora(Graph& graph, State& state) {
   const std::vector<LoraPath> paths = find_lora(graph);
+  for (const LoraPath& path : paths) fusible_weight(graph, path);  // all or none
   for (const LoraPath& path : paths) {
-    const std::string weight = graph.name(graph.input(path.linear, 1).node);
+    const std::string weight = graph.name(fusible_weight(graph, path));
     const std::string a = graph.name(path.a), b = graph.name(path.b);
     for (const std::string& name : {weight, a, b})
       if (!state.contains(name)) fail("state \"{}\" has no value", name);
-    state[weight] = fused_weight(state.at(weight), state.at(a), state.at(b), path.scaling);
+    const std::int64_t axis = ops::simplified_axis(2, ops::weight_axis(graph, path.linear));
+    const std::vector<std::int64_t> dims = state.at(weight).dims();
+    state[weight] = ops::from_matrix(fused_weight(ops::to_matrix(state.at(weight), axis),
+                                                  state.at(a), state.at(b), path.scaling),
+                                     dims, axis);
     remove_path(graph, path);
     state.erase(a);
     state.erase(b);

@@ -8,11 +8,13 @@
 
 #include "lathe/core/graph.h"
 
-/// LoRA (Hu et al. 2021): a linear `y = x . W^T + b` gets a parallel path of low rank,
-/// `y + alpha/rank * (dropout(x) . A^T) . B^T`, and A and B train in place of W.
+/// LoRA (Hu et al. 2021): a linear `y = x . W^T + b` (or a product with a parameter) gets a
+/// parallel path of low rank, `y + alpha/rank * (dropout(x) . A^T) . B^T`, and A and B train in
+/// place of W.
 ///
-/// All that is known of an inserted path stands in the graph, so that a model read back from its
-/// text can be trained on, fused or saved as an adapter.
+/// All that is known of a path stands in the graph, so that a model read back from its text can be
+/// trained on, fused or saved as an adapter. A path is known by its form, whatever its nodes and
+/// states are called.
 namespace lathe::compress {
 
 struct LoraOptions {
@@ -30,21 +32,26 @@ LoraOptions parse_lora_options(std::string_view text);
 struct LoraPath {
   std::string name;                                              ///< of the linear
   NodeId linear, a, b, dropout, down, up, factor, product, sum;  ///< no node for dropout: none
+  bool is_rounded = false;  ///< whether a quantizer stands before one of its states
   std::int64_t rank = 0;
   double scaling = 1;  ///< alpha/rank
   double dropout_rate = 0;
 };
 
-/// The states' names for the linear `name`.
+/// What PEFT calls the states of the linear `name`, and an inserted path's are called.
 std::string lora_a_name(std::string_view name);
 std::string lora_b_name(std::string_view name);
 
-/// Every path of the graph, in topological order. Fails on one that was changed since its
-/// insertion.
+/// Every path of the graph, in topological order.
 std::vector<LoraPath> find_lora(const Graph& graph);
 
-/// Adds a path to one linear; fails where its weight is not its own. The caller gives A and B their
-/// values.
+/// The nodes that a path can stand beside: those that multiply rows with a parameter that is a
+/// matrix, and are no part of a path themselves.
+std::vector<NodeId> adaptable_linears(const Graph& graph);
+
+/// Adds a path to one linear. Fails where its weight is not its own, or is computed in a way that
+/// fusing could not undo: beside a masked weight a path would fill the holes. The caller gives A
+/// and B their values.
 void add_lora_path(Graph& graph, NodeId linear, int rank, double scaling, double dropout);
 
 /// Adds a path to every linear whose name a target matches; returns how many. A starts random by
@@ -52,7 +59,8 @@ void add_lora_path(Graph& graph, NodeId linear, int rank, double scaling, double
 int insert_lora(Graph& graph, State& state, const LoraOptions& options, std::uint64_t seed);
 
 /// Adds every path's product to its linear's weight and takes the path away; returns how many. The
-/// graph is then the one from before the insertion.
+/// graph is then the one from before the insertion. Fails naming a linear whose weight or path is
+/// rounded: the sum would be rounded where its parts were not.
 int fuse_lora(Graph& graph, State& state);
 
 }  // namespace lathe::compress

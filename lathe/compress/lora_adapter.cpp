@@ -37,7 +37,7 @@ std::vector<std::string> target_modules(const Graph& graph, const std::vector<Lo
     while (true) {
       const std::string suffix = dot == std::string::npos ? name : name.substr(dot + 1);
       bool is_ours_alone = true;
-      for (const NodeId id : graph.nodes_of("linear"))
+      for (const NodeId id : adaptable_linears(graph))
         if (is_suffix(graph.name(id), suffix) && !adapted.contains(graph.name(id)))
           is_ours_alone = false;
       if (is_ours_alone || dot == std::string::npos) {
@@ -150,11 +150,11 @@ std::string adapted_module(std::string_view tensor) {
 }
 
 NodeId find_linear(const Graph& graph, const std::string& module, std::string_view tensor) {
-  const std::optional<NodeId> node = graph.find(module);
-  if (node && graph.is(*node, "linear") && graph.is(graph.input(*node, 1).node, "state"))
-    return *node;
   std::vector<std::string> names;
-  for (const NodeId id : graph.nodes_of("linear")) names.push_back(graph.name(id));
+  for (const NodeId id : adaptable_linears(graph)) {
+    if (graph.name(id) == module) return id;
+    names.push_back(graph.name(id));
+  }
   const std::string nearest = nearest_name(module, names);
   throw UserError(fmt::format("tensor \"{}\": the model has no linear \"{}\"", tensor, module),
                   nearest.empty() ? "" : fmt::format("did you mean \"{}\"?", nearest));
@@ -186,16 +186,16 @@ void save_adapter(const fs::path& directory, const io::Model& model,
   if (paths.empty()) fail("the model has no LoRA paths to save");
   const json config = describe(model, paths, saved, base);
   State tensors;
-  const auto take = [&](const std::string& name) {
+  const auto take = [&](const std::string& name, const std::string& stored) {
     const auto found = model.state.find(name);
     if (found == model.state.end()) fail("state \"{}\" has no value", name);
-    tensors[fmt::format("{}{}", kPrefix, name)] = found->second;
+    tensors[fmt::format("{}{}", kPrefix, stored)] = found->second;
   };
   for (const LoraPath& path : paths) {
-    take(lora_a_name(path.name));
-    take(lora_b_name(path.name));
+    take(model.graph.name(path.a), lora_a_name(path.name));
+    take(model.graph.name(path.b), lora_b_name(path.name));
   }
-  for (const std::string& name : saved) take(name);
+  for (const std::string& name : saved) take(name, name);
   std::error_code error;
   fs::create_directories(directory, error);
   if (error) fail("{}: cannot be created: {}", directory.string(), error.message());

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "lathe/compress/insert_quantizers.h"
 #include "lathe/compress/trained_parameters.h"
 #include "lathe/core/graph_text.h"
 #include "lathe/core/pass.h"
@@ -101,13 +102,90 @@ TEST(FuseLora, AddsTheScaledProductToTheWeight) {
   EXPECT_EQ(fuse_lora(graph, state), 0);
 }
 
-TEST(FuseLora, RefusesAPathThatWasChanged) {
+TEST(FindLora, KnowsAPathWhateverItIsCalled) {
+  Graph graph = parse_graph(R"(
+    x = input() : f32[B,4]
+    w = state() : f32[3,4]
+    y = linear(x, w)
+    first = state() : f32[2,4]
+    second = state() : f32[3,2]
+    d = dropout(x) {rate=0.25}
+    p = linear(d, first)
+    q = linear(p, second)
+    half = constant() {values=[0.5]} : f32[]
+    r = mul(half, q)
+    sum = add(r, y)
+    output y <- sum
+  )");
+  const std::vector<LoraPath> paths = find_lora(graph);
+  ASSERT_EQ(paths.size(), 1u);
+  EXPECT_EQ(paths[0].name, "y");
+  EXPECT_EQ(graph.name(paths[0].a), "first");
+  EXPECT_EQ(graph.name(paths[0].b), "second");
+  EXPECT_EQ(paths[0].rank, 2);
+  EXPECT_EQ(paths[0].scaling, 0.5);
+  EXPECT_EQ(paths[0].dropout_rate, 0.25);
+  EXPECT_THAT(lora_parameters(graph, {}), ElementsAre("first", "second"));
+  State state{{"w", Tensor::from<float>({3, 4}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12})},
+              {"first", Tensor::from<float>({2, 4}, {2, 0, 0, 0, 0, 4, 0, 0})},
+              {"second", Tensor::from<float>({3, 2}, {1, 0, 0, 1, 0, 0})}};
+  EXPECT_EQ(fuse_lora(graph, state), 1);
+  EXPECT_TRUE(identical(state.at("w"),
+                        Tensor::from<float>({3, 4}, {2, 2, 3, 4, 5, 8, 7, 8, 9, 10, 11, 12})));
+  EXPECT_EQ(graph.name(graph.output("y")->node), "y");
+}
+
+TEST(FindLora, TakesNoOtherSumForAPath) {
+  // Another input, a second reader of A, a bias on the way.
+  for (const char* const rest : {"p = linear(z, a)\n q = linear(p, b)\n",
+                                 "p = linear(x, a)\n q = linear(p, b)\n o = relu(a)\n",
+                                 "p = linear(x, a, c)\n q = linear(p, b)\n"}) {
+    const Graph graph = parse_graph(fmt::format(R"(
+      x = input() : f32[B,4]
+      z = relu(x)
+      w = state() : f32[3,4]
+      y = linear(x, w)
+      a = state() : f32[2,4]
+      b = state() : f32[3,2]
+      c = state() : f32[2]
+      {}
+      half = constant() {{values=[0.5]}} : f32[]
+      r = mul(q, half)
+      sum = add(y, r)
+      output y <- sum
+    )",
+                                                rest));
+    EXPECT_THAT(find_lora(graph), IsEmpty()) << rest;
+  }
+}
+
+TEST(InsertLora, StandsBesideAProductWithAParameter) {
+  Graph graph = parse_graph(R"(
+    x = input() : f32[B,3]
+    w = state() : f32[3,2]
+    y = matmul(x, w)
+    output y <- y
+  )");
+  State state{{"w", Tensor::from<float>({3, 2}, {1, 2, 3, 4, 5, 6})}};
+  EXPECT_EQ(insert_lora(graph, state, {.rank = 1, .alpha = 2, .targets = {"y"}}, 1), 1);
+  state["y.lora_A.weight"] = Tensor::from<float>({1, 3}, {1, 10, 100});
+  state["y.lora_B.weight"] = Tensor::from<float>({2, 1}, {1, -1});
+  EXPECT_EQ(fuse_lora(graph, state), 1);
+  EXPECT_TRUE(identical(state.at("w"), Tensor::from<float>({3, 2}, {3, 0, 23, -16, 205, -194})));
+}
+
+// Weights of four bits with a path of floats beside them: it trains, but is not fused.
+TEST(FuseLora, RefusesARoundedWeight) {
   Graph graph = parse_graph(kTwoLinears);
   State state = models::initialize(graph, 1);
-  insert_lora(graph, state, {.targets = {"down"}}, 1);
-  graph.rename(graph.at("down/lora"), "sum");
+  insert_quantizers(graph, state, {{.formats = {{TensorRole::Weights, "int:4,channel"}}}});
+  insert_lora(graph, state, {.targets = {"up"}}, 1);
+  EXPECT_THAT(lora_parameters(graph, {}), ElementsAre("up.lora_A.weight", "up.lora_B.weight"));
+  const std::string before = print(graph);
   EXPECT_EQ(io::refusal("", [&] { fuse_lora(graph, state); }),
-            "state \"down.lora_A.weight\": belongs to no LoRA path that stands as it was inserted");
+            "linear \"up\": its weight or its LoRA path is rounded, so the two cannot be fused "
+            "without rounding anew");
+  EXPECT_EQ(print(graph), before);
 }
 
 TEST(InsertLora, RefusesWhatCannotBe) {
@@ -133,6 +211,17 @@ TEST(InsertLora, RefusesWhatCannotBe) {
   EXPECT_EQ(io::refusal("", [&] { insert_lora(tied, state, {.targets = {"decoder"}}, 1); }),
             "linear \"decoder\": its weight \"w\" is also read by \"e\", so LoRA cannot be fused "
             "into it");
+  Graph masked = parse_graph(R"(
+    x = input() : f32[B,4]
+    w = state() : f32[5,4]
+    mask = state() {role="mask"} : f32[5,4]
+    kept = mul(w, mask)
+    y = linear(x, kept, none)
+    output y <- y
+  )");
+  state = models::initialize(masked, 1);
+  EXPECT_EQ(io::refusal("", [&] { insert_lora(masked, state, {.targets = {"y"}}, 1); }),
+            "linear \"y\": its weight is computed by \"kept\", so LoRA could not be fused into it");
   Graph twice = parse_graph(kTwoLinears);
   state = models::initialize(twice, 1);
   insert_lora(twice, state, {.targets = {"up"}}, 1);

@@ -1,9 +1,11 @@
 #include "lathe/compress/trained_parameters.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "lathe/compress/lora.h"
+#include "lathe/core/role.h"
 
 namespace lathe::compress {
 
@@ -37,23 +39,27 @@ std::vector<std::string> parameters_with_moments(const State& state) {
 }
 
 std::string module_of(std::string_view state_name) {
-  std::string_view module = state_name.substr(0, state_name.rfind('.'));
-  for (const std::string_view part : {".lora_A", ".lora_B"})
-    if (module.ends_with(part)) module.remove_suffix(part.size());
-  return std::string(module);
+  return std::string(state_name.substr(0, state_name.rfind('.')));
 }
 
 std::vector<ModuleParameters> count_parameters(const Graph& graph,
                                                const std::vector<std::string>& trained) {
   const std::set<std::string> names(trained.begin(), trained.end());
+  std::map<NodeId, std::string> modules_of_paths;
+  for (const LoraPath& path : find_lora(graph))
+    modules_of_paths[path.a] = modules_of_paths[path.b] = path.name;
   std::vector<ModuleParameters> modules;
   for (const NodeId id : graph.nodes_of("state")) {
-    const std::string module = module_of(graph.name(id));
+    const bool is_trained = names.contains(graph.name(id));
+    if (!is_trained && state_role(graph, id) != StateRole::Parameter) continue;
+    const auto of_path = modules_of_paths.find(id);
+    const std::string module =
+        of_path != modules_of_paths.end() ? of_path->second : module_of(graph.name(id));
     auto found = std::find_if(modules.begin(), modules.end(),
                               [&](const ModuleParameters& one) { return one.module == module; });
     if (found == modules.end()) found = modules.insert(found, {.module = module});
     const std::int64_t count = num_elements(graph.types(id)[0].dims({}));
-    (names.contains(graph.name(id)) ? found->trained : found->frozen) += count;
+    (is_trained ? found->trained : found->frozen) += count;
   }
   return modules;
 }

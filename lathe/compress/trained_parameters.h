@@ -18,8 +18,8 @@ std::vector<std::string> lora_parameters(const Graph& graph, const std::vector<s
 /// The parameters that the states of a training run say it trains: those with a moment.
 std::vector<std::string> parameters_with_moments(const State& state);
 
-/// How many parameters a module has: the linear `a.b` with all of `a.b.weight`, `a.b.bias` and
-/// `a.b.lora_A.weight`.
+/// How many parameters a module has: the linear `a.b` with all of `a.b.weight`, `a.b.bias` and its
+/// LoRA path's.
 struct ModuleParameters {
   std::string module;
   std::int64_t trained = 0;
@@ -30,7 +30,7 @@ struct ModuleParameters {
 std::vector<ModuleParameters> count_parameters(const Graph& graph,
                                                const std::vector<std::string>& trained);
 
-/// "a.b" for "a.b.weight", "a.b.bias", "a.b.lora_A.weight".
+/// "a.b" for "a.b.weight" and "a.b.bias".
 std::string module_of(std::string_view state_name);
 
 }  // namespace lathe::compress
