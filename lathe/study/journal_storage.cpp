@@ -22,8 +22,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kHeartbeatKey = "lathe:heartbeat";
-
 json json_of(const Attributes& attributes) {
   json result = json::object();
   for (const auto& [key, value] : attributes) result[key] = parse_json(value);

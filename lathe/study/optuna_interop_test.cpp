@@ -134,6 +134,17 @@ std::filesystem::path own_folder() {
   return folder;
 }
 
+// Python's watch over heartbeats, in a session whose time zone is not ours.
+constexpr const char* kWatch = R"(
+import sys
+import optuna
+
+storage = optuna.storages.RDBStorage(sys.argv[1], skip_compatibility_check=True,
+                                     heartbeat_interval=60, grace_period=120)
+study = optuna.load_study(study_name="leased", storage=storage)
+optuna.storages.fail_stale_trials(study)
+)";
+
 json run_optuna(const json& places, const std::string& turn) {
   const std::filesystem::path folder = own_folder();
   std::ofstream(folder / "script.py") << kPython;
@@ -327,6 +338,28 @@ TEST(OptunaInterop, TakesTurnsOnTheSameStudies) {
         Study::open(open_storage(places[i]["theirs"]["url"]), "theirs", {.sampler = "random"});
     EXPECT_EQ(theirs.history().trials().back().state, TrialState::Complete);
     EXPECT_EQ(theirs.history().trials().back().find("x")->value, 0.75) << "Python took ours";
+  }
+  std::filesystem::remove_all(own_folder());
+}
+
+// Optuna 3.1 fails every running trial whose heartbeat is, by its own clock and zone, too far off
+// in either direction, so a lease of ours must not look like one of its heartbeats.
+TEST(OptunaInterop, DoesNotFailATrialThatIsLeasedInAnotherTimeZone) {
+  if (std::system("/usr/bin/python3 -c 'import optuna, psycopg2' >/dev/null 2>&1") != 0)
+    GTEST_SKIP() << "python3-optuna or python3-psycopg2 is not installed";
+  const std::optional<StoragePlace> place = storage_place("postgresql");
+  if (!place) GTEST_SKIP() << "PostgreSQL is not installed";
+  const std::filesystem::path script = own_folder() / "watch.py";
+  std::ofstream(script) << kWatch;
+  for (const char* zone : {"Asia/Tokyo", "America/Los_Angeles", "UTC"}) {
+    Study study = Study::create(open_storage(place->url), "leased", {Direction::Minimize},
+                                {.sampler = "random", .lease = std::chrono::milliseconds(600'000)});
+    std::optional<Trial> trial = study.ask();
+    ASSERT_EQ(std::system(fmt::format("PGTZ={} /usr/bin/python3 {} '{}' >{}.output 2>&1", zone,
+                                      script.string(), place->url, script.string())
+                              .c_str()),
+              0);
+    EXPECT_TRUE(study.tell(*trial, {.values = {1}})) << zone;
   }
   std::filesystem::remove_all(own_folder());
 }

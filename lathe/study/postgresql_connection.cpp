@@ -24,11 +24,8 @@ const SqlDialect& postgresql_dialect() {
   static const SqlDialect dialect{
       .for_update = " FOR UPDATE",
       .skip_locked = " FOR UPDATE SKIP LOCKED",
-      // The clock now, not when the transaction began; in the time zone that Optuna's now() has.
-      .now = "CAST(clock_timestamp() AS timestamp)",
-      .silence =
-          "CAST(1000 * EXTRACT(EPOCH FROM CAST(clock_timestamp() AS timestamp) - "
-          "h.heartbeat) AS double precision)",
+      // The clock now, not when the transaction began.
+      .now = "CAST(1000 * EXTRACT(EPOCH FROM clock_timestamp()) AS bigint)",
       .any_of = "= ANY (CAST($1 AS integer[]))",
       .num_tables = "SELECT count(*) FROM pg_catalog.pg_class WHERE oid = to_regclass($1)",
       .num_indexes = "SELECT count(*) FROM pg_catalog.pg_class WHERE oid = to_regclass($1)",
@@ -120,7 +117,9 @@ void PostgresqlConnection::connect() {
       connection_.get(), [](void*, const char*) {}, nullptr);
   // Plans are made while the tables are still small enough to be read whole, and kept when they no
   // longer are; every statement of ours has an index to go by.
+  // Whatever PGTZ and the server's settings say, times are in UTC.
   const Result result(PQexec(connection_.get(),
+                             "SET TIME ZONE 'UTC'; "
                              "SET datestyle = ISO; SET extra_float_digits = 3; "
                              "SET enable_seqscan = off; "
                              "SET idle_in_transaction_session_timeout = 10000"));

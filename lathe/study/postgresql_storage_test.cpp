@@ -1,6 +1,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
 #include "lathe/core/error.h"
 #include "lathe/core/testing/error_text.h"
 #include "lathe/study/postgresql_connection.h"
@@ -60,6 +64,46 @@ TEST_F(OnAServer, RefusesATextThatTheServerCannotHold) {
   EXPECT_THAT(error_text([&] { storage->create_study("\xFF", kMinimize, {}, {}); }),
               HasSubstr("invalid byte sequence for encoding \"UTF8\""));
   EXPECT_EQ(storage->studies().size(), 0) << "and works on";
+}
+
+// What libpq is told by the environment, for as long as this lives.
+class SessionTimeZone {
+ public:
+  explicit SessionTimeZone(const char* zone) { setenv("PGTZ", zone, 1); }
+  ~SessionTimeZone() { unsetenv("PGTZ"); }
+  SessionTimeZone(const SessionTimeZone&) = delete;
+  SessionTimeZone& operator=(const SessionTimeZone&) = delete;
+};
+
+// A change to daylight-saving time is the same: two moments in two zones.
+TEST_F(OnAServer, MeasuresSilenceAlikeInEveryTimeZone) {
+  using std::chrono::milliseconds;
+  const std::string url = server_->new_schema();
+  const auto open_in = [&](const char* zone) {
+    const SessionTimeZone session(zone);
+    return open_storage(url);
+  };
+  const auto west = open_in("America/Los_Angeles");
+  const auto east = open_in("Asia/Tokyo");
+  const StudyId study = west->create_study("s", kMinimize, {}, {});
+  const Claim claim = {.owner = "a", .lease = milliseconds(600'000)};
+  ASSERT_EQ(west->claim(study, claim)->number, 0);
+  EXPECT_EQ(east->claim(study, claim)->number, 1) << "the first is not 16 hours old";
+  EXPECT_EQ(west->claim(study, claim)->number, 2);
+
+  const StudyId silent = west->create_study("silent", kMinimize, {}, {});
+  ASSERT_EQ(east->claim(silent, claim)->number, 0);
+  std::this_thread::sleep_for(milliseconds(30));
+  EXPECT_EQ(west->claim(silent, {.owner = "b", .lease = milliseconds(1)})->number, 0)
+      << "nor does it come from the future";
+}
+
+TEST_F(OnAServer, WorksInUtcWhateverTheServersDefaultIs) {
+  const std::string url = server_->new_database();
+  connect_postgresql(url)->execute(
+      "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET timezone = %L', current_database(), "
+      "'Europe/Berlin'); END $$");
+  EXPECT_EQ(connect_postgresql(url)->execute("SHOW timezone").row(0).text(0, "timezone"), "UTC");
 }
 
 // A connection that breaks when a transaction is committed, before or after the server did it.

@@ -55,8 +55,7 @@ struct SqlResult {
 struct SqlDialect {
   std::string for_update;   ///< at the end of a SELECT: nobody else may write these rows now
   std::string skip_locked;  ///< the same, passing over rows that somebody else holds
-  std::string now;          ///< the database's own clock as a heartbeat is stored
-  std::string silence;      ///< milliseconds from h.heartbeat to now
+  std::string now;          ///< the database's own clock: milliseconds since 1970 in UTC
   std::string any_of;       ///< "= any of the list in place $1"
   std::string num_tables;   ///< SELECT how many tables have the name $1
   std::string num_indexes;  ///< SELECT how many indexes have the name $1

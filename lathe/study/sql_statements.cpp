@@ -67,15 +67,16 @@ SqlStatements::SqlStatements(const SqlDialect& dialect)
                     delete_of_study("trials"), delete_of_study("study_user_attributes"),
                     delete_of_study("study_system_attributes"), delete_of_study("study_directions"),
                     delete_of_study("studies")}},
-      // CROSS JOIN keeps SQLite from starting with the heartbeats of every study.
+      // CROSS JOIN keeps SQLite from starting with the notes of every study.
       silent_trials{fmt::format(
-          "SELECT t.trial_id, {} FROM trials t CROSS JOIN trial_heartbeats h "
+          "SELECT t.trial_id, {} - CAST(h.value_json AS bigint) "
+          "FROM trials t CROSS JOIN trial_system_attributes h "
           "WHERE t.study_id = $1 AND t.state = 'RUNNING' AND {} AND h.trial_id = t.trial_id "
-          "AND EXISTS (SELECT 1 FROM trial_system_attributes o WHERE o.trial_id = t.trial_id "
-          "AND o.\"key\" = '{}') ORDER BY t.number",
-          dialect.silence, kUnfinished, kOwnerKey)},
-      silence{
-          fmt::format("SELECT {} FROM trial_heartbeats h WHERE h.trial_id = $1", dialect.silence)},
+          "AND h.\"key\" = '{}' ORDER BY t.number",
+          dialect.now, kUnfinished, kHeartbeatKey)},
+      silence{fmt::format("SELECT {} - CAST(value_json AS bigint) FROM trial_system_attributes "
+                          "WHERE trial_id = $1 AND \"key\" = '{}'",
+                          dialect.now, kHeartbeatKey)},
       waiting_trial{fmt::format(
           "SELECT t.trial_id FROM trials t WHERE t.study_id = $1 AND t.state = 'WAITING' AND {} "
           "AND NOT EXISTS (SELECT 1 FROM trial_system_attributes p WHERE p.trial_id = t.trial_id "
@@ -116,11 +117,14 @@ SqlStatements::SqlStatements(const SqlDialect& dialect)
       set_system{set_attribute("trial", "system")},
       set_state{"UPDATE trials SET state = $2 WHERE trial_id = $1"},
       finish_trial{"UPDATE trials SET state = $2, datetime_complete = $3 WHERE trial_id = $1"},
-      set_heartbeat{fmt::format("INSERT INTO trial_heartbeats (trial_id, heartbeat) "
-                                "VALUES ($1, {}) ON CONFLICT (trial_id) "
-                                "DO UPDATE SET heartbeat = excluded.heartbeat",
-                                dialect.now)},
-      drop_heartbeat{"DELETE FROM trial_heartbeats WHERE trial_id = $1"},
+      set_heartbeat{
+          fmt::format("INSERT INTO trial_system_attributes (trial_id, \"key\", value_json) "
+                      "VALUES ($1, '{}', CAST({} AS text)) ON CONFLICT (trial_id, \"key\") "
+                      "DO UPDATE SET value_json = excluded.value_json",
+                      kHeartbeatKey, dialect.now)},
+      drop_heartbeat{
+          fmt::format("DELETE FROM trial_system_attributes WHERE trial_id = $1 AND \"key\" = '{}'",
+                      kHeartbeatKey)},
       new_trials{fmt::format("SELECT {} FROM trials WHERE study_id = $1 AND number > $2 "
                              "ORDER BY number",
                              kTrialColumns)},

@@ -20,10 +20,11 @@ namespace lathe::study {
 /// Studies in the tables of Optuna, in any database that there is a connection for.
 ///
 /// Optuna's tables have no place for owners and leases, so they live where Python leaves them
-/// alone: the owner is the system attribute `lathe:owner`, a lease is a row of trial_heartbeats,
-/// written with the database's clock and gone when the trial is finished. Whoever writes to a trial
-/// locks its row first, whoever adds one or takes one away locks the study's row: Optuna does the
-/// same, so the two exclude each other.
+/// alone: the owner is the system attribute `lathe:owner`, a lease is `lathe:heartbeat`, written with
+/// the database's clock and gone when the trial is finished. (Not a row of trial_heartbeats: those
+/// are in the time zone of whoever wrote them, and Optuna fails the trials of those it finds late.)
+/// Whoever writes to a trial locks its row first, whoever adds one or takes one away locks the
+/// study's row: Optuna does the same, so the two exclude each other.
 class SqlStorage final : public Storage {
  public:
   /// Creates the tables where there are none.
@@ -55,7 +56,7 @@ class SqlStorage final : public Storage {
     std::optional<Time> complete = {};
     Owner owner = {};
     int attempt = 0;
-    std::optional<double> silence_ms = {};  // nothing: claimed without a lease
+    std::optional<std::int64_t> silence_ms = {};  // nothing: claimed without a lease
   };
   // A parameter as the study knows it.
   struct KnownParameter {

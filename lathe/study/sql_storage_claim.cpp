@@ -77,9 +77,9 @@ std::optional<SqlStorage::Attempt> SqlStorage::find_claimable(StudyId study, con
     if (holder.study == study && holder.state == TrialState::Waiting)
       return Attempt{*claim.promote, holder.attempt + 1};
   }
-  const auto lease = static_cast<double>(claim.lease.count());
+  const std::int64_t lease = claim.lease.count();
   for (std::size_t i = 0; lease > 0 && i < silent.num_rows(); ++i) {
-    if (silent.row(i).number(1, "trial_heartbeats.heartbeat") <= lease) continue;
+    if (silent.row(i).whole(1, kHeartbeatKey) <= lease) continue;
     const TrialId trial = silent.row(i).whole(0, "trials.trial_id");
     // Its owner may have come back before we had the lock.
     const Holder holder = lock_trial(trial);

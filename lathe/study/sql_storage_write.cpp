@@ -52,7 +52,7 @@ SqlStorage::Holder SqlStorage::lock_trial(TrialId trial) {
   if (found[2].num_rows() > 0)
     holder.attempt = std::atoi(found[2].row(0).text(0, "value_json").c_str());
   if (found[3].num_rows() > 0)
-    holder.silence_ms = found[3].row(0).number(0, "trial_heartbeats.heartbeat");
+    holder.silence_ms = found[3].row(0).whole(0, kHeartbeatKey);
   return holder;
 }
 

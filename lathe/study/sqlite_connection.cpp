@@ -22,9 +22,7 @@ const SqlDialect& sqlite_dialect() {
       // A transaction that writes has the file to itself: there is nothing more to lock.
       .for_update = "",
       .skip_locked = "",
-      // Six digits behind the point, since Python takes three for microseconds.
-      .now = "strftime('%Y-%m-%d %H:%M:%f000', 'now')",
-      .silence = "(julianday('now') - julianday(h.heartbeat)) * 86400000.0",
+      .now = "CAST((julianday('now') - 2440587.5) * 86400000.0 AS INTEGER)",
       .any_of = "IN (SELECT value FROM json_each($1))",
       .num_tables = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = $1",
       .num_indexes = "SELECT count(*) FROM sqlite_master WHERE type = 'index' AND name = $1",

@@ -9,6 +9,9 @@ namespace lathe::study {
 /// The system attributes in which storages keep what Optuna has no place for.
 inline constexpr const char* kOwnerKey = "lathe:owner";      ///< who works on the trial
 inline constexpr const char* kAttemptKey = "lathe:attempt";  ///< how often it was taken
+/// When its owner was last heard of, in milliseconds since 1970 by the storage's own clock. There is
+/// none, or `null`, when the trial was claimed without a lease.
+inline constexpr const char* kHeartbeatKey = "lathe:heartbeat";
 /// `true` while a trial waits for its promotion rather than for anybody.
 inline constexpr const char* kPausedKey = "lathe:paused";
 /// A text that only the worker knows that handed the trial back last.

@@ -45,7 +45,8 @@ constexpr std::array<Invariant, 12> kInvariants = {{
      "JOIN trial_system_attributes o ON o.trial_id = t.trial_id AND o.\"key\" = 'lathe:owner' "
      "WHERE CAST($1 AS integer) > 0 AND l.is_accepted = 0 AND o.value_json = l.owner"},
     {"leases of finished trials",
-     "SELECT count(*) FROM trial_heartbeats WHERE CAST($1 AS integer) > 0"},
+     "SELECT count(*) FROM trial_system_attributes WHERE CAST($1 AS integer) > 0 "
+     "AND \"key\" = 'lathe:heartbeat'"},
     {"trials that were completed before they were started",
      "SELECT count(*) FROM trials WHERE CAST($1 AS integer) > 0 "
      "AND (datetime_complete IS NULL OR datetime_complete < datetime_start)"},
