@@ -53,13 +53,12 @@ class File {
   int descriptor_;
 };
 
-// What tells one lock from the next; the default is that of none.
-struct LinkStamp {
-  ino_t inode = 0;
-  time_t seconds = -1;
-  long nanoseconds = 0;
-  bool operator==(const LinkStamp&) const = default;
-};
+std::string unused_name(const std::string& link) {
+  std::random_device random;
+  return fmt::format("{}{:08x}{:08x}.rename", link, random(), random());
+}
+
+}  // namespace
 
 LinkStamp stamp_of(const std::string& link) {
   struct stat info {};
@@ -67,18 +66,20 @@ LinkStamp stamp_of(const std::string& link) {
   return {info.st_ino, info.st_mtim.tv_sec, info.st_mtim.tv_nsec};
 }
 
-std::string unused_name(const std::string& link) {
-  std::random_device random;
-  return fmt::format("{}{:08x}{:08x}.rename", link, random(), random());
-}
-
-// Renaming first makes sure that of several who take the lock away only one removes it.
-void remove_link(const std::string& link) {
+// No system call removes a name only if it still is a certain file. So we look, rename to a name of
+// our own, which only one process can do, and look again: what turns out to be another's goes back,
+// unless there is a newer one by then. In the moment in between a third process may take the lock;
+// whoever lost it that way finds out before it writes.
+bool remove_link(const std::string& link, const LinkStamp& stamp) {
+  if (stamp_of(link) != stamp) return false;
   const std::string own = unused_name(link);
-  if (rename(link.c_str(), own.c_str()) == 0) unlink(own.c_str());
+  if (rename(link.c_str(), own.c_str()) != 0) return false;
+  const bool was_meant = stamp_of(own) == stamp;
+  // The link itself, not what it points to. It keeps its stamp.
+  if (!was_meant) linkat(AT_FDCWD, own.c_str(), AT_FDCWD, link.c_str(), 0);
+  unlink(own.c_str());
+  return was_meant;
 }
-
-}  // namespace
 
 JournalFile::JournalFile(std::string path) : path_(std::move(path)) {
   if (path_.empty()) fail("expected a file, such as journal:///studies.log");
@@ -119,7 +120,8 @@ void JournalFile::require_whole_lines(int file) const {
   if (ftruncate(file, keep) != 0) fail("cannot be written: {}", std::strerror(errno));
 }
 
-void JournalFile::append(const std::vector<std::string>& lines) const {
+bool JournalFile::append(const Lock& lock, const std::vector<std::string>& lines) const {
+  if (!lock.is_held()) return false;
   const File file(path_, O_RDWR | O_APPEND | O_CLOEXEC);
   require_whole_lines(file.get());
   std::string text;
@@ -130,6 +132,7 @@ void JournalFile::append(const std::vector<std::string>& lines) const {
     if (count > 0) done += static_cast<std::size_t>(count);
   }
   if (fsync(file.get()) != 0) fail("cannot be written: {}", std::strerror(errno));
+  return true;
 }
 
 JournalFile::Lock::Lock(const std::string& path) : link_(path + ".lock") {
@@ -142,21 +145,24 @@ JournalFile::Lock::Lock(const std::string& path) : link_(path + ".lock") {
     if (found != seen) unchanged_s = 0;
     seen = found;
     if (unchanged_s > kStaleSeconds) {
-      remove_link(link_);
+      remove_link(link_, seen);
       continue;
     }
     std::this_thread::sleep_for(std::chrono::duration<double>(pause_s));
     unchanged_s += pause_s;
     pause_s = std::min(1.5 * pause_s, 0.02);
   }
-  const LinkStamp own = stamp_of(link_);
-  if (own == LinkStamp{}) fail("cannot be locked: somebody removed {}", link_);
-  time_ =
-      Time(std::chrono::seconds(own.seconds) + std::chrono::microseconds(own.nanoseconds / 1000));
+  stamp_ = stamp_of(link_);
+  if (stamp_ == LinkStamp{}) fail("cannot be locked: somebody removed {}", link_);
 }
 
 JournalFile::Lock::~Lock() {
-  remove_link(link_);
+  remove_link(link_, stamp_);
+}
+
+Time JournalFile::Lock::time() const {
+  return Time(std::chrono::seconds(stamp_.seconds) +
+              std::chrono::microseconds(stamp_.nanoseconds / 1000));
 }
 
 }  // namespace lathe::study

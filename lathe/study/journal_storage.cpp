@@ -71,13 +71,15 @@ class JournalStorage final : public Storage {
   template <typename Body>
   auto change(Body&& body) {
     return with_place(url_, [&] {
-      const JournalFile::Lock lock = file_.lock();
-      sync();
-      lines_.clear();
-      auto result = body(lock.time());
-      if (!lines_.empty()) file_.append(lines_);
-      sync();
-      return result;
+      while (true) {
+        const JournalFile::Lock lock = file_.lock();
+        sync();
+        lines_.clear();
+        auto result = body(lock.time());
+        if (!lines_.empty() && !file_.append(lock, lines_)) continue;  // we slept for too long
+        sync();
+        return result;
+      }
     });
   }
   template <typename Body>
