@@ -4,12 +4,13 @@
 #include <string>
 
 #include "lathe/study/sql_connection.h"
+#include "lathe/study/storage.h"
 
 namespace lathe::study {
 
 /// What is done to a study and its workers.
 struct Chaos {
-  std::string kind = "sqlite";  ///< or postgresql
+  std::string kind = "sqlite";  ///< or postgresql, journal
   int workers = 8;
   int trials = 1000;
   double seconds = 0.3;  ///< that a trial takes
@@ -31,6 +32,10 @@ struct Invariant {
   const char* name;
   const char* count;
 };
+
+/// Writes the finished study of a storage without tables to a new SQLite file, for the invariants.
+/// Fails when a trial's number is not its place.
+void copy_to_tables(Storage& storage, const std::string& file);
 
 /// Reads the logs of the workers into a table and prints each invariant. The number that are
 /// broken.

@@ -5,6 +5,7 @@
 
 #include "chaos.h"
 #include "lathe/core/error.h"
+#include "lathe/study/trial_notes.h"
 
 namespace lathe::study {
 namespace {
@@ -77,6 +78,21 @@ std::int64_t count(SqlConnection& connection, const std::string& text,
 }
 
 }  // namespace
+
+void copy_to_tables(Storage& storage, const std::string& file) {
+  const std::optional<StudyId> from = storage.find_study(kStudyName);
+  if (!from) fail("the study is gone");
+  const std::unique_ptr<Storage> tables = open_storage("sqlite:///" + file);
+  const StudyId to = tables->create_study(kStudyName, storage.study(*from).directions, {}, {});
+  std::vector<TrialRecord> trials;
+  storage.refresh(*from, trials);
+  for (TrialRecord& trial : trials) {
+    // A log of operations cannot take the last heartbeat back.
+    trial.system_attributes.erase(kHeartbeatKey);
+    if (tables->add_trial(to, trial).number != trial.number)
+      fail("trial {} is not in its place", trial.number);
+  }
+}
 
 int check_invariants(SqlConnection& connection, const std::string& folder, int num_trials) {
   read_logs(connection, folder);

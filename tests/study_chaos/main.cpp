@@ -1,6 +1,6 @@
 // Kills and freezes the workers of one study, and its server, and checks that nothing shows.
 //
-//   study_chaos sqlite|postgresql [KEY=VALUE ...]
+//   study_chaos sqlite|postgresql|journal [KEY=VALUE ...]
 //
 // Keys: workers, trials, seconds (that a trial takes), lease (milliseconds), kills, freezes,
 // crashes (of the server), seed. What happens when is decided by how many trials are finished, so
@@ -156,7 +156,8 @@ int run_driver(const Chaos& chaos) {
   std::unique_ptr<PostgresqlServer> server;
   std::string folder = (std::filesystem::temp_directory_path() / "lathe_chaos_XXXXXX").string();
   if (mkdtemp(folder.data()) == nullptr) fail("{}: cannot be created", folder);
-  std::string url = fmt::format("sqlite:///{}/studies.db", folder);
+  const std::string tables = folder + "/studies.db";
+  std::string url = "sqlite:///" + tables;
   if (chaos.kind == "postgresql") {
     server = PostgresqlServer::start();
     if (!server) {
@@ -164,31 +165,28 @@ int run_driver(const Chaos& chaos) {
       return 77;
     }
     url = server->new_database();
+  } else if (chaos.kind == "journal") {
+    url = fmt::format("journal:///{}/studies.journal", folder);
   } else if (chaos.kind != "sqlite") {
-    fail("unknown storage \"{}\", expected sqlite or postgresql", chaos.kind);
+    fail("unknown storage \"{}\", expected sqlite, postgresql or journal", chaos.kind);
   }
-  Study::create(open_storage(url), kStudyName, {Direction::Minimize}, {.sampler = "random"});
-  const std::unique_ptr<SqlConnection> connection =
-      server ? connect_postgresql(url) : connect_sqlite(folder + "/studies.db");
+  const std::shared_ptr<Storage> storage = open_storage(url);
+  const StudyId study =
+      Study::create(storage, kStudyName, {Direction::Minimize}, {.sampler = "random"}).record().id;
 
   const Clock::time_point start = Clock::now();
   int kills = 0, freezes = 0, crashes = 0;
   const int num_crashes = server ? chaos.crashes : 0;
   int num_restarts = 0;
+  std::vector<TrialRecord> trials;
   {
     Workers workers(url, folder, chaos);
     while (!workers.is_empty()) {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
       workers.look_after();
-      std::int64_t done = 0;
-      try {
-        connection->reconnect();
-        done = connection->execute("SELECT count(*) FROM trials WHERE state = 'COMPLETE'")
-                   .row(0)
-                   .whole(0, "count");
-      } catch (const SqlInterruption&) {
-        continue;
-      }
+      storage->refresh(study, trials);
+      const std::int64_t done =
+          std::ranges::count(trials, TrialState::Complete, &TrialRecord::state);
       if (done == chaos.trials) continue;
       if (crashes < due(num_crashes, done, chaos.trials)) {
         server->crash();
@@ -212,7 +210,9 @@ int run_driver(const Chaos& chaos) {
       "times, {} workers gave up and were replaced\n",
       chaos.kind, chaos.trials, std::chrono::duration<double>(Clock::now() - start).count(),
       chaos.workers, kills, freezes, crashes, num_restarts);
-  connection->reconnect();
+  if (chaos.kind == "journal") copy_to_tables(*storage, tables);
+  const std::unique_ptr<SqlConnection> connection =
+      server ? connect_postgresql(url) : connect_sqlite(tables);
   const int num_broken = check_invariants(*connection, folder, chaos.trials);
   const bool is_complete =
       kills >= chaos.kills && freezes >= chaos.freezes && crashes >= num_crashes;
