@@ -17,8 +17,8 @@
 #include <sstream>
 
 #include "lathe/core/error.h"
-#include "lathe/study/keyed_random.h"
-#include "lathe/study/random_draws.h"
+#include "lathe/study/math/keyed_random.h"
+#include "lathe/study/math/random_draws.h"
 #include "lathe/study/study.h"
 
 namespace {

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "lathe/cli/trial_text.h"
-#include "lathe/study/pareto.h"
+#include "lathe/study/math/pareto.h"
 #include "lathe/study/space.h"
 
 namespace lathe::cli {

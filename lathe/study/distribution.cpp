@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "lathe/core/error.h"
-#include "lathe/study/decimal.h"
 #include "lathe/study/json_text.h"
+#include "lathe/study/math/decimal.h"
 
 namespace lathe::study {
 namespace {

@@ -6,7 +6,7 @@
 #include <span>
 
 #include "lathe/core/error.h"
-#include "lathe/study/pareto.h"
+#include "lathe/study/math/pareto.h"
 #include "lathe/study/report_loss.h"
 #include "lathe/study/uniform_value.h"
 #include "lathe/study/unit_space.h"

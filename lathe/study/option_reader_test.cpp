@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "lathe/core/testing/error_text.h"
-#include "lathe/study/pruner.h"
+#include "lathe/study/pruners/pruner.h"
 
 namespace lathe::study {
 namespace {

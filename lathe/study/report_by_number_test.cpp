@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "lathe/core/error.h"
-#include "lathe/study/memory_storage.h"
+#include "lathe/study/storages/memory_storage.h"
 #include "lathe/study/study.h"
 
 namespace lathe::study {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "lathe/study/history.h"
-#include "lathe/study/pareto.h"
+#include "lathe/study/math/pareto.h"
 
 namespace lathe::study {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "lathe/study/sampler.h"
+#include "lathe/study/samplers/sampler.h"
 
 namespace lathe::study {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "lathe/study/keyed_random.h"
+#include "lathe/study/math/keyed_random.h"
 #include "lathe/study/uniform_value.h"
 #include "lathe/study/unit_space.h"
 

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <unordered_set>
 
-#include "lathe/study/sampler.h"
-#include "lathe/study/uniform_source.h"
+#include "lathe/study/math/uniform_source.h"
+#include "lathe/study/samplers/sampler.h"
 
 namespace lathe::study {
 

@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "lathe/study/keyed_random.h"
+#include "lathe/study/math/keyed_random.h"
 #include "lathe/study/testing/finished_trials.h"
 
 namespace lathe::study {

@@ -4,7 +4,7 @@
 
 #include "lathe/core/error.h"
 #include "lathe/study/json_text.h"
-#include "lathe/study/pareto.h"
+#include "lathe/study/math/pareto.h"
 #include "lathe/study/space.h"
 
 namespace lathe::study {

@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "lathe/study/history.h"
-#include "lathe/study/pruner.h"
-#include "lathe/study/sampler.h"
+#include "lathe/study/pruners/pruner.h"
+#include "lathe/study/samplers/sampler.h"
 #include "lathe/study/stop_rule.h"
-#include "lathe/study/storage.h"
+#include "lathe/study/storages/storage.h"
 #include "lathe/study/study_options.h"
 
 namespace lathe::study {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "lathe/study/sampler.h"
+#include "lathe/study/samplers/sampler.h"
 #include "lathe/study/trial_record.h"
 
 namespace lathe::study {

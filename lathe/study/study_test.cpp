@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "lathe/core/testing/error_text.h"
-#include "lathe/study/memory_storage.h"
+#include "lathe/study/storages/memory_storage.h"
 #include "lathe/study/testing/finished_trials.h"
 
 namespace lathe::study {

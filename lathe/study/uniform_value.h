@@ -1,7 +1,7 @@
 #pragma once
 
 #include "lathe/study/distribution.h"
-#include "lathe/study/uniform_source.h"
+#include "lathe/study/math/uniform_source.h"
 
 namespace lathe::study {
 

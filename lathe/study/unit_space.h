@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "lathe/study/sampler.h"
+#include "lathe/study/samplers/sampler.h"
 
 namespace lathe::study {
 

@@ -3,8 +3,8 @@
 #include <chrono>
 #include <string>
 
-#include "lathe/study/sql_connection.h"
-#include "lathe/study/storage.h"
+#include "lathe/study/storages/sql_connection.h"
+#include "lathe/study/storages/storage.h"
 
 namespace lathe::study {
 

@@ -5,7 +5,7 @@
 
 #include "chaos.h"
 #include "lathe/core/error.h"
-#include "lathe/study/trial_notes.h"
+#include "lathe/study/storages/trial_notes.h"
 
 namespace lathe::study {
 namespace {

@@ -19,8 +19,8 @@
 
 #include "chaos.h"
 #include "lathe/core/error.h"
-#include "lathe/study/postgresql_connection.h"
-#include "lathe/study/sqlite_connection.h"
+#include "lathe/study/storages/postgresql_connection.h"
+#include "lathe/study/storages/sqlite_connection.h"
 #include "lathe/study/study.h"
 #include "lathe/study/testing/postgresql_server.h"
 

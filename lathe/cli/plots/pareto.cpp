@@ -1,5 +1,5 @@
 // Objectives against each other, with the trials that nothing beats in all of them.
-#include "lathe/study/pareto.h"
+#include "lathe/study/math/pareto.h"
 
 #include <fmt/format.h>
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "lathe/study/sampler.h"
+#include "lathe/study/samplers/sampler.h"
 #include "lathe/study/space_point.h"
 
 namespace lathe::study {
