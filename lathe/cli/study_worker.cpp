@@ -1,7 +1,5 @@
 #include "lathe/cli/study_worker.h"
 
-#include <thread>
-
 #include "lathe/cli/trial_command.h"
 #include "lathe/cli/trial_process.h"
 #include "lathe/cli/trial_result.h"
@@ -11,16 +9,14 @@
 namespace lathe::cli {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using study::TrialState;
 
-// How soon an interruption or a stop is noticed.
+// How soon an interruption or the loss of a trial is noticed.
 constexpr std::chrono::milliseconds kPoll{100};
 
-enum class Ending {
-  Told,        // the result is in
-  Lost,        // somebody else has the trial by now
-  HandedBack,  // it waits to be taken again
+// The command cannot be run at all, which is no fault of the trial.
+struct CannotRun {
+  UserError error;
 };
 
 std::string failure_text(const TrialProcess& process) {
@@ -32,159 +28,58 @@ std::string failure_text(const TrialProcess& process) {
                      report::shorten(report::printable_line(process.last_error()), 200));
 }
 
-class Worker {
- public:
-  Worker(const WorkerOptions& options, WorkLog& log)
-      : options_(options),
-        log_(log),
-        study_(open_study(
-            options.study,
-            {.space = options.space, .lease = options.lease, .max_trials = options.rule.trials})) {
-    if (study_.space() == nullptr)
-      throw UserError(
-          fmt::format("study \"{}\": its parameters are not declared", options.study.study),
-          "give them with --space FILE");
-    for (const study::SpaceParameter& parameter : *study_.space()) names_.push_back(parameter.name);
-  }
+std::vector<std::pair<std::string, std::string>> environment_of(const study::Trial& trial,
+                                                                const StudyArguments& study) {
+  auto environment = trial_environment(trial.record());
+  environment.emplace_back("LATHE_STUDY", study.study);
+  environment.emplace_back("LATHE_STORAGE", study.storage);
+  environment.emplace_back("LATHE_OWNER", trial.owner());
+  const auto attempt = trial.record().system_attributes.find("lathe:attempt");
+  environment.emplace_back(
+      "LATHE_ATTEMPT", attempt == trial.record().system_attributes.end() ? "1" : attempt->second);
+  return environment;
+}
 
-  void work() {
-    while (!should_stop()) {
-      std::optional<study::Trial> trial = study_.ask();
-      if (trial) {
-        idle_since_.reset();
-        evaluate(*trial);
-      } else if (!wait_for_others()) {
-        return;
+// Runs the program for a trial, hands its reports on and reads its result.
+study::Outcome evaluate(study::Trial& trial, const WorkerOptions& options,
+                        const std::vector<std::string>& names, std::size_t num_objectives,
+                        const ShouldStop& should_stop) {
+  std::optional<TrialProcess> process;
+  try {
+    process.emplace(fill_in(options.command, trial.record(), names),
+                    environment_of(trial, options.study));
+  } catch (const UserError& error) {
+    throw CannotRun{error};
+  }
+  std::string last;
+  while (!process->is_finished()) {
+    for (const std::string& line : process->read_lines(kPoll)) {
+      const std::optional<ReportLine> report = parse_report(line);
+      if (!report) {
+        last = line;
+        continue;
       }
+      trial.report(report->step, report->values.front(),
+                   {report->values.begin() + 1, report->values.end()});
+      const study::Verdict verdict = trial.verdict();
+      if (verdict == study::Verdict::Continue) continue;
+      process->terminate();
+      return {.state = verdict == study::Verdict::Prune ? TrialState::Pruned : TrialState::Waiting};
+    }
+    if (should_stop()) {
+      process->terminate();
+      throw Interrupted();
     }
   }
-
- private:
-  bool should_stop() {
-    if (log_.is_stopped() || is_interrupted()) return true;
-    progress_.update(study_.history());
-    if (!progress_.is_over(options_.rule, study_.history())) return false;
-    // Trials may still wait in the queue; the rule is about results.
-    log_.stop();
-    return true;
-  }
-
-  // Nothing is left to start. A trial of another process may still come back, if its owner is dead:
-  // that shows within a lease.
-  bool wait_for_others() {
-    bool has_others = false;
-    for (const study::TrialRecord& trial : study_.history().trials())
-      has_others |= trial.state == TrialState::Running && !log_.is_ours(trial.number);
-    if (!idle_since_) idle_since_ = Clock::now();
-    if (!has_others || Clock::now() - *idle_since_ > 2 * options_.lease) return false;
-    std::this_thread::sleep_for(std::min(kPoll * 2, options_.lease / 2));
-    return true;
-  }
-
-  void evaluate(study::Trial& trial) {
-    log_.began(trial.number());
-    const Clock::time_point start = Clock::now();
-    Ending ending = Ending::HandedBack;
-    try {
-      ending = run(trial);
-    } catch (...) {
-      // The command cannot be run, or the storage is gone: others may do better with the trial.
-      try {
-        study_.release(trial);
-      } catch (const UserError&) {
-        // It becomes free when its lease runs out.
-      }
-      throw;
-    }
-    if (ending == Ending::HandedBack) {
-      log_.handed_back();
-      return;
-    }
-    const study::History& history = study_.history();
-    progress_.update(history);
-    const study::TrialRecord* best =
-        progress_.best() ? &history.trials()[static_cast<std::size_t>(*progress_.best())] : nullptr;
-    log_.ended(history.trials()[static_cast<std::size_t>(trial.number())], best,
-               history.finished().size(),
-               std::chrono::duration<double>(Clock::now() - start).count(), ending == Ending::Told);
-    if (options_.max_failures > 0 && log_.failures_in_a_row() >= options_.max_failures) log_.stop();
-  }
-
-  Ending tell(study::Trial& trial, study::Outcome outcome) {
-    return study_.tell(trial, std::move(outcome)) ? Ending::Told : Ending::Lost;
-  }
-
-  Ending run(study::Trial& trial) {
-    auto environment = trial_environment(trial.record());
-    environment.emplace_back("LATHE_STUDY", options_.study.study);
-    environment.emplace_back("LATHE_STORAGE", options_.study.storage);
-    environment.emplace_back("LATHE_OWNER", trial.owner());
-    const auto attempt = trial.record().system_attributes.find("lathe:attempt");
-    environment.emplace_back(
-        "LATHE_ATTEMPT", attempt == trial.record().system_attributes.end() ? "1" : attempt->second);
-    TrialProcess process(fill_in(options_.command, trial.record(), names_), environment);
-    std::string last;
-    Clock::time_point heard = Clock::now();
-    while (!process.is_finished()) {
-      for (const std::string& line : process.read_lines(kPoll)) {
-        const std::optional<ReportLine> report = parse_report(line);
-        if (!report) {
-          last = line;
-          continue;
-        }
-        trial.report(report->step, report->values.front(),
-                     {report->values.begin() + 1, report->values.end()});
-        const study::Verdict verdict = trial.verdict();
-        heard = Clock::now();
-        if (verdict == study::Verdict::Continue) continue;
-        process.terminate();
-        return tell(trial, {.state = verdict == study::Verdict::Prune ? TrialState::Pruned
-                                                                      : TrialState::Waiting});
-      }
-      if (is_interrupted()) {
-        process.terminate();
-        study_.release(trial);
-        return Ending::HandedBack;
-      }
-      if (options_.lease.count() > 0 && Clock::now() - heard > options_.lease / 3) {
-        heard = Clock::now();
-        if (!trial.flush()) {
-          process.terminate();
-          return Ending::Lost;
-        }
-      }
-    }
-    if (process.exit_status() != 0)
-      return tell(trial, {.state = TrialState::Fail, .reason = failure_text(process)});
-    try {
-      TrialResult result = parse_result(last, study_.record().directions.size());
-      for (auto& [key, value] : result.attributes) trial.set_user_attribute(key, value);
-      if (!result.constraints.empty()) trial.set_constraints(result.constraints);
-      return tell(trial, std::move(result.outcome));
-    } catch (const UserError& error) {
-      return tell(trial, {.state = TrialState::Fail, .reason = error.message()});
-    }
-  }
-
-  const WorkerOptions& options_;
-  WorkLog& log_;
-  study::Study study_;
-  study::Progress progress_;
-  std::vector<std::string> names_;
-  std::optional<Clock::time_point> idle_since_;
-};
+  if (process->exit_status() != 0)
+    return {.state = TrialState::Fail, .reason = failure_text(*process)};
+  TrialResult result = parse_result(last, num_objectives);
+  for (auto& [key, value] : result.attributes) trial.set_user_attribute(key, value);
+  if (!result.constraints.empty()) trial.set_constraints(result.constraints);
+  return std::move(result.outcome);
+}
 
 }  // namespace
-
-void WorkLog::began(int number) {
-  const std::scoped_lock lock(mutex_);
-  running_.insert(number);
-}
-
-bool WorkLog::is_ours(int number) const {
-  const std::scoped_lock lock(mutex_);
-  return running_.contains(number);
-}
 
 std::string WorkLog::last_failure() const {
   const std::scoped_lock lock(mutex_);
@@ -196,14 +91,16 @@ std::map<TrialState, int> WorkLog::counts() const {
   return counts_;
 }
 
-void WorkLog::ended(const study::TrialRecord& trial, const study::TrialRecord* best,
-                    std::size_t num_finished, double seconds, bool was_taken) {
+void WorkLog::ended(const study::WorkedTrial& worked) {
+  const study::TrialRecord& trial = worked.trial;
   const std::scoped_lock lock(mutex_);
-  running_.erase(trial.number);
-  std::string line = fmt::format("[{}{}] trial {} ", num_finished,
+  if (worked.ending == study::Ending::HandedBack) {
+    ++num_handed_back_;
+    return;
+  }
+  std::string line = fmt::format("[{}{}] trial {} ", worked.num_finished,
                                  trials_ ? fmt::format("/{}", *trials_) : "", trial.number);
-  if (!was_taken) {
-    ++num_lost_;
+  if (worked.ending == study::Ending::Lost) {
     if (!is_quiet_) fmt::print(stderr, "{}was taken by another worker\n", line);
     return;
   }
@@ -221,18 +118,45 @@ void WorkLog::ended(const study::TrialRecord& trial, const study::TrialRecord* b
     failures_in_a_row_ = 0;
     if (!trial.values.empty()) line += " " + values_text(trial.values);
   }
-  line += fmt::format(", {:.1f} s", seconds);
-  if (best != nullptr && trial.values.size() == 1)
-    line += best->number == trial.number
+  line += fmt::format(", {:.1f} s", worked.time.count());
+  if (worked.best != nullptr && trial.values.size() == 1)
+    line += worked.best->number == trial.number
                 ? ", the best so far"
-                : fmt::format(", best {} in trial {}", values_text(best->values), best->number);
+                : fmt::format(", best {} in trial {}", values_text(worked.best->values),
+                              worked.best->number);
   if (!is_quiet_)
     fmt::print(stderr, "{}: {}\n", line,
                report::shorten(report::printable_line(parameters_text(trial.parameters)), 200));
 }
 
 void work_on_study(const WorkerOptions& options, WorkLog& log) {
-  Worker(options, log).work();
+  study::Study study = open_study(options.study, {.space = options.space, .lease = options.lease});
+  if (study.space() == nullptr)
+    throw UserError(
+        fmt::format("study \"{}\": its parameters are not declared", options.study.study),
+        "give them with --space FILE");
+  std::vector<std::string> names;
+  for (const study::SpaceParameter& parameter : *study.space()) names.push_back(parameter.name);
+  study::StopRule rule = options.rule;
+  rule.should_stop = is_interrupted;
+  try {
+    study::work(
+        study,
+        [&](study::Trial& trial, const ShouldStop& should_stop) {
+          return evaluate(trial, options, names, study.record().directions.size(), should_stop);
+        },
+        rule,
+        [&](const study::WorkedTrial& worked) {
+          log.ended(worked);
+          if (options.max_failures > 0 && log.failures_in_a_row() >= options.max_failures)
+            log.stop();
+          if (log.is_stopped()) study.stop();
+        });
+  } catch (const CannotRun& failure) {
+    throw failure.error;
+  } catch (const Interrupted&) {
+    // The command says so when all workers have ended.
+  }
 }
 
 }  // namespace lathe::cli

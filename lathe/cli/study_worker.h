@@ -5,12 +5,11 @@
 #include <map>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "lathe/cli/study_arguments.h"
-#include "lathe/study/stop_rule.h"
+#include "lathe/study/work.h"
 
 namespace lathe::cli {
 
@@ -29,20 +28,14 @@ class WorkLog {
  public:
   WorkLog(bool is_quiet, std::optional<int> trials) : is_quiet_(is_quiet), trials_(trials) {}
 
-  /// Tells a person how a trial ended, if `was_taken`: else its owner had lost it.
-  void ended(const study::TrialRecord& trial, const study::TrialRecord* best,
-             std::size_t num_finished, double seconds, bool was_taken);
-  void handed_back() { ++num_handed_back_; }
+  /// Counts a trial and tells a person how it ended.
+  void ended(const study::WorkedTrial& worked);
 
-  void began(int number);
-  /// Whether a trial is being worked on by this process.
-  bool is_ours(int number) const;
-
+  /// Ends the work of all when their present trials are finished.
   void stop() { is_stopped_ = true; }
   bool is_stopped() const { return is_stopped_; }
 
   int num_handed_back() const { return num_handed_back_; }
-  int num_lost() const { return num_lost_; }
   int failures_in_a_row() const { return failures_in_a_row_; }
   std::string last_failure() const;
   /// How many trials ended in each state.
@@ -52,15 +45,14 @@ class WorkLog {
   const bool is_quiet_;
   const std::optional<int> trials_;
   std::atomic<bool> is_stopped_{false};
-  std::atomic<int> num_handed_back_{0}, num_lost_{0}, failures_in_a_row_{0};
+  std::atomic<int> num_handed_back_{0}, failures_in_a_row_{0};
   mutable std::mutex mutex_;  // guards what follows, and the lines written
   std::map<study::TrialState, int> counts_;
-  std::set<int> running_;
   std::string last_failure_;
 };
 
-/// Evaluates trials one after another until the rule, the log or an interruption says stop. A trial
-/// in work is handed back when interrupted. Belongs to one thread.
+/// Runs the program for one trial after another (`study::work`) until the rule, the log or an
+/// interruption says stop. Belongs to one thread.
 void work_on_study(const WorkerOptions& options, WorkLog& log);
 
 }  // namespace lathe::cli

@@ -31,7 +31,7 @@ void Progress::update(const History& history) {
 
 bool Progress::is_over(const StopRule& rule, const History& history) const {
   if (rule.trials && num_finished_ >= *rule.trials) return true;
-  if (rule.stagnation && best_ && num_since_best_ >= *rule.stagnation) return true;
+  if (rule.patience && best_ && num_since_best_ >= *rule.patience) return true;
   if (!rule.target || !best_) return false;
   const double value = history.trials()[static_cast<std::size_t>(*best_)].values.front();
   return !is_better(history.directions().front(), *rule.target, value);

@@ -8,13 +8,13 @@
 
 namespace lathe::study {
 
-/// When `optimize` stops; whichever comes first.
+/// When `work` and `optimize` stop; whichever comes first.
 struct StopRule {
   std::optional<int> trials = {};  ///< finished or paused in the whole study
   std::optional<std::chrono::duration<double>> time = {};
-  std::optional<double> target = {};   ///< first objective reaches it
-  std::optional<int> stagnation = {};  ///< so many trials without a better one
-  ShouldStop should_stop = {};
+  std::optional<double> target = {};  ///< first objective reaches it
+  std::optional<int> patience = {};   ///< so many trials without a better one
+  ShouldStop should_stop = {};        ///< interrupts the work; a trial is handed back
 };
 
 /// How far a study has come by its first objective, kept up to date trial by trial.
@@ -27,7 +27,7 @@ class Progress {
   std::optional<int> best() const { return best_; }
   /// How many trials finished after the best one was learned of.
   int num_since_best() const { return num_since_best_; }
-  /// Whether trials, target or stagnation end the study. (Time is the caller's.)
+  /// Whether trials, target or patience end the study. (Time is the caller's.)
   bool is_over(const StopRule& rule, const History& history) const;
 
  private:

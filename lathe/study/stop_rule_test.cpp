@@ -39,12 +39,12 @@ TEST(Progress, LooksAtFeasibleCompleteNumbersOnly) {
   Progress progress;
   progress.update(history);
   EXPECT_EQ(progress.best(), std::nullopt);
-  EXPECT_FALSE(progress.is_over({.target = 5, .stagnation = 1}, history));
+  EXPECT_FALSE(progress.is_over({.target = 5, .patience = 1}, history));
   add_finished(history, {}, {5});
   progress.update(history);
   EXPECT_EQ(progress.best(), 3);
   EXPECT_TRUE(progress.is_over({.target = 5}, history));
-  EXPECT_FALSE(progress.is_over({.trials = 5, .target = 4, .stagnation = 1}, history));
+  EXPECT_FALSE(progress.is_over({.trials = 5, .target = 4, .patience = 1}, history));
   EXPECT_TRUE(progress.is_over({.trials = 4}, history));
 }
 

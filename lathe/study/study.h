@@ -117,13 +117,13 @@ class Study {
   /// Adds a trial from elsewhere.
   void add(TrialRecord trial);
 
-  /// Asks, runs and tells until the rule says stop. The objective returns an outcome; a UserError
-  /// it throws fails that trial and goes on. After each trial the callbacks run.
+  /// Asks, runs and tells until the rule says stop: `work` (work.h) with an objective that does not
+  /// ask whether to stop. After each trial that was told the callbacks run.
   using Objective = std::function<Outcome(Trial&)>;
   using Callback = std::function<void(Study&, const TrialRecord&)>;
   void optimize(const Objective& objective, const StopRule& rule,
                 const std::vector<Callback>& callbacks = {});
-  /// Ends `optimize` after the present trial.
+  /// Ends `optimize` and `work` after the present trial.
   void stop() { is_stopped_ = true; }
 
   const StudyRecord& record() const { return record_; }
@@ -140,6 +140,7 @@ class Study {
 
  private:
   friend class Trial;
+  friend class StudyWorker;  // what `work` is made of
   Study(std::shared_ptr<Storage> storage, StudyRecord record, StudyOptions options);
 
   void keep_options();

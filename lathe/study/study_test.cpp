@@ -393,7 +393,7 @@ TEST(Study, StopsAtATargetAfterStagnationOrWhenACallbackSaysSo) {
   };
   EXPECT_EQ(run({.trials = 10}), 10);
   EXPECT_EQ(run({.trials = 10, .target = 2}), 3);
-  EXPECT_EQ(run({.trials = 100, .stagnation = 5}), 9);
+  EXPECT_EQ(run({.trials = 100, .patience = 5}), 9);
   EXPECT_EQ(run({.time = std::chrono::seconds(0)}), 0);
   EXPECT_EQ(run({.should_stop = [] { return true; }}), 0);
   EXPECT_EQ(run({.trials = 10}, {[](Study& study, const TrialRecord& trial) {

@@ -87,17 +87,8 @@ int run(const Arguments& arguments, const Settings& settings) {
   open_study(arguments.study, {.space = options.space});  // errors before any thread
 
   WorkLog log(settings.quiet, options.rule.trials);
-  // Time is up for all workers at once; a trial in work is finished.
-  std::optional<std::chrono::milliseconds> time;
-  if (!arguments.time.empty()) time = parse_duration("--time", arguments.time);
-  const auto deadline = std::chrono::steady_clock::now() + time.value_or(std::chrono::hours(1));
-  std::jthread timer([&](const std::stop_token& token) {
-    while (time && !token.stop_requested() && std::chrono::steady_clock::now() < deadline)
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    if (time && !token.stop_requested()) log.stop();
-  });
+  if (!arguments.time.empty()) options.rule.time = parse_duration("--time", arguments.time);
   run_workers(options, arguments.workers, log);
-  timer.request_stop();
 
   if (is_interrupted()) {
     if (log.num_handed_back() > 0)
@@ -128,7 +119,7 @@ std::function<int(const Settings&)> setup(CLI::App& app) {
       ->check(CLI::Range(1, 1'000'000'000));
   app.add_option("--time", arguments->time, "start no trial after so long, such as 2h");
   app.add_option("--target", arguments->rule.target, "stop when the first objective is so good");
-  app.add_option("--patience", arguments->rule.stagnation,
+  app.add_option("--patience", arguments->rule.patience,
                  "stop after so many trials without a better one")
       ->check(CLI::Range(1, 1'000'000'000));
   app.add_option("--lease", arguments->lease,

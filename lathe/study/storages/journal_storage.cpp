@@ -43,11 +43,15 @@ class JournalStorage final : public Storage {
  public:
   JournalStorage(std::string url, const std::string& path)
       : url_(std::move(url)),
+        path_(path),
         file_(with_place(url_, [&] { return JournalFile(path); })),
         worker_(new_owner()) {
     with_place(url_, [&] { sync(); });
   }
 
+  std::unique_ptr<Storage> reopen() const override {
+    return std::make_unique<JournalStorage>(url_, path_);
+  }
   std::string description() const override { return url_; }
   StudyId create_study(const std::string& name, const std::vector<Direction>& directions,
                        const Attributes& user_attributes,
@@ -115,7 +119,7 @@ class JournalStorage final : public Storage {
   static void require_compatible_parameters(const JournalReplay::Study& study,
                                             const std::vector<Parameter>& parameters);
 
-  std::string url_;
+  std::string url_, path_;
   JournalFile file_;
   JournalReplay replay_;
   std::string worker_;

@@ -21,6 +21,7 @@ class MemoryStorage final : public Storage {
   /// `clock` tells the time for leases.
   explicit MemoryStorage(std::function<Time()> clock = now) : clock_(std::move(clock)) {}
 
+  std::unique_ptr<Storage> reopen() const override { return nullptr; }
   std::string description() const override { return "memory"; }
   StudyId create_study(const std::string& name, const std::vector<Direction>& directions,
                        const Attributes& user_attributes,

@@ -8,9 +8,8 @@ namespace lathe::study {
 namespace {
 
 std::unique_ptr<Storage> open_postgresql(const std::string& url) {
-  const std::string description = describe_postgresql(url);
-  auto connection = with_place(description, [&] { return connect_postgresql(url); });
-  return std::make_unique<SqlStorage>(description, std::move(connection));
+  return std::make_unique<SqlStorage>(describe_postgresql(url),
+                                      [url] { return connect_postgresql(url); });
 }
 
 const Register registration{StorageKind{

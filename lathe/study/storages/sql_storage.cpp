@@ -46,8 +46,13 @@ Attributes read_attributes(const SqlResult& rows) {
 
 }  // namespace
 
-SqlStorage::SqlStorage(std::string description, std::unique_ptr<SqlConnection> connection)
-    : description_(std::move(description)),
+SqlStorage::SqlStorage(const std::string& description, const Connect& connect)
+    : SqlStorage(description, connect, with_place(description, connect)) {}
+
+SqlStorage::SqlStorage(const std::string& description, const Connect& connect,
+                       std::unique_ptr<SqlConnection> connection)
+    : description_(description),
+      connect_(connect),
       statements_(connection->dialect()),
       connection_(std::move(connection)) {
   with_place(description_, [&] {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -27,8 +28,12 @@ namespace lathe::study {
 /// the study's row: Optuna does the same, so the two exclude each other.
 class SqlStorage final : public Storage {
  public:
+  using Connect = std::function<std::unique_ptr<SqlConnection>()>;
   /// Creates the tables where there are none.
-  SqlStorage(std::string description, std::unique_ptr<SqlConnection> connection);
+  SqlStorage(const std::string& description, const Connect& connect);
+  std::unique_ptr<Storage> reopen() const override {
+    return std::make_unique<SqlStorage>(description_, connect_);
+  }
 
   std::string description() const override { return description_; }
   StudyId create_study(const std::string& name, const std::vector<Direction>& directions,
@@ -48,6 +53,9 @@ class SqlStorage final : public Storage {
 
  private:
   using Access = SqlConnection::Access;
+
+  SqlStorage(const std::string& description, const Connect& connect,
+             std::unique_ptr<SqlConnection> connection);
 
   // What decides who may write to a trial.
   struct Holder {
@@ -113,6 +121,7 @@ class SqlStorage final : public Storage {
   DistributionPtr distribution(const std::string& json);
 
   std::string description_;
+  Connect connect_;
   SqlStatements statements_;
   // After the statements that it knows by address.
   std::unique_ptr<SqlConnection> connection_;

@@ -12,8 +12,7 @@ std::unique_ptr<Storage> open_sqlite(const std::string& url) {
   constexpr std::string_view kPrefix = "sqlite:///";
   if (!url.starts_with(kPrefix)) fail("{}: expected sqlite:///FILE", url);
   const std::string file = url.substr(kPrefix.size());
-  auto connection = with_place(url, [&] { return connect_sqlite(file); });
-  return std::make_unique<SqlStorage>(url, std::move(connection));
+  return std::make_unique<SqlStorage>(url, [file] { return connect_sqlite(file); });
 }
 
 const Register registration{StorageKind{

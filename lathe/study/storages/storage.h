@@ -40,6 +40,9 @@ class Storage {
  public:
   virtual ~Storage() = default;
 
+  /// The same place for another thread; nothing when threads may share this one.
+  virtual std::unique_ptr<Storage> reopen() const = 0;
+
   /// Where it is, for messages: `sqlite:///studies.db`. Never shows a password.
   virtual std::string description() const = 0;
 

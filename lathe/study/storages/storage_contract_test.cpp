@@ -200,6 +200,14 @@ TEST_P(EveryStorage, RefusesWhoeverDoesNotOwnTheTrial) {
   EXPECT_EQ(trials()[0].values, std::vector<double>{1});
 }
 
+TEST_P(EveryStorage, CanBeUsedFromAnotherThreadAtTheSameTime) {
+  const TrialRecord trial = *storage_->claim(study_, {.owner = "a", .lease = milliseconds(60000)});
+  const std::unique_ptr<Storage> again = storage_->reopen();
+  EXPECT_EQ(again != nullptr, place_->is_shared);
+  std::thread([&] { EXPECT_TRUE((again ? *again : *storage_).heartbeat(trial.id, "a")); }).join();
+  EXPECT_TRUE(storage_->heartbeat(trial.id, "a"));
+}
+
 TEST_P(EveryStorage, LetsAnyoneFinishATrialWithoutALease) {
   const TrialRecord trial = *storage_->claim(study_, {.owner = "a"});
   EXPECT_FALSE(other().update(trial.id, "b", {.state = TrialState::Fail}));
