@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "lathe/core/graph_text.h"
-#include "lathe/report/child_process.h"
+#include "lathe/core/child_process.h"
 #include "lathe/report/render.h"
 
 namespace lathe::report {

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "lathe/core/error.h"
-#include "lathe/report/child_process.h"
+#include "lathe/core/child_process.h"
 #include "lathe/report/markup.h"
 
 namespace lathe::report {

@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "lathe/core/error.h"
-#include "lathe/report/child_process.h"
+#include "lathe/core/child_process.h"
 
 namespace lathe::report {
 namespace {

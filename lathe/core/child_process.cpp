@@ -1,4 +1,4 @@
-#include "lathe/report/child_process.h"
+#include "lathe/core/child_process.h"
 
 #include <fcntl.h>
 #include <spawn.h>
@@ -13,7 +13,7 @@
 
 extern char** environ;
 
-namespace lathe::report {
+namespace lathe {
 namespace {
 
 // The three streams are files in memory rather than pipes: both sides can be of any length without
@@ -101,4 +101,4 @@ std::optional<ProcessResult> run_program(const std::vector<std::string>& argumen
   };
 }
 
-}  // namespace lathe::report
+}  // namespace lathe

@@ -1,8 +1,8 @@
-#include "lathe/report/child_process.h"
+#include "lathe/core/child_process.h"
 
 #include <gtest/gtest.h>
 
-namespace lathe::report {
+namespace lathe {
 namespace {
 
 TEST(RunProgram, PassesInputThroughAndCollectsOutput) {
@@ -40,4 +40,4 @@ TEST(RunProgram, KeepsStandardErrorApart) {
 }
 
 }  // namespace
-}  // namespace lathe::report
+}  // namespace lathe

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace lathe::report {
+namespace lathe {
 
 /// What a finished program left behind.
 struct ProcessResult {
@@ -20,4 +20,4 @@ struct ProcessResult {
 [[nodiscard]] std::optional<ProcessResult> run_program(const std::vector<std::string>& arguments,
                                                        std::string_view input);
 
-}  // namespace lathe::report
+}  // namespace lathe
