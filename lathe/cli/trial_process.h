@@ -1,52 +1,36 @@
 #pragma once
 
-#include <sys/types.h>
-
 #include <chrono>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "lathe/core/child_process.h"
+
 namespace lathe::cli {
 
-/// A program that runs for a trial, in a process group of its own, so that Ctrl-C is ours to answer
-/// and the whole of it can be ended. It dies with us, even by kill -9.
+/// A program that runs for a trial, read line by line.
 class TrialProcess {
  public:
-  /// Starts `command[0]`, found on PATH, with nothing on its standard input and the variables added
-  /// to our environment. Fails when it cannot be started.
+  /// Starts the command with the variables added to our environment. Fails when it cannot.
   TrialProcess(const std::vector<std::string>& command,
                const std::vector<std::pair<std::string, std::string>>& environment);
-  /// Ends what still runs.
-  ~TrialProcess();
-  TrialProcess(const TrialProcess&) = delete;
-  TrialProcess& operator=(const TrialProcess&) = delete;
 
-  /// The lines it wrote to standard output since the last call, waiting for some at most so long.
+  /// The lines it wrote to standard output since the last call, blank ones left out, waiting for
+  /// some at most so long. A last line may lack its end.
   std::vector<std::string> read_lines(std::chrono::milliseconds timeout);
   /// True once it has ended and all its lines were read.
-  bool is_finished() const { return is_finished_; }
-  /// 128 + the signal's number when a signal ended it, as shells count.
-  int exit_status() const { return exit_status_; }
+  bool is_finished() const { return child_->is_finished(); }
+  int exit_status() const { return child_->exit_status(); }
   /// The last line that it wrote to standard error.
-  const std::string& last_error() const { return errors_.last; }
-  /// Asks it to end, and makes it after two seconds.
-  void terminate();
+  const std::string& last_error() const { return last_error_; }
+  void terminate() { child_->terminate(); }
 
  private:
-  struct Stream {
-    int descriptor = -1;
-    std::string partial = {};
-    std::string last = {};  // the last line that is not blank
-  };
-  void read(Stream& stream, std::vector<std::string>* lines);
-  void close(Stream& stream, std::vector<std::string>* lines);
-  bool reap(bool wait);
-
-  pid_t process_ = -1;
-  Stream output_, errors_;
-  bool has_ended_ = false, is_finished_ = false;
-  int exit_status_ = 0;
+  std::unique_ptr<ChildProcess> child_;
+  std::string partial_output_, partial_errors_;  // lines without an end so far
+  std::string last_error_;
 };
 
 }  // namespace lathe::cli
