@@ -1,12 +1,11 @@
 #include <CLI/App.hpp>
 
 #include "lathe/cli/study_arguments.h"
-#include "lathe/cli/study_page.h"
-#include "lathe/cli/study_plots.h"
+#include "lathe/cli/study_charts.h"
 #include "lathe/cli/trial_text.h"
 #include "lathe/io/atomic_file.h"
 #include "lathe/report/render.h"
-#include "lathe/study/importance.h"
+#include "lathe/report/study_charts/study_charts.h"
 
 namespace lathe::cli {
 namespace {
@@ -19,33 +18,13 @@ struct Arguments {
   std::size_t objective = 0;
 };
 
-const PlotKind& find_kind(const std::string& name) {
+const report::StudyChart& find_kind(const std::string& name) {
   std::vector<std::string> known;
-  for (const PlotKind& kind : plot_kinds()) {
+  for (const report::StudyChart& kind : report::study_charts()) {
     if (kind.name == name) return kind;
     known.push_back(kind.name);
   }
   throw unknown_name("--kind", name, known);
-}
-
-PlotSource make_source(const StoredStudy& study, const Arguments& arguments) {
-  PlotSource source{.name = study.record.name, .history = &study.history};
-  source.table = tabulate(study.history);
-  if (arguments.objective >= study.record.directions.size())
-    fail("--objective {}: the study has {}", arguments.objective,
-         study.record.directions.size() == 1
-             ? "one, 0"
-             : fmt::format("0 to {}", study.record.directions.size() - 1));
-  source.objective = arguments.objective;
-  source.importance = study::parameter_importance(
-      study.history, {.objective = static_cast<int>(arguments.objective)});
-  std::vector<std::string> names;
-  for (const ParameterColumn& column : source.table.parameters) names.push_back(column.axis.label);
-  for (const std::string& name : arguments.parameters) {
-    if (source.table.find(name) == nullptr) throw unknown_name("parameter", name, names);
-    source.parameters.push_back(name);
-  }
-  return source;
 }
 
 int plot(const Arguments& arguments, const Settings& settings) {
@@ -54,21 +33,26 @@ int plot(const Arguments& arguments, const Settings& settings) {
     fail("--out {}: expected a name that ends in .svg, .png or .html", arguments.out);
   if (is_page && !arguments.kind.empty())
     fail("--kind {}: a page has every kind; leave it out, or write to .svg", arguments.kind);
-  const PlotKind* kind =
+  const report::StudyChart* kind =
       is_page ? nullptr : &find_kind(arguments.kind.empty() ? "history" : arguments.kind);
   const StoredStudy study = read_study(arguments.study);
-  const PlotSource source = make_source(study, arguments);
+  if (arguments.objective >= study.record.directions.size())
+    fail("--objective {}: the study has {}", arguments.objective,
+         study.record.directions.size() == 1
+             ? "one, 0"
+             : fmt::format("0 to {}", study.record.directions.size() - 1));
+  const report::StudyData data = chart_data(study, arguments.objective, arguments.parameters);
   if (is_page) {
-    io::write_atomically(arguments.out, study_page(study, source));
+    io::write_atomically(arguments.out, report::study_page(page_data(study, data)));
   } else {
-    if (const std::string missing = kind->missing(source); !missing.empty())
+    if (const std::string missing = kind->missing(data); !missing.empty())
       fail("study \"{}\": nothing to draw as {}: {}", study.record.name, kind->name, missing);
-    const std::string svg = kind->draw(source);
+    const std::string svg = kind->draw(data);
     io::write_atomically(arguments.out,
                          arguments.out.ends_with(".png") ? report::svg_to_png(svg) : svg);
   }
   if (settings.json)
-    print_json({{"out", arguments.out}, {"trials", source.table.num_rows()}});
+    print_json({{"out", arguments.out}, {"trials", data.rows.size()}});
   else
     fmt::print("wrote {}\n", arguments.out);
   return 0;

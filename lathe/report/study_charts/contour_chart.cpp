@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lathe/cli/study_plots.h"
 #include "lathe/report/chart_grid.h"
 #include "lathe/report/heat_map.h"
+#include "lathe/report/study_charts/study_charts.h"
 
-namespace lathe::cli {
+namespace lathe::report {
 namespace {
 
 constexpr std::size_t kCells = 48;  // along an axis of numbers
@@ -18,7 +18,7 @@ struct Place {
   double x, y, value;
 };
 
-std::size_t num_cells(const report::AxisScale& scale) {
+std::size_t num_cells(const AxisScale& scale) {
   return scale.names.empty() ? kCells : scale.names.size();
 }
 
@@ -38,12 +38,13 @@ double mean_around(const std::vector<Place>& places, double x, double y, double 
   return weights > 0 ? sum / weights : NAN;
 }
 
-std::string draw_pair(const PlotSource& source, const ParameterColumn& x, const ParameterColumn& y,
+std::string draw_pair(const StudyData& data, const ParameterColumn& x, const ParameterColumn& y,
                       int width, int height) {
-  const std::vector<double>& values = source.values();
-  const ObjectiveRange range = objective_range(values, source.direction());
-  const std::string objective = source.objective_name(source.objective);
-  report::HeatMap map{
+  const std::vector<double> values = data.column(data.objective);
+  const ObjectiveRange range =
+      objective_range(values, data.objectives[data.objective].is_maximized);
+  const std::string objective = data.objectives[data.objective].name;
+  HeatMap map{
       .chart = {.title = fmt::format("{} by {} and {}", objective, x.axis.label, y.axis.label),
                 .x = x.axis,
                 .y = y.axis,
@@ -52,7 +53,7 @@ std::string draw_pair(const PlotSource& source, const ParameterColumn& x, const 
       .x = x.scale(kTicks),
       .y = y.scale(kTicks),
       .shading = {.label = objective,
-                  .scale = report::linear_scale(range.low(), range.high(), kTicks, false),
+                  .scale = linear_scale(range.low(), range.high(), kTicks, false),
                   .is_reversed = !range.is_maximized},
       .points = {.size = point_size(values.size()) * 0.7}};
   std::vector<Place> places;
@@ -62,7 +63,7 @@ std::string draw_pair(const PlotSource& source, const ParameterColumn& x, const 
         {map.x.position(x.values[i]), map.y.position(y.values[i]), range.clamp(values[i])});
     map.points.x.push_back(x.values[i]);
     map.points.y.push_back(y.values[i]);
-    map.points.tooltips.push_back(trial_tooltip(*source.table.trials[i]));
+    map.points.tooltips.push_back(data.row(i).tooltip);
   }
   map.columns = num_cells(map.x);
   map.rows = num_cells(map.y);
@@ -77,23 +78,23 @@ std::string draw_pair(const PlotSource& source, const ParameterColumn& x, const 
       map.cells.push_back(mean_around(
           places, (static_cast<double>(column) + 0.5) / static_cast<double>(map.columns),
           (static_cast<double>(row) + 0.5) / static_cast<double>(map.rows), x_width, y_width));
-  return report::heat_map(map);
+  return heat_map(map);
 }
 
 }  // namespace
 
-std::string draw_contour(const PlotSource& source) {
-  const std::vector<const ParameterColumn*> columns = source.chosen(2);
-  if (columns.size() == 2) return draw_pair(source, *columns[0], *columns[1], 720, 480);
+std::string contour_chart(const StudyData& data) {
+  const std::vector<const ParameterColumn*> columns = data.choose_parameters(2);
+  if (columns.size() == 2) return draw_pair(data, *columns[0], *columns[1], 720, 480);
   std::vector<std::string> charts;
   for (std::size_t i = 0; i < columns.size(); ++i)
     for (std::size_t j = i + 1; j < columns.size(); ++j)
-      charts.push_back(draw_pair(source, *columns[i], *columns[j], 480, 340));
-  return report::chart_grid({.title = fmt::format("Contours of {}", source.name),
-                             .columns = 2,
-                             .cell_width = 480,
-                             .cell_height = 340},
-                            charts);
+      charts.push_back(draw_pair(data, *columns[i], *columns[j], 480, 340));
+  return chart_grid({.title = fmt::format("Contours of {}", data.name),
+                     .columns = 2,
+                     .cell_width = 480,
+                     .cell_height = 340},
+                    charts);
 }
 
-}  // namespace lathe::cli
+}  // namespace lathe::report

@@ -3,19 +3,16 @@
 
 #include <cmath>
 
-#include "lathe/cli/study_plots.h"
 #include "lathe/report/chart_grid.h"
 #include "lathe/report/layered_chart.h"
+#include "lathe/report/study_charts/study_charts.h"
 
-namespace lathe::cli {
+namespace lathe::report {
 namespace {
 
-using report::Layer;
-
-std::string draw_one(const PlotSource& source, std::size_t objective, int height) {
-  const std::vector<double>& values = source.table.objectives[objective];
-  const study::Direction direction = source.history->directions()[objective];
-  const ObjectiveRange range = objective_range(values, direction);
+std::string draw_one(const StudyData& data, std::size_t objective, int height) {
+  const std::vector<double> values = data.column(objective);
+  const ObjectiveRange range = objective_range(values, data.objectives[objective].is_maximized);
   Layer points{.name = "complete",
                .size = point_size(values.size()),
                .opacity = point_opacity(values.size())};
@@ -25,25 +22,25 @@ std::string draw_one(const PlotSource& source, std::size_t objective, int height
                .opacity = 0.8};
   Layer best{.name = "best so far", .mark = Layer::Mark::Steps};
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const double number = source.table.trials[i]->number;
+    const double number = data.row(i).number;
     points.x.push_back(number);
     points.y.push_back(range.is_within(values[i]) ? values[i] : NAN);
-    points.tooltips.push_back(trial_tooltip(*source.table.trials[i]));
+    points.tooltips.push_back(data.row(i).tooltip);
     const bool is_better = best.y.empty() || (range.is_maximized ? values[i] > best.y.back()
                                                                  : values[i] < best.y.back());
     best.x.push_back(number);
     best.y.push_back(range.clamp(is_better ? values[i] : best.y.back()));
   }
   // A pruned trial's value is its last report.
-  for (const study::TrialRecord& trial : source.history->trials()) {
-    if (trial.state != study::TrialState::Pruned || trial.values.size() <= objective) continue;
+  for (const ChartTrial& trial : data.trials) {
+    if (trial.state != ChartTrial::State::Pruned || trial.values.size() <= objective) continue;
     if (!range.is_within(trial.values[objective])) continue;
     pruned.x.push_back(trial.number);
     pruned.y.push_back(trial.values[objective]);
-    pruned.tooltips.push_back(trial_tooltip(trial));
+    pruned.tooltips.push_back(trial.tooltip);
   }
   if (!best.x.empty()) {
-    best.x.push_back(static_cast<double>(source.history->trials().size()) - 1);
+    best.x.push_back(static_cast<double>(data.trials.size()) - 1);
     best.y.push_back(best.y.back());
   }
   std::vector<Layer> layers;
@@ -52,26 +49,26 @@ std::string draw_one(const PlotSource& source, std::size_t objective, int height
   best.color = "#d55e00";
   layers.push_back(points);
   layers.push_back(best);
-  return report::layered_chart(
-      {.title = fmt::format("History of {}", source.name),
+  return layered_chart(
+      {.title = fmt::format("History of {}", data.name),
        .x = {.label = "trial"},
-       .y = {.label = source.objective_name(objective) + beyond_text(range.num_beyond)},
+       .y = {.label = data.objectives[objective].name + beyond_text(range.num_beyond)},
        .height = height},
       layers);
 }
 
 }  // namespace
 
-std::string draw_history(const PlotSource& source) {
-  const std::size_t count = source.history->directions().size();
-  if (count == 1) return draw_one(source, 0, 420);
+std::string history_chart(const StudyData& data) {
+  const std::size_t count = data.objectives.size();
+  if (count == 1) return draw_one(data, 0, 420);
   std::vector<std::string> charts;
-  for (std::size_t i = 0; i < count; ++i) charts.push_back(draw_one(source, i, 320));
-  return report::chart_grid({.title = fmt::format("History of {}", source.name),
-                             .columns = 1,
-                             .cell_width = 720,
-                             .cell_height = 320},
-                            charts);
+  for (std::size_t i = 0; i < count; ++i) charts.push_back(draw_one(data, i, 320));
+  return chart_grid({.title = fmt::format("History of {}", data.name),
+                     .columns = 1,
+                     .cell_width = 720,
+                     .cell_height = 320},
+                    charts);
 }
 
-}  // namespace lathe::cli
+}  // namespace lathe::report

@@ -5,10 +5,10 @@
 #include <cmath>
 #include <numeric>
 
-#include "lathe/cli/study_plots.h"
 #include "lathe/report/parallel_coordinates.h"
+#include "lathe/report/study_charts/study_charts.h"
 
-namespace lathe::cli {
+namespace lathe::report {
 namespace {
 
 constexpr std::size_t kMostAxes = 12;
@@ -16,15 +16,16 @@ constexpr int kTicks = 5;
 
 }  // namespace
 
-std::string draw_parallel(const PlotSource& source) {
-  const std::vector<double>& values = source.values();
-  const ObjectiveRange range = objective_range(values, source.direction());
-  const report::AxisScale scale = report::linear_scale(range.low(), range.high(), kTicks, false);
-  const std::vector<const ParameterColumn*> columns = source.chosen(kMostAxes);
-  const std::string objective = source.objective_name(source.objective);
-  report::ParallelCoordinates chart{
-      .title = fmt::format("Parallel coordinates of {}", source.name),
-      .subtitle = left_out_text(source, columns.size(), range.num_beyond),
+std::string parallel_chart(const StudyData& data) {
+  const std::vector<double> values = data.column(data.objective);
+  const ObjectiveRange range =
+      objective_range(values, data.objectives[data.objective].is_maximized);
+  const AxisScale scale = linear_scale(range.low(), range.high(), kTicks, false);
+  const std::vector<const ParameterColumn*> columns = data.choose_parameters(kMostAxes);
+  const std::string objective = data.objectives[data.objective].name;
+  ParallelCoordinates chart{
+      .title = fmt::format("Parallel coordinates of {}", data.name),
+      .subtitle = left_out_text(data, columns.size(), range.num_beyond),
       .axes = {{objective, scale}},
       .items = {},
       .shading = {.label = objective, .scale = scale, .is_reversed = !range.is_maximized}};
@@ -39,11 +40,11 @@ std::string draw_parallel(const PlotSource& source) {
   });
   for (const std::size_t row : order) {
     if (!range.is_within(values[row])) continue;
-    report::ParallelCoordinates::Item item{.values = {values[row]}, .shade = values[row]};
+    ParallelCoordinates::Item item{.values = {values[row]}, .shade = values[row]};
     for (const ParameterColumn* column : columns) item.values.push_back(column->values[row]);
     chart.items.push_back(std::move(item));
   }
-  return report::parallel_coordinates(chart);
+  return parallel_coordinates(chart);
 }
 
-}  // namespace lathe::cli
+}  // namespace lathe::report
