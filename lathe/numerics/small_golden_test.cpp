@@ -4,8 +4,8 @@
 
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
+#include "lathe/core/json_reader.h"
 #include "lathe/core/number_format.h"
 #include "lathe/numerics/testing/matrix.h"
 
@@ -15,7 +15,9 @@ namespace {
 TEST(SmallGolden, FormatsRoundAsPyTorchAndMaseDo) {
   const std::filesystem::path path =
       std::filesystem::path(LATHE_SOURCE_DIR) / "tests" / "golden" / "quantizers.json";
-  const nlohmann::json golden = nlohmann::json::parse(std::ifstream(path));
+  std::ifstream stream(path, std::ios::binary);
+  const nlohmann::json golden =
+      parse_json(std::string{std::istreambuf_iterator<char>(stream), {}}, path.string());
   const Matrix matrix{golden.at("shape")[0], golden.at("shape")[1],
                       golden.at("x").get<std::vector<float>>()};
   ASSERT_EQ(golden.at("y").size(), 13u);
