@@ -1,11 +1,11 @@
 // How fast BERT runs forward on this machine's cores, beside their measured FMA peak.
 //
-//   bench_inference MODEL_DIR CASE [--tokens FILE] [--threads N] [--seconds S]
+//   bench_inference MODEL_DIR CASE [--threads N] [--seconds S | --rounds N] [--steps]
 //
 // CASE is `padded:ROWSxLENGTH` (full rows of made-up ids, padded executor) or `packed:FILE` (real
 // batches from a token file as written by `bench_inference MODEL_DIR dump:DATA:FILE:BATCHES`: int32
 // batch count, then for each batch its sequence count, lengths and ids). Prints one JSON line;
-// bench/inference_rival.py runs PyTorch on the same batches and prints the ratios.
+// bench/inference_rival.py runs PyTorch and onnxruntime on the same batches and prints the ratios.
 
 #include <fmt/core.h>
 
@@ -107,15 +107,19 @@ void print_steps(const engine::PlanReport& report, double peak, int rounds) {
 }
 
 int run(int argc, char** argv) {
-  if (argc < 3) fail("usage: bench_inference MODEL_DIR CASE [--threads N] [--seconds S] [--steps]");
+  if (argc < 3)
+    fail(
+        "usage: bench_inference MODEL_DIR CASE [--threads N] [--seconds S | --rounds N] [--steps]");
   const std::string what = argv[2];
   int threads = 2;
   double seconds = 3;
+  int wanted_rounds = 0;
   bool steps = false;
   for (int i = 3; i < argc; ++i) {
     const std::string word = argv[i];
     if (word == "--threads" && i + 1 < argc) threads = std::atoi(argv[++i]);
     if (word == "--seconds" && i + 1 < argc) seconds = std::atof(argv[++i]);
+    if (word == "--rounds" && i + 1 < argc) wanted_rounds = std::atoi(argv[++i]);
     if (word == "--steps") steps = true;
   }
   const io::Model model = io::load_model(argv[1], {.task = "classify"});
@@ -150,7 +154,7 @@ int run(int argc, char** argv) {
   for (const data::Batch& batch : batches) tokens += batch.num_tokens();
   double best = 1e30, total = 0;
   int rounds = 0;
-  while (total < seconds || rounds < 3) {
+  while (wanted_rounds > 0 ? rounds < wanted_rounds : total < seconds || rounds < 3) {
     const double once = seconds_of(classifier, batches);
     best = std::min(best, once);
     total += once;

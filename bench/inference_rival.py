@@ -1,116 +1,171 @@
-"""PyTorch beside Lathe on the same batches: BERT forward on two pinned cores, in one run.
+"""PyTorch and onnxruntime beside Lathe on the same batches: BERT forward on pinned cores, in one run.
 
     python3 bench/inference_rival.py --lathe build/release/bench/bench_inference --model MODEL_DIR
         --tokens FILE [--cores 0,1]
 
-FILE is made by `bench_inference MODEL_DIR dump:DATA:FILE:BATCHES`. Prints a line per case with the
-ratio of Lathe to PyTorch eager and to torch.compile; both get the same cores, one after the other.
+FILE is made by `bench_inference MODEL_DIR dump:DATA:FILE:BATCHES`. Prints a line per case with each
+rival's tokens a second and the ratio of Lathe's to it: PyTorch eager, in bfloat16 by autocast and by
+torch.compile; onnxruntime in float and with weights and activations in int8 (dynamic quantization).
+On real batches rivals pad to the longest row, once in the shuffled batches that Lathe gets and once
+sorted by length; useful tokens are counted. A rival that is not installed, or cannot do it, is named
+with the reason. Lathe computes the last layer for the first token of each row only, as nothing else
+is read by a classifier; the rivals compute all of it, as their libraries do.
 """
 
 import argparse
 import json
 import os
-import subprocess
-import time
+import pathlib
+import tempfile
 
-import numpy as np
-
-
-def read_batches(path):
-    words = np.fromfile(path, dtype=np.int32)
-    count, at, batches = int(words[0]), 1, []
-    for _ in range(count):
-        sequences = int(words[at])
-        lengths = words[at + 1 : at + 1 + sequences]
-        at += 1 + sequences
-        rows = []
-        for length in lengths:
-            rows.append(words[at : at + length])
-            at += int(length)
-        batches.append(rows)
-    return batches
+import rival_race
+from rival_race import Function, Lathe, attempt, made_up_ids, padded, race
 
 
-def padded(torch, rows):
-    longest = max(len(row) for row in rows)
-    ids = torch.zeros(len(rows), longest, dtype=torch.long)
-    mask = torch.zeros(len(rows), longest, dtype=torch.long)
-    for index, row in enumerate(rows):
-        ids[index, : len(row)] = torch.from_numpy(row.astype(np.int64))
-        mask[index, : len(row)] = 1
-    return ids, mask
+ONNX_RIVALS = ("onnxruntime", "onnxruntime int8")
 
 
-def best_seconds(torch, model, batches, seconds):
-    with torch.inference_mode():
-        for ids, mask in batches:
-            model(input_ids=ids, attention_mask=mask)
-        best, total, rounds = float("inf"), 0.0, 0
-        while total < seconds or rounds < 3:
-            start = time.perf_counter()
+def forward(torch, model, batches, autocast=False):
+    def once():
+        with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, enabled=autocast):
             for ids, mask in batches:
                 model(input_ids=ids, attention_mask=mask)
-            once = time.perf_counter() - start
-            best, total, rounds = min(best, once), total + once, rounds + 1
-    return best
+
+    return Function(once)
+
+
+def export_onnx(torch, model, path):
+    """Writes the model as ONNX with free batch size and length, by whichever exporter there is."""
+
+    class Logits(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.model = model
+
+        def forward(self, input_ids, attention_mask):
+            return self.model(input_ids=input_ids, attention_mask=attention_mask).logits
+
+    names = ["input_ids", "attention_mask"]
+    sample = (torch.ones(2, 7, dtype=torch.long), torch.ones(2, 7, dtype=torch.long))
+    free = {0: "rows", 1: "length"}
+    common = {"input_names": names, "output_names": ["logits"], "opset_version": 18}
+    try:
+        torch.onnx.export(Logits().eval(), sample, path, dynamo=False,
+                          dynamic_axes={name: free for name in names}, **common)
+    except Exception as first:  # noqa: BLE001: versions differ in which exporter they still have
+        try:
+            shape = {0: torch.export.Dim("rows"), 1: torch.export.Dim("length")}
+            torch.onnx.export(Logits().eval(), sample, path, dynamo=True,
+                              dynamic_shapes=(shape, shape), **common)
+        except Exception as second:  # noqa: BLE001
+            raise RuntimeError(f"export failed: {first}; {second}") from second
+
+
+class OnnxModels:
+    """The model's sessions, or why there are none; `differences` is how far their logits are off."""
+
+    def __init__(self, torch, transformers, arguments, threads, folder):
+        import onnxruntime  # noqa: F401: without it there is nothing to export for
+
+        self.sessions, self.differences = {}, {}
+        model = transformers.AutoModelForSequenceClassification.from_pretrained(
+            arguments.model, attn_implementation="eager").eval()
+        path = os.path.join(folder, "model.onnx")
+        exported = attempt(lambda: export_onnx(torch, model, path))
+        for name in ONNX_RIVALS:
+            self.sessions[name] = exported if isinstance(exported, Exception) else attempt(
+                lambda name=name: self.open(torch, model, path, name, threads))
+
+    def open(self, torch, model, path, name, threads):
+        import onnxruntime
+
+        if name.endswith("int8"):
+            from onnxruntime.quantization import QuantType, quantize_dynamic
+
+            small = path.replace(".onnx", ".int8.onnx")
+            quantize_dynamic(path, small, weight_type=QuantType.QInt8)
+            path = small
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.inter_op_num_threads = 1
+        session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        # Other sizes than those it was exported with, and padding: what was baked in shows here.
+        ids = torch.from_numpy(made_up_ids(3, 19))
+        mask = torch.ones_like(ids)
+        mask[1, 5:] = 0
+        with torch.inference_mode():
+            expected = model(input_ids=ids, attention_mask=mask).logits
+        logits = session.run(["logits"], {"input_ids": ids.numpy(), "attention_mask": mask.numpy()})[0]
+        self.differences[name] = float((torch.from_numpy(logits) - expected).abs().max())
+        if not name.endswith("int8") and self.differences[name] > 1e-3:
+            raise RuntimeError(f"logits differ from PyTorch's by {self.differences[name]:.2g}")
+        return session
+
+    def contenders(self, batches, suffix=""):
+        feeds = [{"input_ids": ids.numpy(), "attention_mask": mask.numpy()} for ids, mask in batches]
+
+        def contender(session):
+            if isinstance(session, Exception):
+                return session
+            return Function(lambda: [session.run(["logits"], feed) for feed in feeds])
+
+        return {name + suffix: contender(session) for name, session in self.sessions.items()}
 
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--lathe", required=True)
-    parser.add_argument("--model", required=True)
-    parser.add_argument("--tokens", required=True)
-    parser.add_argument("--cores", default="0,1")
-    parser.add_argument("--seconds", type=float, default=4)
-    parser.add_argument("--no-compile", action="store_true")
+    rival_race.add_arguments(parser)
     arguments = parser.parse_args()
     cores = {int(core) for core in arguments.cores.split(",")}
-    os.sched_setaffinity(0, cores)
-    os.environ["OMP_NUM_THREADS"] = str(len(cores))
+    rival_race.pin(cores)
 
     import torch
-    from transformers import AutoModelForSequenceClassification
+    import transformers
 
-    torch.set_num_threads(len(cores))
-    model = AutoModelForSequenceClassification.from_pretrained(arguments.model).eval()
-    compiled = None if arguments.no_compile else torch.compile(model, dynamic=None)
+    threads = len(cores)
+    torch.set_num_threads(threads)
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(arguments.model).eval()
 
-    def lathe(case):
-        command = [arguments.lathe, arguments.model, case, "--threads", str(len(cores)),
-                   "--seconds", str(arguments.seconds)]
-        return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+    with tempfile.TemporaryDirectory() as folder:
+        onnx = attempt(lambda: OnnxModels(torch, transformers, arguments, threads, folder))
+        is_absent = isinstance(onnx, Exception)
 
-    def report(name, ours, tokens, eager, fast):
-        rate = ours["tokens_per_second"]
-        line = {"case": name, "lathe_tokens_per_second": rate,
-                "eager_tokens_per_second": tokens / eager,
-                "ratio_to_eager": rate / (tokens / eager),
-                "fma_peak_gflops_per_core": ours["fma_peak_gflops_per_core"]}
-        if fast is not None:
-            line["compile_tokens_per_second"] = tokens / fast
-            line["ratio_to_compile"] = rate / (tokens / fast)
-        print(json.dumps(line), flush=True)
+        def onnx_contenders(batches, suffix=""):
+            if is_absent:
+                return {name + suffix: onnx for name in ONNX_RIVALS}
+            return onnx.contenders(batches, suffix)
 
-    print(json.dumps({"torch": torch.__version__, "threads": torch.get_num_threads(),
-                      "cores": sorted(cores)}), flush=True)
-    for rows, length in [(32, 256), (8, 512)]:
-        ids = (1000 + np.arange(rows * length, dtype=np.int64) * 7919 % 29000).reshape(rows, length)
-        batch = [(torch.from_numpy(ids), torch.ones(rows, length, dtype=torch.long))]
-        first = lathe(f"padded:{rows}x{length}")
-        eager = best_seconds(torch, model, batch, arguments.seconds)
-        fast = best_seconds(torch, compiled, batch, arguments.seconds) if compiled is not None else None
-        second = lathe(f"padded:{rows}x{length}")
-        ours = max(first, second, key=lambda line: line["tokens_per_second"])
-        report(f"padded {rows}x{length}", ours, rows * length, eager, fast)
+        print(json.dumps({"torch": torch.__version__, "transformers": transformers.__version__,
+                          "onnxruntime": str(attempt(lambda: __import__("onnxruntime").__version__)),
+                          "threads": torch.get_num_threads(), "cores": sorted(cores),
+                          "nice": os.nice(0),
+                          "logit_differences": {} if is_absent else onnx.differences}), flush=True)
 
-    real = read_batches(arguments.tokens)
-    useful = sum(len(row) for rows in real for row in rows)
-    batches = [padded(torch, rows) for rows in real]
-    first = lathe(f"packed:{arguments.tokens}")
-    eager = best_seconds(torch, model, batches, arguments.seconds)
-    second = lathe(f"packed:{arguments.tokens}")
-    ours = max(first, second, key=lambda line: line["tokens_per_second"])
-    report(f"IMDb, {len(real)} batches of 32, useful tokens", ours, useful, eager, None)
+        def run(case, name, tokens, contenders):
+            race(name, tokens, {"lathe": Lathe(arguments, case, threads), **contenders},
+                 arguments.blocks, arguments.rounds)
+
+        for rows, length in [(32, 256), (8, 512)]:
+            ids = torch.from_numpy(made_up_ids(rows, length))
+            batch = [(ids, torch.ones_like(ids))]
+            contenders = {"eager": forward(torch, model, batch),
+                          "eager bf16": forward(torch, model, batch, autocast=True)}
+            if not arguments.no_compile:
+                contenders["compile"] = attempt(
+                    lambda batch=batch: forward(torch, torch.compile(model, dynamic=None), batch))
+            run(f"padded:{rows}x{length}", f"padded {rows}x{length}", rows * length,
+                {**contenders, **onnx_contenders(batch)})
+
+        real = rival_race.read_batches(arguments.tokens)
+        useful = sum(len(row) for rows in real for row in rows)
+        contenders = {}
+        for order, batches in [("shuffled", real), ("sorted", rival_race.sorted_by_length(real))]:
+            batches = [padded(torch, rows) for rows in batches]
+            contenders[f"eager, {order}"] = forward(torch, model, batches)
+            contenders[f"eager bf16, {order}"] = forward(torch, model, batches, autocast=True)
+            contenders |= onnx_contenders(batches, f", {order}")
+        name = f"{pathlib.Path(arguments.tokens).name}, {len(real)} batches, useful tokens"
+        run(f"packed:{arguments.tokens}", name, useful, contenders)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@
     study_storage_rival.py memory|sqlite [TRIALS] [PARAMETERS]
     study_storage_rival.py postgresql URL [TRIALS] [PARAMETERS] [WORKERS]
 
-Random sampler, empty objective, categorical parameters. URL names an empty database.
+Random sampler, empty objective, categorical parameters, as many trials as bench_study_storage has by
+default. URL names an empty database.
 """
 
 import multiprocessing
@@ -50,7 +51,7 @@ def work(url, count, num_parameters):
 def main(words):
     kind = words.pop(0) if words else ""
     if kind in ("memory", "sqlite"):
-        num_trials, num_parameters = [int(word) for word in words] + [100, 14][len(words) :]
+        num_trials, num_parameters = [int(word) for word in words] + [500, 14][len(words) :]
         memory = milliseconds_per_trial(None, num_trials, num_parameters)
         print(f"memory: {memory:.3f} ms per trial of {num_parameters} parameters, {num_trials} trials")
         if kind == "memory":
@@ -63,7 +64,7 @@ def main(words):
         print(f"sqlite: {sqlite:.3f} ms per trial, {sqlite - memory:.3f} ms more than memory")
     elif kind == "postgresql" and words:
         url = words.pop(0)
-        numbers = [int(word) for word in words] + [200, 14, 8][len(words) :]
+        numbers = [int(word) for word in words] + [2000, 14, 8][len(words) :]
         num_trials, num_parameters, num_workers = numbers
         open_study(url)
         start = time.perf_counter()

@@ -1,6 +1,6 @@
 // How fast a training step of BERT runs on this machine's cores, beside their measured FMA peak.
 //
-//   bench_training MODEL_DIR CASE [--threads N] [--seconds S] [--steps]
+//   bench_training MODEL_DIR CASE [--threads N] [--seconds S | --rounds N] [--steps]
 //
 // CASE is `full:ROWSxLENGTH` (full rows of made-up ids) or `packed:FILE` (a token file as written
 // by bench_inference; every batch is one step). Float32, the dropout of the configuration, AdamW
@@ -75,15 +75,18 @@ Feed make_feed(const Sequences& batch, std::int32_t step) {
 }
 
 int run(int argc, char** argv) {
-  if (argc < 3) fail("usage: bench_training MODEL_DIR CASE [--threads N] [--seconds S] [--steps]");
+  if (argc < 3)
+    fail("usage: bench_training MODEL_DIR CASE [--threads N] [--seconds S | --rounds N] [--steps]");
   const std::string what = argv[2];
   int threads = 2;
   double seconds = 4;
+  int wanted_rounds = 0;
   bool steps = false;
   for (int i = 3; i < argc; ++i) {
     const std::string word = argv[i];
     if (word == "--threads" && i + 1 < argc) threads = std::atoi(argv[++i]);
     if (word == "--seconds" && i + 1 < argc) seconds = std::atof(argv[++i]);
+    if (word == "--rounds" && i + 1 < argc) wanted_rounds = std::atoi(argv[++i]);
     if (word == "--steps") steps = true;
   }
   std::vector<Sequences> batches;
@@ -116,7 +119,7 @@ int run(int argc, char** argv) {
   for (const Sequences& batch : batches) tokens += static_cast<std::int64_t>(batch.ids.size());
   double best = 1e30, total = 0;
   int rounds = 0;
-  while (total < seconds || rounds < 3) {
+  while (wanted_rounds > 0 ? rounds < wanted_rounds : total < seconds || rounds < 3) {
     const auto begin = std::chrono::steady_clock::now();
     for (const Sequences& batch : batches) executor.run(make_feed(batch, ++step));
     const double once = since(begin);
