@@ -28,6 +28,9 @@ function(lathe_reuse_headers program headers)
 endfunction()
 lathe_precompiled(library_headers)
 lathe_precompiled(test_headers GTest::gtest GTest::gmock)
+# Tests call what is measured and are not measured themselves: at -O1 they compile a quarter faster.
+set(test_options $<$<CONFIG:Release>:-O1>)
+target_compile_options(test_headers PRIVATE ${test_options})
 target_precompile_headers(test_headers PRIVATE <gtest/gtest.h> <gmock/gmock.h>)
 
 # *_test.cu becomes PTX that the test program reads from LATHE_PTX_DIR. clang needs no CUDA toolkit
@@ -124,6 +127,7 @@ function(lathe_module name)
     add_executable(${name}_test ${tests})
     target_link_libraries(${name}_test PRIVATE ${name} GTest::gtest_main GTest::gmock)
     lathe_reuse_headers(${name}_test test_headers)
+    target_compile_options(${name}_test PRIVATE ${test_options})
     target_compile_definitions(${name}_test PRIVATE
       LATHE_SHARED_DIR="${PROJECT_SOURCE_DIR}/../shared" LATHE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
     lathe_device_code(${name}_test ${folder})
