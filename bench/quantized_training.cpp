@@ -17,6 +17,7 @@
 #include "lathe/compress/quantize_model.h"
 #include "lathe/core/error.h"
 #include "lathe/engine/cpu/cpu_executor.h"
+#include "lathe/train/text_source.h"
 #include "lathe/train/training_graph.h"
 
 namespace {
@@ -98,7 +99,8 @@ int run(int argc, char** argv) {
     if (!each.formats.empty()) {
       compress::QuantizeOptions options;
       options.rules = {{.formats = each.formats}};
-      compress::quantize_model(model, options, &texts, {.pool = &pool});
+      train::TokenizedTexts source(texts, {});
+      compress::quantize_model(model, options, &source, {.pool = &pool});
     }
     State state = model.state;
     const train::TrainingGraph training = train::make_training_graph(model, {}, state);
