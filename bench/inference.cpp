@@ -41,10 +41,10 @@ data::Batch made_up_batch(std::int64_t rows, std::int64_t length) {
 
 void dump(const io::Model& model, const std::string& data_spec, const std::string& path,
           std::int64_t num_batches) {
-  const data::WordpieceTokenizer tokenizer = train::load_tokenizer(model);
+  const std::shared_ptr<const data::Tokenizer> tokenizer = train::load_tokenizer(model);
   ThreadPool pool;
   const data::TokenizedDataset tokens =
-      data::tokenize(data::load_dataset(data_spec, "test"), tokenizer, train::max_length(model),
+      data::tokenize(data::load_dataset(data_spec, "test"), *tokenizer, train::max_length(model),
                      data::Truncation::Head, pool);
   const data::BatchPlan plan = data::plan_batches(
       tokens.lengths(),

@@ -43,11 +43,11 @@ void write(std::ofstream& file, const Tensor& tensor) {
 int run(int argc, char** argv) {
   if (argc < 5) fail("usage: bench_masked_lm MODEL_DIR DATA_DIR STEPS OUT.bin");
   const io::Model model = io::load_model(argv[1], {.task = "mlm"});
-  const data::WordpieceTokenizer tokenizer = train::load_tokenizer(model);
+  const std::shared_ptr<const data::Tokenizer> tokenizer = train::load_tokenizer(model);
   data::Dataset dataset = data::load_dataset(argv[2], "train");
   ThreadPool pool;
   const data::TokenizedDataset tokens =
-      data::tokenize(dataset, tokenizer, kLength, data::Truncation::Head, pool);
+      data::tokenize(dataset, *tokenizer, kLength, data::Truncation::Head, pool);
   const data::BatchPlan plan = data::plan_batches(
       tokens.lengths(),
       {.max_examples = kRows, .order = data::BatchOrder::Shuffled, .seed = kSeed});
@@ -55,7 +55,7 @@ int run(int argc, char** argv) {
   const train::TrainingGraph training = train::make_training_graph(
       model, {.objective = "mlm", .weight_decay = 0, .dropout = false}, state);
   const auto executor = engine::make_executor("cpu", training.graph, state, {.pool = &pool});
-  const train::Objective objective = train::make_objective("mlm", tokenizer, 0.15, kSeed);
+  const train::Objective objective = train::make_objective("mlm", *tokenizer, 0.15, kSeed);
 
   const std::int64_t steps = std::min<std::int64_t>(std::atoll(argv[3]), plan.num_batches());
   std::ofstream file(argv[4], std::ios::binary);

@@ -34,7 +34,7 @@ std::uint64_t checksum(const std::vector<std::int32_t>& ids) {
 
 void measure(const char* model, const char* file, int repeats) {
   auto start = Clock::now();
-  const auto tokenizer = lathe::data::WordpieceTokenizer::load(model);
+  const auto tokenizer = lathe::data::load_tokenizer(model);
   fmt::print("load tokenizer: {:.1f} ms\n", 1000 * seconds_since(start));
   start = Clock::now();
   lathe::data::Dataset dataset;
@@ -54,7 +54,7 @@ void measure(const char* model, const char* file, int repeats) {
     for (int i = 0; i < repeats; ++i) {
       start = Clock::now();
       tokenized =
-          lathe::data::tokenize(dataset, tokenizer, std::numeric_limits<std::int64_t>::max(),
+          lathe::data::tokenize(dataset, *tokenizer, std::numeric_limits<std::int64_t>::max(),
                                 lathe::data::Truncation::Head, pool);
       best = std::min(best, seconds_since(start));
     }

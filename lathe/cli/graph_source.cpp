@@ -25,19 +25,19 @@ Graph read_graph(const std::string& path) {
 // A few padded batches of the data, with a tensor for each input the graph has.
 std::vector<Feed> make_feeds(const GraphSource& source, const io::Model& model, const Graph& graph,
                              const Settings& settings) {
-  const data::WordpieceTokenizer tokenizer = train::load_tokenizer(model);
+  const std::shared_ptr<const data::Tokenizer> tokenizer = train::load_tokenizer(model);
   const data::Dataset dataset = data::load_dataset(source.data, "train", is_interrupted);
   ThreadPool pool(settings.threads);
   const std::int64_t length = std::min(kMeasuredLength, train::max_length(model));
   const data::TokenizedDataset tokenized =
-      data::tokenize(dataset, tokenizer, length, data::Truncation::Head, pool, is_interrupted);
+      data::tokenize(dataset, *tokenizer, length, data::Truncation::Head, pool, is_interrupted);
   const data::BatchPlan plan = data::plan_batches(
       tokenized.lengths(),
       {.max_examples = kMeasuredRows, .order = data::BatchOrder::Shuffled, .seed = settings.seed});
   std::vector<Feed> feeds;
   for (std::int64_t b = 0; b < std::min(source.batches, plan.num_batches()); ++b) {
     const data::Batch batch = data::make_batch(tokenized, plan.examples(b));
-    const data::PaddedBatch padded = data::to_padded(batch, tokenizer.padding_id());
+    const data::PaddedBatch padded = data::to_padded(batch, tokenizer->padding_id());
     const auto tensor = [](std::vector<std::int64_t> dims, const std::vector<std::int32_t>& v) {
       return Tensor::from<std::int32_t>(std::move(dims), std::span<const std::int32_t>(v));
     };

@@ -48,11 +48,11 @@ compress::QuantizeOptions to_options(const QuantizeArguments& arguments) {
 std::optional<data::TokenizedDataset> load_calibration(const QuantizeArguments& arguments,
                                                        const io::Model& model, ThreadPool& pool) {
   if (arguments.calibrate.empty()) return std::nullopt;
-  const data::WordpieceTokenizer tokenizer = train::load_tokenizer(model);
+  const std::shared_ptr<const data::Tokenizer> tokenizer = train::load_tokenizer(model);
   const data::Dataset some =
       data::take_some(data::load_dataset(arguments.calibrate, "train", is_interrupted),
                       arguments.calibration_examples);
-  return data::tokenize(some, tokenizer, train::max_length(model), data::Truncation::Head, pool,
+  return data::tokenize(some, *tokenizer, train::max_length(model), data::Truncation::Head, pool,
                         is_interrupted);
 }
 

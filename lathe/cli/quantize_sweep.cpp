@@ -106,8 +106,8 @@ class Sweep {
 
   void load_data() {
     const std::int64_t longest = train::max_length(model_);
-    const data::WordpieceTokenizer tokenizer = train::load_tokenizer(model_);
-    test_ = data::tokenize(data::load_dataset(sweep_.data, "test", is_interrupted), tokenizer,
+    const std::shared_ptr<const data::Tokenizer> tokenizer = train::load_tokenizer(model_);
+    test_ = data::tokenize(data::load_dataset(sweep_.data, "test", is_interrupted), *tokenizer,
                            longest, data::Truncation::Head, pool_, is_interrupted);
     if (trains())
       examples_ =

@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "lathe/data/counter_random.h"
-#include "lathe/data/temporary_directory_test.h"
+#include "lathe/data/testing/temporary_directory.h"
 
 namespace lathe::data {
 namespace {

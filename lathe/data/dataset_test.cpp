@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <zstd.h>
 
-#include "lathe/data/temporary_directory_test.h"
+#include "lathe/data/testing/temporary_directory.h"
 
 namespace lathe::data {
 namespace {

@@ -7,6 +7,7 @@
 #include "lathe/core/error.h"
 #include "lathe/data/counter_random.h"
 #include "lathe/data/review_grammar.h"
+#include "lathe/data/wordpiece_tokenizer.h"
 
 namespace lathe::data {
 namespace {
@@ -188,6 +189,11 @@ std::vector<std::string> reviews_vocabulary() {
   std::vector<std::string> tokens = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
   tokens.insert(tokens.end(), words.begin(), words.end());
   return tokens;
+}
+
+std::shared_ptr<const Tokenizer> reviews_tokenizer() {
+  return std::make_shared<const WordpieceTokenizer>(
+      WordpieceTokenizer::from_vocabulary(reviews_vocabulary()));
 }
 
 }  // namespace lathe::data

@@ -7,6 +7,7 @@
 
 #include "lathe/core/interrupt.h"
 #include "lathe/data/dataset.h"
+#include "lathe/data/tokenizer.h"
 
 namespace lathe::data {
 
@@ -34,5 +35,8 @@ Dataset make_reviews(const ReviewOptions& options, std::string_view split,
 
 /// Every token of the reviews, special tokens first, in the order of their ids.
 std::vector<std::string> reviews_vocabulary();
+
+/// A tokenizer with that vocabulary.
+std::shared_ptr<const Tokenizer> reviews_tokenizer();
 
 }  // namespace lathe::data

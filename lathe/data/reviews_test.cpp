@@ -9,7 +9,7 @@
 #include <set>
 
 #include "lathe/data/review_grammar.h"
-#include "lathe/data/temporary_directory_test.h"
+#include "lathe/data/testing/temporary_directory.h"
 #include "lathe/data/wordpiece_tokenizer.h"
 
 namespace lathe::data {

@@ -24,11 +24,10 @@ std::vector<std::int64_t> TokenizedDataset::lengths() const {
   return all;
 }
 
-TokenizedDataset tokenize(const Dataset& dataset, const WordpieceTokenizer& tokenizer,
+TokenizedDataset tokenize(const Dataset& dataset, const Tokenizer& tokenizer,
                           std::int64_t max_length, Truncation truncation, ThreadPool& pool,
                           const ShouldStop& should_stop) {
-  if (max_length < 3)
-    fail("max_length is {}, expected at least 3: [CLS], a token, [SEP]", max_length);
+  tokenizer.check_length(max_length);
   const auto total = static_cast<std::int64_t>(dataset.examples.size());
   const std::int64_t num_tasks = (total + kExamplesPerTask - 1) / kExamplesPerTask;
   std::vector<Part> parts(static_cast<std::size_t>(num_tasks));

@@ -7,7 +7,7 @@
 #include "lathe/core/interrupt.h"
 #include "lathe/core/thread_pool.h"
 #include "lathe/data/dataset.h"
-#include "lathe/data/wordpiece_tokenizer.h"
+#include "lathe/data/tokenizer.h"
 
 namespace lathe::data {
 
@@ -31,9 +31,9 @@ struct TokenizedDataset {
   std::vector<std::int64_t> lengths() const;
 };
 
-/// Tokenizes every example, in order, on all threads of the pool. `max_length` counts [CLS] and
-/// [SEP]. The result does not depend on the number of threads.
-TokenizedDataset tokenize(const Dataset& dataset, const WordpieceTokenizer& tokenizer,
+/// Tokenizes every example, in order, on all threads of the pool. `max_length` counts the
+/// special tokens too. The result does not depend on the number of threads.
+TokenizedDataset tokenize(const Dataset& dataset, const Tokenizer& tokenizer,
                           std::int64_t max_length, Truncation truncation, ThreadPool& pool,
                           const ShouldStop& should_stop = {});
 

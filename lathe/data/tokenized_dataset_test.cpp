@@ -6,7 +6,8 @@
 #include <algorithm>
 
 #include "lathe/data/reviews.h"
-#include "lathe/data/temporary_directory_test.h"
+#include "lathe/data/testing/temporary_directory.h"
+#include "lathe/data/wordpiece_tokenizer.h"
 
 namespace lathe::data {
 namespace {

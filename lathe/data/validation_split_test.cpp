@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "lathe/data/temporary_directory_test.h"
+#include "lathe/data/testing/temporary_directory.h"
 
 namespace lathe::data {
 namespace {

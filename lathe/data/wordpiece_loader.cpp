@@ -1,11 +1,9 @@
 // Where a tokenizer comes from: vocab.txt or tokenizer.json, and tokenizer_config.json.
-#include <nlohmann/json.hpp>
-#include <optional>
 #include <unordered_map>
 
 #include "lathe/core/error.h"
-#include "lathe/core/json_reader.h"
-#include "lathe/data/text_file.h"
+#include "lathe/data/tokenizer_json.h"
+#include "lathe/data/tokenizer_source.h"
 #include "lathe/data/utf8.h"
 #include "lathe/data/wordpiece_tokenizer.h"
 
@@ -15,44 +13,7 @@ namespace {
 using Json = nlohmann::json;
 using Options = WordpieceTokenizer::Options;
 
-constexpr std::int64_t kMostVocabularyBytes = std::int64_t{1} << 30;
-
-Json read_object(const std::filesystem::path& path) {
-  Json json = parse_json(read_text_file(path, kMostVocabularyBytes), path.string());
-  if (!json.is_object()) fail("{}: is not a JSON object", path.string());
-  return json;
-}
-
-const Json* member(const Json& object, const char* key) {
-  if (!object.is_object()) return nullptr;
-  const auto found = object.find(key);
-  return found == object.end() || found->is_null() ? nullptr : &*found;
-}
-
-// Overwrites `value` when the key is there; null counts as absent.
-void read(const Json& object, const char* key, bool& value) {
-  const Json* const found = member(object, key);
-  if (!found) return;
-  if (!found->is_boolean()) fail("{} is {}, expected true or false", key, found->dump());
-  value = found->get<bool>();
-}
-
-void read(const Json& object, const char* key, std::string& value) {
-  const Json* found = member(object, key);
-  if (!found) return;
-  if (const Json* const content = member(*found, "content")) found = content;
-  if (!found->is_string()) fail("{} is {}, expected a text", key, found->dump());
-  value = found->get<std::string>();
-}
-
-void require_type(const Json& json, const char* part, std::vector<std::string> known) {
-  const Json* const object = member(json, part);
-  const Json* const type = object ? member(*object, "type") : nullptr;
-  const std::string name = type && type->is_string() ? type->get<std::string>() : "none";
-  for (const std::string& candidate : known)
-    if (name == candidate) return;
-  fail("{} is of type {}, but only {} is supported", part, name, fmt::join(known, " or "));
-}
+constexpr std::string_view kConfig = "tokenizer_config.json";
 
 // Every White_Space code point as UTF-8.
 constexpr std::string_view kSpaces[] = {" ",
@@ -94,9 +55,8 @@ std::string_view without_trailing_space(std::string_view line) {
   return line;
 }
 
-std::vector<std::string> read_vocabulary(const std::filesystem::path& path) {
-  const std::string text = read_text_file(path, kMostVocabularyBytes);
-  return with_place(path.string(), [&] {
+std::vector<std::string> read_vocabulary(const std::string& text, const std::string& place) {
+  return with_place(place, [&] {
     std::vector<std::string> tokens;
     std::unordered_map<std::string_view, std::size_t> first_lines;  // by the line as it is written
     std::string_view rest = text;
@@ -120,53 +80,6 @@ std::vector<std::string> read_vocabulary(const std::filesystem::path& path) {
   });
 }
 
-std::vector<std::string> tokens_by_id(const Json& vocabulary) {
-  if (!vocabulary.is_object() || vocabulary.empty()) fail("model.vocab has no tokens");
-  std::vector<std::optional<std::string>> slots(vocabulary.size());
-  for (const auto& [token, id] : vocabulary.items()) {
-    if (!id.is_number_unsigned() || id.get<std::uint64_t>() >= slots.size())
-      fail("token \"{}\" has the id {}, expected a number below {}, the size of the vocabulary",
-           token, id.dump(), slots.size());
-    std::optional<std::string>& slot = slots[id.get<std::size_t>()];
-    if (slot) fail("tokens \"{}\" and \"{}\" have the same id {}", *slot, token, id.dump());
-    slot = token;
-  }
-  // As many tokens as slots and no slot used twice: every slot is filled.
-  std::vector<std::string> tokens(slots.size());
-  for (std::size_t id = 0; id < slots.size(); ++id) tokens[id] = slots[id].value_or("");
-  return tokens;
-}
-
-void read_added_tokens(const Json& json, std::vector<std::string>& tokens, Options& options) {
-  const Json* const list = member(json, "added_tokens");
-  if (!list) return;
-  if (!list->is_array()) fail("added_tokens is not a list");
-  for (const Json& added : *list) {
-    std::string content;
-    read(added, "content", content);
-    const Json* const id = member(added, "id");
-    if (content.empty() || !id || !id->is_number_unsigned())
-      fail("an added token is {}, expected content and id", added.dump());
-    bool normalized = false;
-    read(added, "normalized", normalized);
-    bool unsupported = normalized;
-    for (const char* const flag : {"single_word", "lstrip", "rstrip"}) {
-      bool value = false;
-      read(added, flag, value);
-      unsupported |= value;
-    }
-    if (unsupported)
-      fail(
-          "added token \"{}\" is normalized, single_word, lstrip or rstrip, which is not supported",
-          content);
-    const auto index = id->get<std::uint64_t>();
-    if (index == tokens.size()) tokens.push_back(content);
-    if (index >= tokens.size() || tokens[index] != content)
-      fail("added token \"{}\" has the id {}, which does not fit the vocabulary", content, index);
-    options.added_tokens.push_back(content);
-  }
-}
-
 // The names of the tokens put around a text; the two kinds of post-processor write them
 // differently.
 void read_template(const Json& processor, Options& options) {
@@ -175,7 +88,7 @@ void read_template(const Json& processor, Options& options) {
     for (const Json& piece : *single)
       if (const Json* const special = member(piece, "SpecialToken")) {
         names.emplace_back();
-        read(*special, "id", names.back());
+        read_member(*special, "id", names.back());
       }
     if (!single->is_array() || single->size() != 3 || names.size() != 2 ||
         !member((*single)[1], "Sequence"))
@@ -200,63 +113,77 @@ std::vector<std::string> read_tokenizer_json(const Json& json, Options& options)
   require_type(json, "post_processor", {"TemplateProcessing", "BertProcessing"});
   const Json& model = json["model"];
   const Json& normalizer = json["normalizer"];
-  read(model, "unk_token", options.unknown_token);
-  read(model, "continuing_subword_prefix", options.continuation_prefix);
+  read_member(model, "unk_token", options.unknown_token);
+  read_member(model, "continuing_subword_prefix", options.continuation_prefix);
   if (const Json* const most = member(model, "max_input_chars_per_word")) {
     if (!most->is_number_unsigned() || most->get<std::uint64_t>() > 1'000'000)
       fail("max_input_chars_per_word is {}, expected a number of characters", most->dump());
     options.max_characters_per_word = most->get<std::int32_t>();
   }
-  read(normalizer, "clean_text", options.normalizer.clean_text);
-  read(normalizer, "handle_chinese_chars", options.normalizer.isolate_chinese_characters);
-  read(normalizer, "lowercase", options.normalizer.lowercase);
+  read_member(normalizer, "clean_text", options.normalizer.clean_text);
+  read_member(normalizer, "handle_chinese_chars", options.normalizer.isolate_chinese_characters);
+  read_member(normalizer, "lowercase", options.normalizer.lowercase);
   options.normalizer.strip_accents = options.normalizer.lowercase;
-  read(normalizer, "strip_accents", options.normalizer.strip_accents);
+  read_member(normalizer, "strip_accents", options.normalizer.strip_accents);
   read_template(json["post_processor"], options);
   const Json* const vocabulary = member(model, "vocab");
   std::vector<std::string> tokens = tokens_by_id(vocabulary ? *vocabulary : Json());
-  read_added_tokens(json, tokens, options);
+  for (const AddedToken& added : read_added_tokens(json, tokens)) {
+    if (added.normalized)
+      fail("added token \"{}\" is normalized, which is not supported", added.content);
+    options.added_tokens.push_back(added.content);
+  }
   return tokens;
 }
 
 void read_config(const Json& config, Options& options) {
   const bool was_lowercase = options.normalizer.lowercase;
-  read(config, "do_lower_case", options.normalizer.lowercase);
+  read_member(config, "do_lower_case", options.normalizer.lowercase);
   if (options.normalizer.lowercase != was_lowercase)
     options.normalizer.strip_accents = options.normalizer.lowercase;
-  read(config, "strip_accents", options.normalizer.strip_accents);
-  read(config, "tokenize_chinese_chars", options.normalizer.isolate_chinese_characters);
-  read(config, "unk_token", options.unknown_token);
-  read(config, "cls_token", options.classification_token);
-  read(config, "sep_token", options.separator_token);
-  read(config, "pad_token", options.padding_token);
-  read(config, "mask_token", options.mask_token);
+  read_member(config, "strip_accents", options.normalizer.strip_accents);
+  read_member(config, "tokenize_chinese_chars", options.normalizer.isolate_chinese_characters);
+  read_member(config, "unk_token", options.unknown_token);
+  read_member(config, "cls_token", options.classification_token);
+  read_member(config, "sep_token", options.separator_token);
+  read_member(config, "pad_token", options.padding_token);
+  read_member(config, "mask_token", options.mask_token);
 }
+
+bool recognizes(const TokenizerSource& source) {
+  return source.tokenizer_json() ? source.model_type() == "WordPiece" : source.has("vocab.txt");
+}
+
+std::shared_ptr<const Tokenizer> load(const TokenizerSource& source) {
+  return std::make_shared<const WordpieceTokenizer>(WordpieceTokenizer::load(source));
+}
+
+const Register registration{TokenizerKind{
+    .name = "wordpiece",
+    .summary = "words cut into the longest pieces of a vocabulary (BERT)",
+    .files = {"tokenizer.json", "vocab.txt"},
+    .recognizes = recognizes,
+    .load = load,
+}};
 
 }  // namespace
 
-WordpieceTokenizer WordpieceTokenizer::load(const std::filesystem::path& directory) {
-  const std::filesystem::path json = directory / "tokenizer.json";
-  const std::filesystem::path text = directory / "vocab.txt";
-  const std::filesystem::path config = directory / "tokenizer_config.json";
-  std::error_code error;
+WordpieceTokenizer WordpieceTokenizer::load(const TokenizerSource& source) {
   Options options;
   std::vector<std::string> tokens;
-  if (std::filesystem::exists(json, error)) {
-    options.source = json.string();
-    const Json parsed = read_object(json);
-    tokens = with_place(json.string(), [&] { return read_tokenizer_json(parsed, options); });
-  } else if (std::filesystem::exists(text, error)) {
-    options.source = text.string();
-    tokens = read_vocabulary(text);
+  const std::string file(source.tokenizer_json() ? kTokenizerJson : "vocab.txt");
+  options.source = source.place(file);
+  std::string contents = source.read(file);
+  if (const Json* const json = source.tokenizer_json()) {
+    tokens = with_place(options.source, [&] { return read_tokenizer_json(*json, options); });
   } else {
-    fail("{}: has no tokenizer: looked for tokenizer.json and vocab.txt", directory.string());
+    tokens = read_vocabulary(contents, options.source);
   }
-  if (std::filesystem::exists(config, error)) {
-    const Json parsed = read_object(config);
-    with_place(config.string(), [&] { read_config(parsed, options); });
-  }
-  return from_vocabulary(std::move(tokens), std::move(options));
+  const Json config = source.read_object(kConfig);
+  with_place(source.place(kConfig), [&] { read_config(config, options); });
+  WordpieceTokenizer tokenizer = from_vocabulary(std::move(tokens), std::move(options));
+  tokenizer.vocabulary_.files[0] = {file, std::move(contents)};
+  return tokenizer;
 }
 
 }  // namespace lathe::data

@@ -1,7 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "lathe/data/temporary_directory_test.h"
+#include "lathe/data/testing/temporary_directory.h"
+#include "lathe/data/tokenizer_source.h"
 #include "lathe/data/wordpiece_tokenizer.h"
 
 namespace lathe::data {
@@ -11,6 +12,10 @@ using testing::ElementsAre;
 using testing::EndsWith;
 
 constexpr std::string_view kVocabulary = "[PAD]\n[UNK]\n[CLS]\n[SEP]\nFilm\nfilm\n";
+
+WordpieceTokenizer load(const TemporaryDirectory& directory) {
+  return WordpieceTokenizer::load(TokenizerSource(directory.path()));
+}
 
 // A whole tokenizer.json, small enough to read; `normalizer` and `model` are the parts tests vary.
 std::string tokenizer_json(std::string_view normalizer, std::string_view model) {
@@ -43,7 +48,7 @@ constexpr std::string_view kModel =
 TEST(WordpieceLoader, ReadsAVocabularyOfOneTokenALine) {
   const TemporaryDirectory directory;
   directory.write("vocab.txt", kVocabulary);
-  const auto tokenizer = WordpieceTokenizer::load(directory.path());
+  const auto tokenizer = load(directory);
   EXPECT_EQ(tokenizer.vocabulary_size(), 6);
   EXPECT_THAT(tokenizer.encode("Film"), ElementsAre(2, 5, 3)) << "lower case unless told otherwise";
 }
@@ -51,7 +56,7 @@ TEST(WordpieceLoader, ReadsAVocabularyOfOneTokenALine) {
 TEST(WordpieceLoader, IgnoresWhiteSpaceAtTheEndOfLines) {
   const TemporaryDirectory directory;
   directory.write("vocab.txt", "[PAD]\r\n[UNK] \r\n[CLS]\t\r\n[SEP]\u00A0\r\nfilm\r\n\r\n");
-  const auto tokenizer = WordpieceTokenizer::load(directory.path());
+  const auto tokenizer = load(directory);
   EXPECT_THAT(tokenizer.tokens(), ElementsAre("[PAD]", "[UNK]", "[CLS]", "[SEP]", "film"));
 }
 
@@ -60,7 +65,7 @@ TEST(WordpieceLoader, TakesFlagsFromTheTokenizersConfig) {
   directory.write("vocab.txt", kVocabulary);
   directory.write("tokenizer_config.json", R"({"do_lower_case": false, "strip_accents": null,
     "tokenize_chinese_chars": false, "unk_token": {"content": "[UNK]"}})");
-  const auto tokenizer = WordpieceTokenizer::load(directory.path());
+  const auto tokenizer = load(directory);
   EXPECT_THAT(tokenizer.encode("Film"), ElementsAre(2, 4, 3));
   EXPECT_EQ(tokenizer.options().normalizer,
             (NormalizerOptions{
@@ -70,7 +75,7 @@ TEST(WordpieceLoader, TakesFlagsFromTheTokenizersConfig) {
 TEST(WordpieceLoader, ReadsATokenizerJsonWithItsAddedTokens) {
   const TemporaryDirectory directory;
   directory.write("tokenizer.json", tokenizer_json(kNormalizer, kModel));
-  const auto tokenizer = WordpieceTokenizer::load(directory.path());
+  const auto tokenizer = load(directory);
   EXPECT_THAT(tokenizer.encode("Film<user>film[SEP]"), ElementsAre(2, 4, 6, 5, 3, 3));
   EXPECT_FALSE(tokenizer.options().normalizer.strip_accents) << "null follows lowercase";
 }
@@ -78,7 +83,7 @@ TEST(WordpieceLoader, ReadsATokenizerJsonWithItsAddedTokens) {
 std::string error_of_json(std::string_view normalizer, std::string_view model) {
   const TemporaryDirectory directory;
   directory.write("tokenizer.json", tokenizer_json(normalizer, model));
-  return error_of([&] { WordpieceTokenizer::load(directory.path()); });
+  return error_of([&] { load(directory); });
 }
 
 TEST(WordpieceLoader, RefusesOtherKindsOfTokenizerByName) {
@@ -105,7 +110,7 @@ TEST(WordpieceLoader, RefusesIdsThatDoNotCountUp) {
 std::string error_of_vocabulary(std::string_view text) {
   const TemporaryDirectory directory;
   directory.write("vocab.txt", text);
-  return error_of([&] { WordpieceTokenizer::load(directory.path()); });
+  return error_of([&] { load(directory); });
 }
 
 TEST(WordpieceLoader, SaysWhatIsWrongWithAVocabulary) {
@@ -117,14 +122,26 @@ TEST(WordpieceLoader, SaysWhatIsWrongWithAVocabulary) {
               EndsWith("vocab.txt: has no token \"[UNK]\", which the tokenizer needs"));
 }
 
-TEST(WordpieceLoader, SaysWhatItLookedFor) {
+TEST(WordpieceLoader, RefusesBrokenJson) {
   const TemporaryDirectory directory;
-  EXPECT_THAT(error_of([&] { WordpieceTokenizer::load(directory.path()); }),
-              EndsWith(": has no tokenizer: looked for tokenizer.json and vocab.txt"));
   directory.write("tokenizer.json", "{\"model\": ");
-  EXPECT_THAT(error_of([&] { WordpieceTokenizer::load(directory.path()); }),
+  EXPECT_THAT(error_of([&] { load(directory); }),
               EndsWith("tokenizer.json:1:11: invalid JSON: unexpected end of input; expected '[', "
                        "'{', or a literal"));
+}
+
+TEST(WordpieceLoader, IsLoadedAgainFromItsOwnFiles) {
+  const TemporaryDirectory directory;
+  directory.write("tokenizer.json", tokenizer_json(kNormalizer, kModel));
+  directory.write("tokenizer_config.json", R"({"tokenize_chinese_chars": false, "secret": 1})");
+  const auto tokenizer = load(directory);
+  std::filesystem::remove(directory.path() / "tokenizer.json");
+  for (const auto& [name, contents] : tokenizer.files()) directory.write(name, contents);
+  const auto again = load(directory);
+  EXPECT_EQ(again.options().normalizer, tokenizer.options().normalizer);
+  EXPECT_EQ(again.encode("Film<user>film"), tokenizer.encode("Film<user>film"));
+  EXPECT_EQ(again.files(), tokenizer.files());
+  EXPECT_THAT(tokenizer.files()[1].contents, testing::Not(testing::HasSubstr("secret")));
 }
 
 TEST(WordpieceLoader, RefusesDeeplyNestedJson) {
@@ -132,7 +149,7 @@ TEST(WordpieceLoader, RefusesDeeplyNestedJson) {
   directory.write("vocab.txt", kVocabulary);
   const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
   directory.write("tokenizer_config.json", "{\"do_lower_case\": " + deep + "}");
-  EXPECT_THAT(error_of([&] { WordpieceTokenizer::load(directory.path()); }),
+  EXPECT_THAT(error_of([&] { load(directory); }),
               EndsWith("tokenizer_config.json:1:82: nested more than 64 deep"));
 }
 

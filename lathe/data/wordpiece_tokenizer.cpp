@@ -3,7 +3,7 @@
 #include <unicode/uchar.h>
 
 #include <algorithm>
-#include <limits>
+#include <nlohmann/json.hpp>
 
 #include "lathe/core/error.h"
 #include "lathe/data/utf8.h"
@@ -30,7 +30,21 @@ ByteClass class_of(unsigned char byte, const CharacterTable& characters) {
 }
 
 constexpr std::int32_t kMostCharactersPerWord = 1000;
-constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
+
+// The flags as Hugging Face writes them, from what was understood and not from what was found.
+std::string config_text(const WordpieceTokenizer::Options& options) {
+  const nlohmann::ordered_json config = {
+      {"tokenizer_class", "BertTokenizer"},
+      {"do_lower_case", options.normalizer.lowercase},
+      {"strip_accents", options.normalizer.strip_accents},
+      {"tokenize_chinese_chars", options.normalizer.isolate_chinese_characters},
+      {"unk_token", options.unknown_token},
+      {"cls_token", options.classification_token},
+      {"sep_token", options.separator_token},
+      {"pad_token", options.padding_token},
+      {"mask_token", options.mask_token}};
+  return config.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
 
 }  // namespace
 
@@ -241,11 +255,13 @@ WordpieceTokenizer WordpieceTokenizer::from_vocabulary(std::vector<std::string> 
   if (chosen.continuation_prefix.empty())
     fail("{}: continuing_subword_prefix is empty", chosen.source);
 
-  tokenizer.tokens_ = std::move(tokens);
-  tokenizer.words_ = TokenTable(tokenizer.tokens_.size());
-  tokenizer.continuations_ = TokenTable(tokenizer.tokens_.size());
-  for (std::size_t i = 0; i < tokenizer.tokens_.size(); ++i) {
-    const std::string_view token = tokenizer.tokens_[i];
+  Vocabulary& vocabulary = tokenizer.vocabulary_;
+  vocabulary.tokens = std::move(tokens);
+  vocabulary.source = chosen.source;
+  tokenizer.words_ = TokenTable(vocabulary.tokens.size());
+  tokenizer.continuations_ = TokenTable(vocabulary.tokens.size());
+  for (std::size_t i = 0; i < vocabulary.tokens.size(); ++i) {
+    const std::string_view token = vocabulary.tokens[i];
     const auto id = static_cast<std::int32_t>(i);
     // Looked up by the first piece too: a word may begin with the prefix when it is not
     // punctuation.
@@ -254,13 +270,16 @@ WordpieceTokenizer WordpieceTokenizer::from_vocabulary(std::vector<std::string> 
       tokenizer.continuations_.insert(token.substr(chosen.continuation_prefix.size()), id);
   }
   tokenizer.unknown_id_ = tokenizer.find_special(chosen.unknown_token);
-  tokenizer.classification_id_ = tokenizer.find_special(chosen.classification_token);
-  tokenizer.separator_id_ = tokenizer.find_special(chosen.separator_token);
-  tokenizer.padding_id_ = tokenizer.find_special(chosen.padding_token);
+  vocabulary.before = {tokenizer.find_special(chosen.classification_token)};
+  vocabulary.after = {tokenizer.find_special(chosen.separator_token)};
+  vocabulary.padding_id = tokenizer.find_special(chosen.padding_token);
+  vocabulary.special_ids = {vocabulary.before[0], vocabulary.after[0], vocabulary.padding_id};
   const auto mask =
-      std::find(tokenizer.tokens_.begin(), tokenizer.tokens_.end(), chosen.mask_token);
-  if (mask != tokenizer.tokens_.end())
-    tokenizer.mask_id_ = tokenizer.find_special(chosen.mask_token);
+      std::find(vocabulary.tokens.begin(), vocabulary.tokens.end(), chosen.mask_token);
+  if (mask != vocabulary.tokens.end())
+    vocabulary.mask_id = tokenizer.find_special(chosen.mask_token);
+  vocabulary.files = {{"vocab.txt", fmt::format("{}\n", fmt::join(vocabulary.tokens, "\n"))},
+                      {"tokenizer_config.json", config_text(chosen)}};
 
   tokenizer.characters_ = std::make_shared<const CharacterTable>(chosen.normalizer);
   const CharacterTable& characters = *tokenizer.characters_;
@@ -275,7 +294,7 @@ WordpieceTokenizer WordpieceTokenizer::from_vocabulary(std::vector<std::string> 
   for (const std::string& special :
        {chosen.unknown_token, chosen.classification_token, chosen.separator_token,
         chosen.padding_token, chosen.mask_token})
-    if (special != chosen.mask_token || tokenizer.mask_id_ >= 0) tokenizer.add_raw_token(special);
+    if (special != chosen.mask_token || vocabulary.mask_id >= 0) tokenizer.add_raw_token(special);
   for (const std::string& added : chosen.added_tokens) tokenizer.add_raw_token(added);
   std::stable_sort(
       tokenizer.added_tokens_.begin(), tokenizer.added_tokens_.end(),
@@ -298,51 +317,9 @@ void WordpieceTokenizer::add_raw_token(const std::string& text) {
   byte_class_[static_cast<unsigned char>(text[0])] = ByteClass::MaybeAdded;
 }
 
-void WordpieceTokenizer::encode(std::string_view text, std::vector<std::int32_t>& ids) const {
-  encode(text, ids, kUnlimited);
-}
-
-void WordpieceTokenizer::encode(std::string_view text, std::vector<std::int32_t>& ids,
-                                std::int64_t max_length, Truncation truncation) const {
-  if (max_length < 3)
-    fail("max_length is {}, expected at least 3: [CLS], a token, [SEP]", max_length);
-  const std::size_t first = ids.size();
-  const auto room = static_cast<std::size_t>(max_length - 2);  // besides [CLS] and [SEP]
-  ids.push_back(classification_id_);
-  const bool head_only = truncation == Truncation::Head && max_length != kUnlimited;
-  Encoder(*this, ids)
-      .encode(text, head_only ? first + 1 + room : std::numeric_limits<std::size_t>::max());
-  const std::size_t num_found = ids.size() - first - 1;
-  if (num_found > room) {
-    const std::size_t head = truncation == Truncation::Head ? room : room / 4;
-    const auto begin = ids.begin() + static_cast<std::ptrdiff_t>(first + 1 + head);
-    ids.erase(begin, begin + static_cast<std::ptrdiff_t>(num_found - room));
-  }
-  ids.push_back(separator_id_);
-}
-
-std::vector<std::int32_t> WordpieceTokenizer::encode(std::string_view text) const {
-  std::vector<std::int32_t> ids;
-  encode(text, ids);
-  return ids;
-}
-
-Truncation parse_truncation(std::string_view name) {
-  if (name == "head") return Truncation::Head;
-  if (name == "head+tail") return Truncation::HeadTail;
-  throw unknown_name("truncation", name, {"head", "head+tail"});
-}
-
-void WordpieceTokenizer::check_size(std::int64_t expected) const {
-  if (vocabulary_size() != expected)
-    fail("{}: has {} tokens, but config.json says vocab_size is {}", options_.source,
-         vocabulary_size(), expected);
-}
-
-const std::string& WordpieceTokenizer::token(std::int32_t id) const {
-  if (id < 0 || id >= vocabulary_size())
-    fail("token id {} is outside the vocabulary of {} tokens", id, vocabulary_size());
-  return tokens_[static_cast<std::size_t>(id)];
+void WordpieceTokenizer::append_ids(std::string_view text, std::vector<std::int32_t>& ids,
+                                    std::size_t enough) const {
+  Encoder(*this, ids).encode(text, enough);
 }
 
 }  // namespace lathe::data

@@ -4,8 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "lathe/core/json_reader.h"
-#include "lathe/data/temporary_directory_test.h"
+#include "lathe/data/testing/temporary_directory.h"
 #include "lathe/data/text_file.h"
+#include "lathe/data/tokenizer_source.h"
 
 namespace lathe::data {
 namespace {
@@ -126,7 +127,7 @@ TEST(WordpieceTokenizer, EqualsTheHuggingFaceTokenizerOnItsGoldenTexts) {
   const std::filesystem::path shared = LATHE_SHARED_DIR;
   if (!std::filesystem::exists(shared / "golden/bert_tokens.json"))
     GTEST_SKIP() << "needs " << shared / "golden/bert_tokens.json";
-  const auto tokenizer = WordpieceTokenizer::load(shared / "data/bert-tiny");
+  const auto tokenizer = WordpieceTokenizer::load(TokenizerSource(shared / "data/bert-tiny"));
   tokenizer.check_size(30522);
   const auto golden = parse_json(read_text_file(shared / "golden/bert_tokens.json"));
   for (const auto& row : golden["tricky"])

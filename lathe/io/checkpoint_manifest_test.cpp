@@ -18,7 +18,7 @@ class Checkpoint : public testing::Test {
  protected:
   Checkpoint() {
     Model model = load_model("mlp:2,2");
-    model.vocabulary = {"a", "b"};
+    model.tokenizer = tiny_tokenizer();
     write_checkpoint(scratch_ / "c", model);
   }
   std::string directory() const { return (scratch_ / "c").string(); }
@@ -34,7 +34,8 @@ class Checkpoint : public testing::Test {
   ScratchDirectory scratch_;
 };
 
-const std::vector<std::string> kFiles{"config.json", "graph.txt", "model.safetensors", "vocab.txt"};
+const std::vector<std::string> kFiles{"config.json", "graph.txt", "model.safetensors",
+                                      "tokenizer_config.json", "vocab.txt"};
 
 TEST_F(Checkpoint, ListsEveryFileButTheManifest) {
   ASSERT_EQ(refusal_now(), "accepted");

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "lathe/core/graph.h"
+#include "lathe/data/tokenizer.h"
 #include "lathe/models/family.h"
 
 namespace lathe::io {
@@ -16,8 +18,8 @@ struct Model {
   std::string config_text = {};  ///< config.json as it was found, so that unknown keys survive
   std::string task = {};
   std::vector<std::string> label_names = {};
-  /// Tokens to write as vocab.txt, for a model that no directory holds a tokenizer for.
-  std::vector<std::string> vocabulary = {};
+  /// The tokenizer of a model that no directory holds one for; null otherwise.
+  std::shared_ptr<const data::Tokenizer> tokenizer = {};
   Graph graph = {};
   State state = {};
   /// The floats that packed parameters were rounded from, for training to go on with; kept beside
@@ -55,8 +57,5 @@ void write_checkpoint(const std::filesystem::path& target, const Model& model);
 
 /// Whether the directory holds a Lathe checkpoint.
 bool is_checkpoint(const std::filesystem::path& directory);
-
-/// The files that make up a tokenizer, copied along with a model where they exist.
-const std::vector<std::string>& tokenizer_files();
 
 }  // namespace lathe::io

@@ -59,11 +59,11 @@ void write_model_files(const fs::path& directory, const Model& model,
                        std::int64_t max_shard_bytes) {
   write_atomically(directory / "config.json", write_config(model).dump(2) + "\n");
   write_weights(directory, model.state, max_shard_bytes);
-  if (!model.vocabulary.empty())
-    write_atomically(directory / "vocab.txt",
-                     fmt::format("{}\n", fmt::join(model.vocabulary, "\n")));
+  if (model.tokenizer)
+    for (const auto& [name, contents] : model.tokenizer->files())
+      write_atomically(directory / name, contents);
   if (model.directory.empty()) return;
-  for (const std::string& name : tokenizer_files()) {
+  for (const std::string& name : data::all_tokenizer_files()) {
     std::error_code error;
     const fs::path source = model.directory / name;
     if (!fs::is_regular_file(source, error)) continue;
@@ -79,12 +79,6 @@ std::vector<std::string> file_names(const fs::path& directory) {
 }
 
 }  // namespace
-
-const std::vector<std::string>& tokenizer_files() {
-  static const std::vector<std::string> kNames{"vocab.txt", "tokenizer.json",
-                                               "tokenizer_config.json", "special_tokens_map.json"};
-  return kNames;
-}
 
 bool is_checkpoint(const fs::path& directory) {
   std::error_code error;

@@ -48,12 +48,14 @@ TEST(WriteHuggingface, WritesShardsThatLoadAsOne) {
   expect_same_state(load_model((scratch / "copy").string()).state, model.state);
 }
 
-TEST(WriteHuggingface, WritesTheVocabularyOfAModelThatNoDirectoryHolds) {
+TEST(WriteHuggingface, WritesTheTokenizerOfAModelThatNoDirectoryHolds) {
   const ScratchDirectory scratch;
   Model model = load_model("mlp:4,8");
-  model.vocabulary = {"a", "b"};
+  model.tokenizer = tiny_tokenizer();
   write_huggingface(scratch / "m", model);
-  EXPECT_EQ(scratch.read("m/vocab.txt"), "a\nb\n");
+  const auto written = data::load_tokenizer(scratch / "m");
+  EXPECT_EQ(written->tokens(), tiny_vocabulary());
+  EXPECT_EQ(written->files(), model.tokenizer->files());
   expect_same_state(load_model((scratch / "m").string()).state, model.state);
 }
 

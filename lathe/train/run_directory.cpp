@@ -28,7 +28,7 @@ void make_directory(const fs::path& path) {
 
 void copy_tokenizer(const fs::path& from, const fs::path& to) {
   std::error_code error;
-  for (const std::string& name : io::tokenizer_files())
+  for (const std::string& name : data::all_tokenizer_files())
     if (fs::is_regular_file(from / name, error))
       io::write_atomically(to / name, io::MappedFile::open(from / name)->text());
 }
@@ -64,9 +64,9 @@ std::optional<RunDirectory> RunDirectory::open(fs::path path) {
 
 void RunDirectory::begin(io::Model& model) {
   if (!model.directory.empty() && model.directory != path_) copy_tokenizer(model.directory, path_);
-  if (!model.vocabulary.empty())
-    io::write_atomically(path_ / "vocab.txt",
-                         fmt::format("{}\n", fmt::join(model.vocabulary, "\n")));
+  if (model.tokenizer)
+    for (const auto& [name, contents] : model.tokenizer->files())
+      io::write_atomically(path_ / name, contents);
   model.directory = path_;
   const std::int64_t step = checkpoint_ ? checkpoint_->progress.step : 0;
   remove_old_checkpoints(path_ / "checkpoints", std::numeric_limits<int>::max(), 0);

@@ -41,15 +41,13 @@ void check_is_classifier(const Graph& graph, const io::Model& model, bool is_pad
 
 }  // namespace
 
-data::WordpieceTokenizer load_tokenizer(const io::Model& model) {
+std::shared_ptr<const data::Tokenizer> load_tokenizer(const io::Model& model) {
   if (model.family->name != "bert") fail("a {} model does not read text", model.family->name);
   const std::int64_t expected = config_integer(model, "vocab_size");
-  if (model.vocabulary.empty() && model.directory.empty())
+  if (!model.tokenizer && model.directory.empty())
     fail("a model made by name has no vocabulary: give a model directory");
-  data::WordpieceTokenizer tokenizer =
-      model.vocabulary.empty() ? data::WordpieceTokenizer::load(model.directory)
-                               : data::WordpieceTokenizer::from_vocabulary(model.vocabulary);
-  tokenizer.check_size(expected);
+  auto tokenizer = model.tokenizer ? model.tokenizer : data::load_tokenizer(model.directory);
+  tokenizer->check_size(expected);
   return tokenizer;
 }
 

@@ -6,15 +6,15 @@
 #include <vector>
 
 #include "lathe/data/batching.h"
-#include "lathe/data/wordpiece_tokenizer.h"
+#include "lathe/data/tokenizer.h"
 #include "lathe/engine/executor.h"
 #include "lathe/io/model.h"
 
 namespace lathe::train {
 
-/// The tokenizer of a model: its own vocabulary, or its directory's. Fails when the vocabulary's
+/// The tokenizer of a model: its own, or its directory's. Fails when the vocabulary's
 /// size is not the configuration's.
-data::WordpieceTokenizer load_tokenizer(const io::Model& model);
+std::shared_ptr<const data::Tokenizer> load_tokenizer(const io::Model& model);
 
 /// The longest sequence the model takes.
 std::int64_t max_length(const io::Model& model);

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "lathe/core/graph_text.h"
+#include "lathe/data/wordpiece_tokenizer.h"
 #include "lathe/io/testing/refusal.h"
 #include "lathe/io/testing/tiny_bert.h"
 
@@ -101,9 +102,11 @@ TEST(LoadTokenizer, RefusesAVocabularyOfTheWrongSize) {
 TEST(LoadTokenizer, PrefersTheModelsOwnVocabulary) {
   const io::ScratchDirectory scratch;
   io::Model model = io::load_model(io::write_tiny_bert(scratch, "m"));
-  model.vocabulary = io::tiny_vocabulary();
-  model.vocabulary[5] = "wonderful";
-  EXPECT_EQ(load_tokenizer(model).token(5), "wonderful");
+  std::vector<std::string> tokens = io::tiny_vocabulary();
+  tokens[5] = "wonderful";
+  model.tokenizer = std::make_shared<const data::WordpieceTokenizer>(
+      data::WordpieceTokenizer::from_vocabulary(tokens));
+  EXPECT_EQ(load_tokenizer(model)->token(5), "wonderful");
 }
 
 TEST(LoadTokenizer, RefusesAModelThatReadsNoText) {

@@ -38,7 +38,7 @@ class TokenizedTexts final : public ExampleSource {
 class StreamedTexts final : public ExampleSource {
  public:
   /// The dataset and the tokenizer must outlive the source; see TokenStream for the rest.
-  StreamedTexts(const data::Dataset& dataset, const data::WordpieceTokenizer& tokenizer,
+  StreamedTexts(const data::Dataset& dataset, const data::Tokenizer& tokenizer,
                 std::int64_t max_length, data::Truncation truncation,
                 std::vector<std::int64_t> order, TextFeeding feeding)
       : dataset_(dataset),

@@ -20,7 +20,7 @@ constexpr int kNiceness = 5;
 
 }  // namespace
 
-TokenStream::TokenStream(const data::Dataset& dataset, const data::WordpieceTokenizer& tokenizer,
+TokenStream::TokenStream(const data::Dataset& dataset, const data::Tokenizer& tokenizer,
                          std::int64_t max_length, data::Truncation truncation,
                          std::vector<std::int64_t> order)
     : dataset_(dataset),

@@ -11,7 +11,7 @@
 
 #include "lathe/data/batching.h"
 #include "lathe/data/dataset.h"
-#include "lathe/data/wordpiece_tokenizer.h"
+#include "lathe/data/tokenizer.h"
 
 namespace lathe::train {
 
@@ -24,7 +24,7 @@ class TokenStream {
  public:
   /// Starts to tokenize in the given order, which names every example once. The dataset and the
   /// tokenizer must outlive the stream.
-  TokenStream(const data::Dataset& dataset, const data::WordpieceTokenizer& tokenizer,
+  TokenStream(const data::Dataset& dataset, const data::Tokenizer& tokenizer,
               std::int64_t max_length, data::Truncation truncation,
               std::vector<std::int64_t> order);
   ~TokenStream();
@@ -43,7 +43,7 @@ class TokenStream {
   void wait_for(std::int64_t count);
 
   const data::Dataset& dataset_;
-  const data::WordpieceTokenizer& tokenizer_;
+  const data::Tokenizer& tokenizer_;
   std::int64_t max_length_;
   data::Truncation truncation_;
   std::vector<std::int64_t> order_;

@@ -7,6 +7,7 @@
 
 #include "lathe/data/reviews.h"
 #include "lathe/data/tokenized_dataset.h"
+#include "lathe/data/wordpiece_tokenizer.h"
 
 namespace lathe::train {
 namespace {

@@ -39,9 +39,8 @@ io::Model with_state(io::Model model, const State& state) {
 
 class Validator {
  public:
-  Validator(const io::Model& model, const data::Dataset& examples,
-            const data::WordpieceTokenizer& tokenizer, const Objective& objective,
-            const TrainOptions& options, const ShouldStop& should_stop)
+  Validator(const io::Model& model, const data::Dataset& examples, const data::Tokenizer& tokenizer,
+            const Objective& objective, const TrainOptions& options, const ShouldStop& should_stop)
       : model_(model), objective_(objective), options_(options) {
     ThreadPool alone(1);
     ThreadPool& pool = options.execution.pool ? *options.execution.pool : alone;
@@ -82,9 +81,9 @@ TrainOutcome train_model(io::Model model, const data::Dataset& examples,
                          const data::Dataset& validation, const TrainOptions& options,
                          const TrainCallbacks& callbacks, RunDirectory* directory) {
   if (examples.examples.empty()) fail("there are no examples to train on");
-  const data::WordpieceTokenizer tokenizer = load_tokenizer(model);
+  const std::shared_ptr<const data::Tokenizer> tokenizer = load_tokenizer(model);
   const Objective objective =
-      make_objective(options.graph.objective, tokenizer, options.mask_share, options.trainer.seed);
+      make_objective(options.graph.objective, *tokenizer, options.mask_share, options.trainer.seed);
   check_labels(examples, model, objective.name);
   check_labels(validation, model, objective.name);
 
@@ -99,7 +98,7 @@ TrainOutcome train_model(io::Model model, const data::Dataset& examples,
   }
   // Tokenizing begins here and runs beside the planning of the graph.
   StreamedTexts texts(
-      examples, tokenizer, length_of(options, model), options.truncation,
+      examples, *tokenizer, length_of(options, model), options.truncation,
       next_examples(options.trainer, static_cast<std::int64_t>(examples.examples.size()), progress),
       {.objective = objective});
   TrainingGraphOptions graph_options = options.graph;
@@ -109,7 +108,7 @@ TrainOutcome train_model(io::Model model, const data::Dataset& examples,
       engine::make_executor(options.executor, training.graph, std::move(state), options.execution);
   std::optional<Validator> validator;
   if (!validation.examples.empty())
-    validator.emplace(model, validation, tokenizer, objective, options, callbacks.should_stop);
+    validator.emplace(model, validation, *tokenizer, objective, options, callbacks.should_stop);
 
   TrainerHooks hooks;
   double epochs_done = 0;

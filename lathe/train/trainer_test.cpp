@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "lathe/data/reviews.h"
+#include "lathe/data/wordpiece_tokenizer.h"
 #include "lathe/io/testing/refusal.h"
 #include "lathe/train/text_source.h"
 

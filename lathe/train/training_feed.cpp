@@ -61,7 +61,7 @@ std::string task_of(const std::string& objective) {
   return objective == "regression" ? "classify" : objective;
 }
 
-Objective make_objective(const std::string& name, const data::WordpieceTokenizer& tokenizer,
+Objective make_objective(const std::string& name, const data::Tokenizer& tokenizer,
                          double mask_share, std::uint64_t seed) {
   task_of(name);  // refuses an unknown one
   if (name == "mlm" && tokenizer.mask_id() < 0)
@@ -70,8 +70,7 @@ Objective make_objective(const std::string& name, const data::WordpieceTokenizer
           .masking = {.share = mask_share,
                       .mask_id = tokenizer.mask_id(),
                       .vocabulary_size = tokenizer.vocabulary_size(),
-                      .never = {tokenizer.classification_id(), tokenizer.separator_id(),
-                                tokenizer.padding_id()},
+                      .never = tokenizer.special_ids(),
                       .seed = seed}};
 }
 

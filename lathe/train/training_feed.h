@@ -6,7 +6,7 @@
 
 #include "lathe/core/pass.h"
 #include "lathe/data/batching.h"
-#include "lathe/data/wordpiece_tokenizer.h"
+#include "lathe/data/tokenizer.h"
 #include "lathe/train/masked_tokens.h"
 
 namespace lathe::train {
@@ -25,7 +25,7 @@ std::string task_of(const std::string& objective);
 
 /// The objective of that name with the tokenizer's special tokens; fails when there is no [MASK] to
 /// mask with.
-Objective make_objective(const std::string& name, const data::WordpieceTokenizer& tokenizer,
+Objective make_objective(const std::string& name, const data::Tokenizer& tokenizer,
                          double mask_share, std::uint64_t seed);
 
 /// The inputs of a training graph that come from the data: tokens, offsets, labels, and the dataset

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "lathe/data/wordpiece_tokenizer.h"
 #include "lathe/io/testing/refusal.h"
 
 namespace lathe::train {

@@ -40,14 +40,14 @@ struct Arguments {
 io::Model load(const Arguments& arguments, const Settings& settings) {
   io::LoadOptions options{.task = "classify", .seed = settings.seed};
   const bool is_builder = models::find_named_model(arguments.model.model).has_value();
-  std::vector<std::string> vocabulary;
+  std::shared_ptr<const data::Tokenizer> tokenizer;
   // A model made by name has no vocabulary of its own: it takes that of the built-in reviews.
   if (is_builder) {
-    vocabulary = data::reviews_vocabulary();
-    options.config = {{"vocab_size", static_cast<std::int64_t>(vocabulary.size())}};
+    tokenizer = data::reviews_tokenizer();
+    options.config = {{"vocab_size", std::int64_t{tokenizer->vocabulary_size()}}};
   }
   io::Model model = io::load_model(arguments.model.model, options);
-  model.vocabulary = std::move(vocabulary);
+  model.tokenizer = std::move(tokenizer);
   return model;
 }
 
@@ -244,11 +244,11 @@ int run(const Arguments& arguments, const Settings& settings) {
   io::Model model = load(arguments, settings);
   say(fmt::format("model      {}, {} tensors{}", arguments.model.model, model.state.size(),
                   model.fresh.empty() ? "" : ", freshly initialised"));
-  const data::WordpieceTokenizer tokenizer = train::load_tokenizer(model);
+  const std::shared_ptr<const data::Tokenizer> tokenizer = train::load_tokenizer(model);
   const data::Dataset dataset = data::load_dataset(arguments.data, "test", is_interrupted);
   ThreadPool pool(settings.threads);
   const data::TokenizedDataset tokens = data::tokenize(
-      dataset, tokenizer, train::max_length(model), data::Truncation::Head, pool, is_interrupted);
+      dataset, *tokenizer, train::max_length(model), data::Truncation::Head, pool, is_interrupted);
   say(fmt::format("data       {}, {} reviews, {} tokens", arguments.data, tokens.size(),
                   tokens.ids.size()));
 

@@ -101,7 +101,7 @@ io::Model load(const Arguments& arguments, const Settings& settings) {
 }
 
 int evaluate_language(const io::Model& model, const data::TokenizedDataset& tokenized,
-                      const data::WordpieceTokenizer& tokenizer, const Arguments& arguments,
+                      const data::Tokenizer& tokenizer, const Arguments& arguments,
                       const Settings& settings, const engine::ExecutionOptions& execution) {
   constexpr double kMaskShare = 0.15;
   report::Progress progress(
@@ -124,7 +124,7 @@ int run(const Arguments& arguments, const Settings& settings) {
   options.executor = arguments.executor;
   options.is_padded = arguments.is_padded;
   options.execution = {.pool = &pool, .isa = settings.isa};
-  const data::WordpieceTokenizer tokenizer = train::load_tokenizer(model);
+  const std::shared_ptr<const data::Tokenizer> tokenizer = train::load_tokenizer(model);
 
   const data::Truncation truncation = data::parse_truncation(arguments.truncation);
   const data::Dataset dataset = data::take_some(
@@ -138,9 +138,9 @@ int run(const Arguments& arguments, const Settings& settings) {
   if (length < 3 || length > longest)
     fail("--length {}: expected 3 to {}, the model's longest sequence", length, longest);
   const data::TokenizedDataset tokenized =
-      data::tokenize(dataset, tokenizer, length, truncation, pool, is_interrupted);
+      data::tokenize(dataset, *tokenizer, length, truncation, pool, is_interrupted);
   if (is_language_task(model.task))
-    return evaluate_language(model, tokenized, tokenizer, arguments, settings, options.execution);
+    return evaluate_language(model, tokenized, *tokenizer, arguments, settings, options.execution);
 
   train::TextClassifier classifier(model, options);
   report::Progress progress(

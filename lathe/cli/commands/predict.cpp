@@ -43,7 +43,7 @@ std::function<int(const Settings&)> setup(CLI::App& app) {
   app.add_option("--executor", arguments->executor, "cpu or reference [cpu]");
   return [arguments](const Settings& settings) {
     const io::Model model = io::load_model(arguments->model.model, {.task = "classify"});
-    const data::WordpieceTokenizer tokenizer = train::load_tokenizer(model);
+    const std::shared_ptr<const data::Tokenizer> tokenizer = train::load_tokenizer(model);
     ThreadPool pool(settings.threads);
     train::ClassifierOptions options;
     options.executor = arguments->executor;
@@ -53,7 +53,7 @@ std::function<int(const Settings&)> setup(CLI::App& app) {
     read_lines(arguments->file, kGroup, [&](const std::vector<std::string>& lines) {
       data::TokenizedDataset group;
       for (const std::string& line : lines) {
-        tokenizer.encode(line, group.ids, longest);
+        tokenizer->encode(line, group.ids, longest);
         group.offsets.push_back(static_cast<std::int64_t>(group.ids.size()));
         group.labels.push_back(0);
       }

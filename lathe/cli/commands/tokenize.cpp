@@ -2,32 +2,38 @@
 
 #include "lathe/cli/command.h"
 #include "lathe/cli/text_lines.h"
-#include "lathe/data/wordpiece_tokenizer.h"
+#include "lathe/core/error.h"
+#include "lathe/data/tokenizer.h"
 
 namespace lathe::cli {
 namespace {
 
 struct Arguments {
-  std::string model;
+  std::string model, tokenizer;
   std::string file;
 };
 
 std::function<int(const Settings&)> setup(CLI::App& app) {
   auto arguments = std::make_shared<Arguments>();
-  app.add_option("--model", arguments->model, "directory with vocab.txt or tokenizer.json")
-      ->required();
+  CLI::Option* const model =
+      app.add_option("--model", arguments->model, "directory of a model with its tokenizer");
+  app.add_option("--tokenizer", arguments->tokenizer, "tokenizer.json, or a directory with one")
+      ->excludes(model);
   app.add_option("file", arguments->file, "texts, one a line [standard input]");
   return [arguments](const Settings& settings) {
-    const auto tokenizer = data::WordpieceTokenizer::load(arguments->model);
+    const std::string& place =
+        arguments->tokenizer.empty() ? arguments->model : arguments->tokenizer;
+    if (place.empty()) fail("expected --tokenizer or --model");
+    const auto tokenizer = data::load_tokenizer(place);
     read_lines(arguments->file, 1024, [&](const std::vector<std::string>& lines) {
       for (const std::string& line : lines) {
-        const std::vector<std::int32_t> ids = tokenizer.encode(line);
+        const std::vector<std::int32_t> ids = tokenizer->encode(line);
         if (settings.json) {
           fmt::print("[{}]\n", fmt::join(ids, ", "));
           continue;
         }
         std::vector<std::string> tokens;
-        for (const std::int32_t id : ids) tokens.push_back(tokenizer.token(id));
+        for (const std::int32_t id : ids) tokens.push_back(tokenizer->token(id));
         fmt::print("{}\n", fmt::join(tokens, " "));
       }
       std::fflush(stdout);
@@ -40,7 +46,8 @@ const Register registration{Command{
     .name = "tokenize",
     .summary = "cut texts into tokens, one text a line",
     .examples = "  echo 'a fine film' | lathe tokenize --model DIR\n"
-                "  lathe tokenize --model DIR reviews.txt --json   # ids with [CLS] and [SEP]",
+                "  lathe tokenize --tokenizer tokenizer.json reviews.txt\n"
+                "  lathe tokenize --model DIR reviews.txt --json   # ids, special tokens included",
     .setup = setup,
 }};
 

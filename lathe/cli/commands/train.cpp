@@ -173,7 +173,7 @@ io::Model load(const Arguments& arguments, const data::Dataset& examples) {
       .task = train::task_of(arguments.objective), .seed = arguments.seed, .with_masters = true};
   if (arguments.objective == "regression") options.num_labels = 1;
   if (arguments.objective == "classify") options.num_labels = std::max(2, examples.num_labels());
-  std::vector<std::string> vocabulary;
+  std::shared_ptr<const data::Tokenizer> tokenizer;
   // A model made by name has no vocabulary of its own.
   if (const auto named = models::find_named_model(arguments.model)) {
     const std::vector<AttributeSpec>& keys = named->family->config;
@@ -182,19 +182,19 @@ io::Model load(const Arguments& arguments, const data::Dataset& examples) {
       fail("{}: does not read text", arguments.model);
     const bool is_reviews = arguments.data == "reviews" || arguments.data.starts_with("reviews:");
     if (!arguments.vocabulary.empty())
-      vocabulary = data::WordpieceTokenizer::load(arguments.vocabulary).tokens();
+      tokenizer = data::load_tokenizer(arguments.vocabulary);
     else if (is_reviews)
-      vocabulary = data::reviews_vocabulary();
+      tokenizer = data::reviews_tokenizer();
     else
       throw UserError(fmt::format("{}: a model made by name has no vocabulary", arguments.model),
                       "give --vocabulary DIR, a directory with a vocab.txt or tokenizer.json");
-    options.config = {{"vocab_size", static_cast<std::int64_t>(vocabulary.size())}};
+    options.config = {{"vocab_size", std::int64_t{tokenizer->vocabulary_size()}}};
   } else if (!arguments.vocabulary.empty()) {
     fail("--vocabulary is for models made by name: {} has its own", arguments.model);
   }
   io::Model model = io::load_model(arguments.model, options);
   compress::unpack_model(model);
-  model.vocabulary = std::move(vocabulary);
+  model.tokenizer = std::move(tokenizer);
   const bool has_names = !examples.label_names.empty() && examples.label_names[0] != "0";
   if (arguments.objective == "classify" && has_names) model.label_names = examples.label_names;
   return model;
@@ -286,7 +286,7 @@ std::optional<train::Evaluation> evaluate_test(const Arguments& arguments, const
       data::take_some(data::load_dataset(arguments.data, "test", is_interrupted), arguments.limit);
   const std::int64_t length = options.length == 0 ? train::max_length(model) : options.length;
   const data::TokenizedDataset tokens =
-      data::tokenize(test, train::load_tokenizer(model), length, options.truncation,
+      data::tokenize(test, *train::load_tokenizer(model), length, options.truncation,
                      *options.execution.pool, is_interrupted);
   train::ClassifierOptions running;
   running.executor = arguments.executor;

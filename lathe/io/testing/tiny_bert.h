@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lathe/core/tensor.h"
+#include "lathe/data/wordpiece_tokenizer.h"
 #include "lathe/io/safetensors.h"
 #include "lathe/io/testing/scratch_directory.h"
 
@@ -23,6 +24,11 @@ inline constexpr std::string_view kTinyConfig = R"({
 inline std::vector<std::string> tiny_vocabulary() {
   return {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a",    "the", "film", "fine", "poor",
           "very",  "not",   "but",   "plot",  "act",    "##or", "##s", ".",    ",",    "!"};
+}
+
+inline std::shared_ptr<const data::Tokenizer> tiny_tokenizer() {
+  return std::make_shared<const data::WordpieceTokenizer>(
+      data::WordpieceTokenizer::from_vocabulary(tiny_vocabulary()));
 }
 
 /// The tensors that Hugging Face saves for this configuration with a classifier of two labels.

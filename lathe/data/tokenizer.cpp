@@ -1,0 +1,82 @@
+#include "lathe/data/tokenizer.h"
+
+#include <set>
+
+#include "lathe/core/error.h"
+#include "lathe/data/tokenizer_source.h"
+
+namespace lathe::data {
+
+Truncation parse_truncation(std::string_view name) {
+  if (name == "head") return Truncation::Head;
+  if (name == "head+tail") return Truncation::HeadTail;
+  throw unknown_name("truncation", name, {"head", "head+tail"});
+}
+
+void Tokenizer::encode(std::string_view text, std::vector<std::int32_t>& ids,
+                       std::int64_t max_length, Truncation truncation) const {
+  check_length(max_length);
+  const std::vector<std::int32_t>& before = vocabulary_.before;
+  const std::vector<std::int32_t>& after = vocabulary_.after;
+  ids.insert(ids.end(), before.begin(), before.end());
+  const std::size_t first = ids.size();
+  const auto room = static_cast<std::size_t>(max_length - num_special());
+  const bool head_only = truncation == Truncation::Head && max_length != kNoLimit;
+  append_ids(text, ids, head_only ? first + room : std::numeric_limits<std::size_t>::max());
+  const std::size_t num_found = ids.size() - first;
+  if (num_found > room) {
+    const std::size_t head = truncation == Truncation::Head ? room : room / 4;
+    const auto begin = ids.begin() + static_cast<std::ptrdiff_t>(first + head);
+    ids.erase(begin, begin + static_cast<std::ptrdiff_t>(num_found - room));
+  }
+  ids.insert(ids.end(), after.begin(), after.end());
+}
+
+std::vector<std::int32_t> Tokenizer::encode(std::string_view text) const {
+  std::vector<std::int32_t> ids;
+  encode(text, ids);
+  return ids;
+}
+
+void Tokenizer::check_size(std::int64_t expected) const {
+  if (vocabulary_size() != expected)
+    fail("{}: has {} tokens, but config.json says vocab_size is {}", vocabulary_.source,
+         vocabulary_size(), expected);
+}
+
+void Tokenizer::check_length(std::int64_t max_length) const {
+  if (max_length > num_special()) return;
+  std::vector<std::string> parts;
+  for (const std::int32_t id : vocabulary_.before) parts.push_back(token(id));
+  parts.emplace_back("a token");
+  for (const std::int32_t id : vocabulary_.after) parts.push_back(token(id));
+  fail("max_length is {}, expected at least {}: {}", max_length, num_special() + 1,
+       fmt::join(parts, ", "));
+}
+
+const std::string& Tokenizer::token(std::int32_t id) const {
+  if (id < 0 || id >= vocabulary_size())
+    fail("token id {} is outside the vocabulary of {} tokens", id, vocabulary_size());
+  return vocabulary_.tokens[static_cast<std::size_t>(id)];
+}
+
+std::shared_ptr<const Tokenizer> load_tokenizer(const std::filesystem::path& path) {
+  const TokenizerSource source(path);
+  const Registry<TokenizerKind>& kinds = Registry<TokenizerKind>::instance();
+  for (const auto& [name, kind] : kinds.all())
+    if (kind.recognizes(source)) return kind.load(source);
+  if (source.tokenizer_json())
+    fail("{}: its model is of type {}, which no kind of tokenizer reads; known: {}",
+         source.place(kTokenizerJson), source.model_type(), fmt::join(kinds.names(), ", "));
+  fail("{}: has no tokenizer: expected tokenizer.json or a vocabulary such as vocab.txt",
+       path.string());
+}
+
+std::vector<std::string> all_tokenizer_files() {
+  std::set<std::string> names = {"special_tokens_map.json", "tokenizer_config.json"};
+  for (const auto& [name, kind] : Registry<TokenizerKind>::instance().all())
+    names.insert(kind.files.begin(), kind.files.end());
+  return {names.begin(), names.end()};
+}
+
+}  // namespace lathe::data

@@ -1,0 +1,112 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lathe/core/registry.h"
+
+namespace lathe::data {
+
+class TokenizerSource;
+
+/// Which part of a text that is too long is kept.
+enum class Truncation : std::uint8_t {
+  Head,      ///< the beginning
+  HeadTail,  ///< a quarter from the beginning, the rest from the end
+};
+/// The truncation called `head` or `head+tail`.
+Truncation parse_truncation(std::string_view name);
+
+/// One of the files that a tokenizer is made of.
+struct TokenizerFile {
+  std::string name;
+  std::string contents;
+  bool operator==(const TokenizerFile&) const = default;
+};
+
+/// What a tokenizer knows besides how to cut: its tokens and which of them are special.
+struct Vocabulary {
+  std::vector<std::string> tokens;          ///< in the order of their ids
+  std::string source;                       ///< what error messages call it
+  std::vector<std::int32_t> before, after;  ///< what is put around every text
+  std::vector<std::int32_t> special_ids;    ///< what a masked language model never masks
+  std::int32_t padding_id = 0;              ///< what fills a padded batch, where nothing reads it
+  std::int32_t mask_id = -1;                ///< -1: there is none
+  /// What a directory must hold for this tokenizer to be loaded from it again.
+  std::vector<TokenizerFile> files;
+};
+
+/// Text to token ids. Immutable once made: any number of threads may encode with one tokenizer.
+class Tokenizer {
+ public:
+  static constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
+
+  virtual ~Tokenizer() = default;
+
+  /// Appends the ids of a text with the special tokens around it, at most `max_length` in all.
+  /// Bytes that are not UTF-8 count as U+FFFD.
+  void encode(std::string_view text, std::vector<std::int32_t>& ids,
+              std::int64_t max_length = kNoLimit, Truncation truncation = Truncation::Head) const;
+  std::vector<std::int32_t> encode(std::string_view text) const;
+
+  std::int32_t vocabulary_size() const {
+    return static_cast<std::int32_t>(vocabulary_.tokens.size());
+  }
+  /// Throws a UserError when the vocabulary's size is not what the model's config says.
+  void check_size(std::int64_t expected) const;
+  /// Throws a UserError when the special tokens and one more do not fit.
+  void check_length(std::int64_t max_length) const;
+  /// How a token is written in the vocabulary; refuses an id outside of it.
+  const std::string& token(std::int32_t id) const;
+  const std::vector<std::string>& tokens() const { return vocabulary_.tokens; }
+
+  /// What fills a padded batch.
+  std::int32_t padding_id() const { return vocabulary_.padding_id; }
+  /// What stands for a token to be guessed, or -1: only masked language models need one.
+  std::int32_t mask_id() const { return vocabulary_.mask_id; }
+  /// What a masked language model never masks.
+  const std::vector<std::int32_t>& special_ids() const { return vocabulary_.special_ids; }
+  /// How many tokens are put around a text.
+  std::int64_t num_special() const {
+    return static_cast<std::int64_t>(vocabulary_.before.size() + vocabulary_.after.size());
+  }
+  /// What a directory must hold for this tokenizer to be loaded from it again.
+  const std::vector<TokenizerFile>& files() const { return vocabulary_.files; }
+
+ protected:
+  Tokenizer() = default;
+  Tokenizer(const Tokenizer&) = default;
+  Tokenizer(Tokenizer&&) = default;
+  Tokenizer& operator=(const Tokenizer&) = default;
+  Tokenizer& operator=(Tokenizer&&) = default;
+
+  /// Appends the ids of a text alone; may stop once `enough` are in the vector.
+  virtual void append_ids(std::string_view text, std::vector<std::int32_t>& ids,
+                          std::size_t enough) const = 0;
+
+  Vocabulary vocabulary_;
+};
+
+/// A kind of tokenizer: how it is recognized by its files, and how it is made of them.
+struct TokenizerKind {
+  std::string name;
+  std::string summary;
+  /// The names of the files it may be made of.
+  std::vector<std::string> files;
+  bool (*recognizes)(const TokenizerSource& source) = nullptr;
+  std::shared_ptr<const Tokenizer> (*load)(const TokenizerSource& source) = nullptr;
+};
+
+/// Loads the tokenizer of a directory, or of one tokenizer.json. Shared, because a model, its data
+/// and a stream of its tokens read it at the same time.
+std::shared_ptr<const Tokenizer> load_tokenizer(const std::filesystem::path& path);
+
+/// Every file that a tokenizer of any kind may be made of or described by.
+std::vector<std::string> all_tokenizer_files();
+
+}  // namespace lathe::data

@@ -1,0 +1,42 @@
+// Reading the parts of tokenizer.json and tokenizer_config.json that every kind of tokenizer has.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace lathe::data {
+
+/// The member of that name; nullptr where it is absent or null.
+const nlohmann::json* member(const nlohmann::json& object, const char* key);
+
+/// Overwrites `value` when the key is there; null counts as absent.
+void read_member(const nlohmann::json& object, const char* key, bool& value);
+/// A text may also be written as an object with the key `content`, as special tokens are.
+void read_member(const nlohmann::json& object, const char* key, std::string& value);
+
+/// The `type` of a part such as "normalizer"; "none" where it is absent.
+std::string type_of(const nlohmann::json& json, const char* part);
+/// Fails by name when a part is of another type than these.
+void require_type(const nlohmann::json& json, const char* part,
+                  const std::vector<std::string>& known);
+
+/// The tokens of an object from token to id, in the order of the ids, which count up from 0.
+std::vector<std::string> tokens_by_id(const nlohmann::json& vocabulary);
+
+/// A token that is matched in a text before the text is cut.
+struct AddedToken {
+  std::string content;
+  bool normalized = false;  ///< matched in the normalized text
+};
+
+/// Reads an added token that is to have that id. One that follows the vocabulary is appended to it;
+/// one that differs from it, or that asks for what is not supported, is an error.
+AddedToken read_added_token(const nlohmann::json& added, std::uint64_t id,
+                            std::vector<std::string>& tokens);
+/// Reads the list `added_tokens` of tokenizer.json.
+std::vector<AddedToken> read_added_tokens(const nlohmann::json& json,
+                                          std::vector<std::string>& tokens);
+
+}  // namespace lathe::data
