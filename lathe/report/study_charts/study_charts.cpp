@@ -6,21 +6,21 @@ namespace lathe::report {
 namespace {
 
 std::string nothing_missing(const StudyData& data) {
-  return data.rows.size() == 0 ? "no trial is complete" : "";
+  return data.rows.empty() ? "no trial is complete" : "";
 }
 
 std::string missing_parameters(const StudyData& data) {
-  if (data.rows.size() == 0) return "no trial is complete";
+  if (data.rows.empty()) return "no trial is complete";
   return data.parameters.empty() ? "its trials have no parameters" : "";
 }
 
 std::string missing_pair(const StudyData& data) {
-  if (data.rows.size() == 0) return "no trial is complete";
+  if (data.rows.empty()) return "no trial is complete";
   return data.parameters.size() < 2 ? "it needs two parameters" : "";
 }
 
 std::string missing_importance(const StudyData& data) {
-  if (data.rows.size() == 0) return "no trial is complete";
+  if (data.rows.empty()) return "no trial is complete";
   return data.importance.empty() ? "it needs more complete trials with different values" : "";
 }
 
