@@ -9,8 +9,13 @@
 namespace lathe::cli {
 
 std::vector<std::string> prepare_lora(io::Model& model, const compress::LoraOptions& options,
+                                      const train::TrainingGraphOptions& training,
                                       const State* resumed, std::uint64_t seed) {
-  if (resumed != nullptr) return compress::parameters_with_moments(*resumed);
+  if (resumed != nullptr) {
+    State state = model.state;
+    return compress::parameters_with_moments(
+        train::make_training_graph(model, training, state).graph, *resumed);
+  }
   // Before the insertion, after which the paths' states would count as the file's.
   const std::vector<std::string> fresh = compress::fresh_head(model);
   with_place("--lora", [&] { compress::insert_lora(model.graph, model.state, options, seed); });

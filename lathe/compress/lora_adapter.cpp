@@ -31,13 +31,14 @@ bool is_suffix(std::string_view name, std::string_view suffix) {
 std::vector<std::string> target_modules(const Graph& graph, const std::vector<LoraPath>& paths) {
   std::set<std::string> adapted;
   for (const LoraPath& path : paths) adapted.insert(path.name);
+  const std::vector<NodeId> linears = adaptable_linears(graph);
   std::set<std::string> suffixes;
   for (const std::string& name : adapted) {
     std::size_t dot = name.rfind('.');
     while (true) {
       const std::string suffix = dot == std::string::npos ? name : name.substr(dot + 1);
       bool is_ours_alone = true;
-      for (const NodeId id : adaptable_linears(graph))
+      for (const NodeId id : linears)
         if (is_suffix(graph.name(id), suffix) && !adapted.contains(graph.name(id)))
           is_ours_alone = false;
       if (is_ours_alone || dot == std::string::npos) {

@@ -13,6 +13,7 @@
 #include "lathe/models/initialize.h"
 #include "lathe/train/text_classifier.h"
 #include "lathe/train/train_model.h"
+#include "lathe/train/training_graph.h"
 
 namespace lathe::compress {
 namespace {
@@ -399,9 +400,22 @@ TEST(TrainedParameters, OfAFreshModelAreItsHeadsAlone) {
   const io::Model model = io::load_model("bert-tiny", {.task = "classify"});
   EXPECT_THAT(fresh_head(model), ElementsAre("bert.pooler.dense.bias", "bert.pooler.dense.weight",
                                              "classifier.bias", "classifier.weight"));
-  EXPECT_THAT(parameters_with_moments({{"optimizer.m.w", Tensor()}, {"w", Tensor()}}),
-              ElementsAre("w"));
-  EXPECT_THAT(parameters_with_moments({{"w", Tensor()}}), IsEmpty());
+}
+
+TEST(TrainedParameters, AreThoseWhoseMomentsARunLeft) {
+  const io::ScratchDirectory scratch;
+  const io::Model model = io::load_model(io::write_tiny_bert(scratch, "m"), {.task = "classify"});
+  for (const train::OptimizerKind optimizer :
+       {train::OptimizerKind::AdamW, train::OptimizerKind::Sgd}) {
+    State left = model.state, all = model.state;
+    train::make_training_graph(
+        model, {.optimizer = optimizer, .train_only = {"classifier.bias", "classifier.weight"}},
+        left);
+    const Graph graph = train::make_training_graph(model, {.optimizer = optimizer}, all).graph;
+    EXPECT_THAT(parameters_with_moments(graph, left),
+                ElementsAre("classifier.bias", "classifier.weight"));
+    EXPECT_THAT(parameters_with_moments(graph, model.state), IsEmpty());
+  }
 }
 
 }  // namespace

@@ -30,12 +30,19 @@ std::vector<std::string> lora_parameters(const Graph& graph,
   return names;
 }
 
-std::vector<std::string> parameters_with_moments(const State& state) {
-  std::vector<std::string> names;
-  for (const std::string_view prefix : {"optimizer.m.", "optimizer.velocity."})
-    for (const auto& [name, tensor] : state)
-      if (name.starts_with(prefix)) names.push_back(name.substr(prefix.size()));
-  return names;
+std::vector<std::string> parameters_with_moments(const Graph& training_graph, const State& left) {
+  std::set<std::string> found;
+  for (const NodeId moment : states_of(training_graph, StateRole::Moment)) {
+    if (!left.contains(training_graph.name(moment))) continue;
+    // The optimizer's node reads a moment beside the parameter that it is of.
+    for (const NodeId reader : training_graph.users(moment))
+      for (const Value& value : training_graph.inputs(reader))
+        if (!value.is_none() && training_graph.is(value.node, "state") &&
+            training_graph.state_updates().contains(value.node) &&
+            state_role(training_graph, value.node) != StateRole::Moment)
+          found.insert(training_graph.name(value.node));
+  }
+  return {found.begin(), found.end()};
 }
 
 std::string module_of(std::string_view state_name) {

@@ -15,8 +15,9 @@ std::vector<std::string> fresh_head(const io::Model& model);
 /// What a model with LoRA paths trains: their states, and the fresh ones.
 std::vector<std::string> lora_parameters(const Graph& graph, const std::vector<std::string>& fresh);
 
-/// The parameters that the states of a training run say it trains: those with a moment.
-std::vector<std::string> parameters_with_moments(const State& state);
+/// The parameters that a run trained, by what it left: those whose moments are among its states.
+/// `training_graph` trains every parameter by the run's optimizer.
+std::vector<std::string> parameters_with_moments(const Graph& training_graph, const State& left);
 
 /// How many parameters a module has: the linear `a.b` with all of `a.b.weight`, `a.b.bias` and its
 /// LoRA path's.

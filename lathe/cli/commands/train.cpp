@@ -400,7 +400,7 @@ int run(Arguments arguments, const Settings& settings, const CLI::App& app) {
       directory && directory->checkpoint() ? directory->checkpoint()->model : load(arguments, all);
   if (!arguments.lora.empty())
     options.graph.train_only = prepare_lora(
-        model, lora,
+        model, lora, options.graph,
         directory && directory->checkpoint() ? &directory->checkpoint()->state : nullptr,
         arguments.seed);
   std::optional<io::Model> teacher;
