@@ -1,6 +1,6 @@
 #pragma once
 
-#include <filesystem>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,8 +32,5 @@ std::vector<Row> read_tsv(std::string_view contents, bool labelled);
 std::vector<Row> read_csv(std::string_view contents, bool labelled);
 /// One JSON object a line with the keys `text` and `label`.
 std::vector<Row> read_jsonl(std::string_view contents, bool labelled);
-/// The texts under DIRECTORY/pos and DIRECTORY/neg, or directly under an unlabelled directory, in
-/// the order of their numbers.
-std::vector<Row> read_review_folders(const std::filesystem::path& directory, bool labelled);
 
 }  // namespace lathe::data

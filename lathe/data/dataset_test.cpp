@@ -133,17 +133,68 @@ TEST(Dataset, ReadsFoldersOfReviewsInTheOrderOfTheirNumbers) {
               ElementsAre(Example{"who knows", kNoLabel}));
 }
 
+TEST(Dataset, NumbersLabelsAlikeWhateverClassesASplitHolds) {
+  const TemporaryDirectory directory;
+  directory.write("train.tsv", "0\ta\n1\tb\n2\tc\n");
+  directory.write("test.tsv", "0\ta\n");
+  EXPECT_THAT(load_dataset(directory.path().string(), "test").label_names,
+              ElementsAre("0", "1", "2"));
+  directory.write("test.tsv", "3\ta\n");
+  EXPECT_THAT(error_of([&] { load_dataset(directory.path().string(), "test"); }),
+              EndsWith("test.tsv:1: label \"3\" does not occur in the training split, whose labels "
+                       "are 0, 1, 2"));
+}
+
 TEST(Dataset, SaysWhatItLookedFor) {
   const TemporaryDirectory directory;
   EXPECT_THAT(error_of([&] { load_dataset(directory.path().string(), "test"); }),
-              EndsWith(": has no split \"test\": looked for test.tsv, test.csv, test.jsonl, each "
-                       "also with .zst, and for the folder test/pos"));
+              EndsWith(": has no split \"test\": looked for the folders test/neg and test/pos of "
+                       ".txt files; test.tsv, test.csv, test.jsonl, each also with .zst or .gz"));
+  EXPECT_THAT(
+      error_of([&] { load_dataset(directory.path().string(), "test", {.reads = Reads::Numbers}); }),
+      EndsWith(": has no split \"test\": looked for test.csv, also with .zst or .gz; "
+               "test-images-idx3-ubyte and test-labels-idx1-ubyte (t10k for test), each also with "
+               ".zst or .gz; folders test/LABEL of .png files"));
   EXPECT_EQ(error_of([] { load_dataset("/no/such/place", "train"); }),
             "/no/such/place: no such dataset: expected \"reviews\" or a directory");
   EXPECT_EQ(error_of([] { load_dataset("reviews", "tset"); }),
             "unknown split \"tset\"; known: train, test, validation, unsup");
   EXPECT_EQ(error_of([] { load_dataset("reviews", "unsup"); }),
             "unknown split of reviews \"unsup\"; known: train, test, validation");
+}
+
+TEST(Dataset, SaysWhenTheDataIsNotWhatTheModelReads) {
+  const TemporaryDirectory directory;
+  directory.write("train.tsv", "0\ta\n");
+  EXPECT_THAT(error_of([&] {
+                load_dataset(directory.path().string(), "train", {.reads = Reads::Numbers});
+              }),
+              testing::HasSubstr(": split \"train\" holds texts (text-tables), but numbers are "
+                                 "needed: looked for train.csv"));
+  EXPECT_EQ(error_of([] { load_dataset("reviews", "train", {.reads = Reads::Numbers}); }),
+            "reviews: holds texts, but numbers are needed");
+}
+
+TEST(Dataset, RefusesToGuessBetweenTwoKinds) {
+  const TemporaryDirectory directory;
+  directory.write("train.tsv", "0\ta\n");
+  directory.write("train/pos/0_8.txt", "b");
+  EXPECT_THAT(error_of([&] { load_dataset(directory.path().string(), "train"); }),
+              EndsWith(": holds split \"train\" twice, as review-folders and as text-tables: "
+                       "expected one of them"));
+}
+
+TEST(Dataset, KnowsItsSplits) {
+  const TemporaryDirectory directory;
+  directory.write("train.csv", "x,label\n1,0\n");
+  const std::string place = directory.path().string();
+  EXPECT_TRUE(has_split(place, "train"));
+  EXPECT_TRUE(has_split(place, "train", {.reads = Reads::Numbers}));
+  EXPECT_FALSE(has_split(place, "test"));
+  EXPECT_TRUE(has_split("reviews:train=4", "test"));
+  EXPECT_FALSE(has_split("reviews", "unsup"));
+  EXPECT_FALSE(has_split("reviews", "test", {.reads = Reads::Numbers}));
+  EXPECT_FALSE(has_split("/no/such/place", "train"));
 }
 
 TEST(Dataset, LoadsTheBuiltInReviewsByName) {

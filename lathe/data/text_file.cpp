@@ -1,5 +1,6 @@
 #include "lathe/data/text_file.h"
 
+#include <zlib.h>
 #include <zstd.h>
 
 #include <cerrno>
@@ -35,7 +36,7 @@ void append(std::string& text, const char* bytes, std::size_t count, std::int64_
   text.append(bytes, count);
 }
 
-std::string read_compressed(const std::filesystem::path& path, std::int64_t most_bytes) {
+std::string read_zstd(const std::filesystem::path& path, std::int64_t most_bytes) {
   const std::unique_ptr<ZSTD_DStream, std::size_t (*)(ZSTD_DStream*)> stream(ZSTD_createDStream(),
                                                                              ZSTD_freeDStream);
   check(stream != nullptr, "zstd to make a stream");
@@ -59,17 +60,76 @@ std::string read_compressed(const std::filesystem::path& path, std::int64_t most
   return text;
 }
 
+class Inflater {
+ public:
+  Inflater() {
+    constexpr int kGzip = 16;  // a gzip header around the stream
+    check(inflateInit2(&stream_, MAX_WBITS + kGzip) == Z_OK, "zlib to make a stream");
+  }
+  ~Inflater() { inflateEnd(&stream_); }
+  Inflater(const Inflater&) = delete;
+  Inflater& operator=(const Inflater&) = delete;
+
+  /// Appends what these bytes give; several streams may follow each other.
+  void inflate_to(std::string& text, const char* bytes, std::size_t count,
+                  std::int64_t most_bytes) {
+    stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes));
+    stream_.avail_in = static_cast<uInt>(count);
+    for (bool is_full = false; stream_.avail_in > 0 || is_full;) {
+      if (is_at_end_) {
+        if (stream_.avail_in == 0) return;
+        inflateReset(&stream_);
+      }
+      stream_.next_out = reinterpret_cast<Bytef*>(piece_.data());
+      stream_.avail_out = static_cast<uInt>(piece_.size());
+      const int status = inflate(&stream_, Z_NO_FLUSH);
+      if (status != Z_OK && status != Z_STREAM_END && status != Z_BUF_ERROR)
+        fail("is not a sound gzip file: {}", stream_.msg ? stream_.msg : "damaged");
+      append(text, piece_.data(), piece_.size() - stream_.avail_out, most_bytes);
+      is_at_end_ = status == Z_STREAM_END;
+      // A full output buffer may hide more output of bytes that are already consumed.
+      is_full = stream_.avail_out == 0 && !is_at_end_;
+    }
+  }
+  bool is_at_end() const { return is_at_end_; }
+
+ private:
+  z_stream stream_{};
+  std::vector<char> piece_ = std::vector<char>(1 << 17);
+  bool is_at_end_ = false;
+};
+
+std::string read_gzip(const std::filesystem::path& path, std::int64_t most_bytes) {
+  std::string text;
+  Inflater inflater;
+  read_pieces(path, [&](const char* bytes, std::size_t count) {
+    inflater.inflate_to(text, bytes, count, most_bytes);
+  });
+  if (!inflater.is_at_end()) fail("is not a sound gzip file: it ends in the middle");
+  return text;
+}
+
 }  // namespace
 
 std::string read_text_file(const std::filesystem::path& path, std::int64_t most_bytes) {
   return with_place(path.string(), [&] {
-    if (path.extension() == ".zst") return read_compressed(path, most_bytes);
+    if (path.extension() == ".zst") return read_zstd(path, most_bytes);
+    if (path.extension() == ".gz") return read_gzip(path, most_bytes);
     std::string text;
     read_pieces(path, [&](const char* bytes, std::size_t count) {
       append(text, bytes, count, most_bytes);
     });
     return text;
   });
+}
+
+std::optional<std::filesystem::path> find_file(const std::filesystem::path& directory,
+                                               const std::string& name) {
+  std::error_code error;
+  for (const char* const suffix : {"", ".zst", ".gz"})
+    if (const auto file = directory / (name + suffix); std::filesystem::exists(file, error))
+      return file;
+  return std::nullopt;
 }
 
 }  // namespace lathe::data

@@ -2,15 +2,22 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 namespace lathe::data {
 
-/// No text file is read past this size, decompressed: it bounds what a small hostile .zst can cost.
+/// No text file is read past this size, decompressed: it bounds what a small hostile .zst
+/// or .gz can cost.
 inline constexpr std::int64_t kMostTextBytes = std::int64_t{8} << 30;
 
-/// Reads a whole file; one whose name ends in ".zst" is decompressed. Errors name the file.
+/// Reads a whole file; one whose name ends in ".zst" or ".gz" is decompressed. Errors name the
+/// file.
 std::string read_text_file(const std::filesystem::path& path,
                            std::int64_t most_bytes = kMostTextBytes);
+
+/// The file of that name in a directory, or the same compressed: NAME, NAME.zst or NAME.gz.
+std::optional<std::filesystem::path> find_file(const std::filesystem::path& directory,
+                                               const std::string& name);
 
 }  // namespace lathe::data

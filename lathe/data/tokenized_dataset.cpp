@@ -27,6 +27,7 @@ std::vector<std::int64_t> TokenizedDataset::lengths() const {
 TokenizedDataset tokenize(const Dataset& dataset, const Tokenizer& tokenizer,
                           std::int64_t max_length, Truncation truncation, ThreadPool& pool,
                           const ShouldStop& should_stop) {
+  check(!dataset.arrays, "texts to tokenize");
   tokenizer.check_length(max_length);
   const auto total = static_cast<std::int64_t>(dataset.examples.size());
   const std::int64_t num_tasks = (total + kExamplesPerTask - 1) / kExamplesPerTask;

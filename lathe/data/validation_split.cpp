@@ -53,10 +53,14 @@ Dataset select(const Dataset& dataset, std::span<const std::int64_t> examples) {
   Dataset selected;
   selected.label_names = dataset.label_names;
   selected.examples.reserve(examples.size());
+  if (dataset.arrays) selected.arrays = Arrays{dataset.arrays->shape, {}};
   for (const std::int64_t example : examples) {
     check(example >= 0 && example < static_cast<std::int64_t>(dataset.examples.size()),
           "an example of the dataset");
     selected.examples.push_back(dataset.examples[static_cast<std::size_t>(example)]);
+    if (!dataset.arrays) continue;
+    const std::span<const float> row = dataset.arrays->row(example);
+    selected.arrays->values.insert(selected.arrays->values.end(), row.begin(), row.end());
   }
   return selected;
 }

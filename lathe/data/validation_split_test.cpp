@@ -54,6 +54,14 @@ TEST(ValidationSplit, SelectsExamplesByPosition) {
             (Dataset{{{"c", 0}, {"b", 1}}, {"no", "yes"}}));
 }
 
+TEST(ValidationSplit, SelectsTheNumbersOfExamplesToo) {
+  const Dataset dataset{
+      {{"", 0}, {"", 1}, {"", 0}}, {"no", "yes"}, Arrays{{2}, {1, 2, 3, 4, 5, 6}}};
+  EXPECT_EQ(select(dataset, std::vector<std::int64_t>{2, 1}),
+            (Dataset{{{"", 0}, {"", 1}}, {"no", "yes"}, Arrays{{2}, {5, 6, 3, 4}}}));
+  EXPECT_EQ(take_some(dataset, 1).arrays->values.size(), 2u);
+}
+
 TEST(ValidationSplit, TakesSomeOfEachLabel) {
   const Dataset all{{{"a", 0}, {"b", 0}, {"c", 1}, {"d", 1}}, {"no", "yes"}};
   const Dataset some = take_some(all, 2);

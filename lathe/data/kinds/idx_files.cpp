@@ -1,0 +1,122 @@
+// The files of MNIST: images and labels as bytes behind a big-endian header.
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+
+#include "lathe/core/error.h"
+#include "lathe/data/data_kind.h"
+#include "lathe/data/text_file.h"
+#include "lathe/data/written_labels.h"
+
+namespace lathe::data {
+namespace {
+
+constexpr std::uint32_t kImages = 0x00000803, kLabels = 0x00000801;  // bytes, in 3 and 1 dimensions
+constexpr std::uint64_t kMostPixels = 1 << 24;                       // of one image
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 31;
+
+struct Files {
+  std::optional<std::filesystem::path> images, labels;
+};
+
+std::optional<Files> find(const std::string& directory, const std::string& split) {
+  // MNIST calls its test split by its size.
+  const std::vector<std::string> stems =
+      split == "test" ? std::vector<std::string>{"t10k", "test"} : std::vector{split};
+  for (const std::string& stem : stems) {
+    Files files{find_file(directory, stem + "-images-idx3-ubyte"),
+                find_file(directory, stem + "-labels-idx1-ubyte")};
+    if (files.images || files.labels) return files;
+  }
+  return std::nullopt;
+}
+
+std::uint64_t number_at(std::string_view bytes, std::size_t index) {
+  std::uint64_t value = 0;
+  for (std::size_t i = 0; i < 4; ++i)
+    value = value << 8 | static_cast<unsigned char>(bytes[4 * index + i]);
+  return value;
+}
+
+// Checks the header against the size of the file and gives the sizes it states.
+std::vector<std::uint64_t> read_header(std::string_view bytes, std::uint32_t magic) {
+  const std::size_t num_sizes = magic & 0xFF;
+  if (bytes.size() < 4 * (num_sizes + 1))
+    fail("is {} bytes long, shorter than the header of an idx file", bytes.size());
+  if (number_at(bytes, 0) != magic)
+    fail("begins with {}, expected {}, the number of an idx file of bytes in {} dimension{}",
+         number_at(bytes, 0), magic, num_sizes, num_sizes == 1 ? "" : "s");
+  std::vector<std::uint64_t> sizes;
+  for (std::size_t i = 1; i <= num_sizes; ++i) sizes.push_back(number_at(bytes, i));
+  std::uint64_t one = 1;
+  for (std::size_t i = 1; i < num_sizes; ++i) {
+    // Each size is below 2^32, so the product cannot overflow before it is seen to be too large.
+    one *= sizes[i];
+    if (one == 0 || one > kMostPixels)
+      fail("says that an image is {} by {}, expected 1 to {} pixels", sizes[1], sizes[2],
+           kMostPixels);
+  }
+  const std::uint64_t expected = 4 * (num_sizes + 1) + sizes[0] * one;
+  if (bytes.size() != expected)
+    fail("is {} bytes long, but its header says {}: {} items of {} bytes", bytes.size(), expected,
+         sizes[0], one);
+  if (sizes[0] == 0) fail("is empty, expected at least one example");
+  return sizes;
+}
+
+WrittenLabels read_labels(const std::filesystem::path& file, bool is_training) {
+  const std::string bytes = read_text_file(file, kMostBytes);
+  with_place(file.string(), [&] { read_header(bytes, kLabels); });
+  WrittenLabels written{.place = file.string(), .may_be_names = false, .is_training = is_training};
+  for (const char label : std::string_view(bytes).substr(8))
+    written.labels.push_back(std::to_string(static_cast<unsigned char>(label)));
+  return written;
+}
+
+bool has_split(const std::string& directory, const std::string& split) {
+  return is_labelled(split) && find(directory, split);
+}
+
+Dataset load(const std::string& directory, const std::string& split, const ShouldStop&) {
+  const auto [images, label_file] = *find(directory, split);
+  if (!images || !label_file)
+    fail("{}: has {}, but not the {} that belong to it", directory,
+         (images ? images : label_file)->filename().string(), images ? "labels" : "images");
+  const std::string bytes = read_text_file(*images, kMostBytes);
+  const std::vector<std::uint64_t> sizes =
+      with_place(images->string(), [&] { return read_header(bytes, kImages); });
+  const WrittenLabels written = read_labels(*label_file, split == "train");
+  if (written.labels.size() != sizes[0])
+    fail("{}: has {} labels, but {} has {} images", label_file->string(), written.labels.size(),
+         images->filename().string(), sizes[0]);
+  std::optional<WrittenLabels> training;
+  if (split != "train")
+    if (const auto other = find(directory, "train"); other && other->labels)
+      training = read_labels(*other->labels, true);
+
+  NumberedLabels labels = number_labels(written, training ? &*training : nullptr);
+  Dataset dataset;
+  dataset.label_names = std::move(labels.names);
+  for (const std::int32_t number : labels.numbers) dataset.examples.push_back({"", number});
+  dataset.arrays =
+      Arrays{{1, static_cast<std::int64_t>(sizes[1]), static_cast<std::int64_t>(sizes[2])}, {}};
+  const std::string_view pixels = std::string_view(bytes).substr(16);
+  dataset.arrays->values.resize(pixels.size());
+  std::transform(pixels.begin(), pixels.end(), dataset.arrays->values.begin(), [](char pixel) {
+    return static_cast<float>(static_cast<unsigned char>(pixel)) / 255.0f;
+  });
+  return dataset;
+}
+
+const Register registration{DataKind{
+    .name = "idx-files",
+    .summary = "grey images and labels in the files of MNIST, pixels from 0 to 1",
+    .reads = Reads::Numbers,
+    .looks_for = "SPLIT-images-idx3-ubyte and SPLIT-labels-idx1-ubyte (t10k for test), each also "
+                 "with .zst or .gz",
+    .has_split = has_split,
+    .load = load,
+}};
+
+}  // namespace
+}  // namespace lathe::data

@@ -1,0 +1,116 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <png.h>
+#include <zlib.h>
+
+#include "lathe/data/dataset.h"
+#include "lathe/data/png_image.h"
+#include "lathe/data/testing/temporary_directory.h"
+
+namespace lathe::data {
+namespace {
+
+using testing::ElementsAre;
+using testing::EndsWith;
+using testing::HasSubstr;
+
+std::string png(std::uint32_t width, std::uint32_t height, std::uint32_t format,
+                const std::vector<unsigned char>& pixels) {
+  png_image image{};
+  image.version = PNG_IMAGE_VERSION;
+  image.width = width;
+  image.height = height;
+  image.format = format;
+  png_alloc_size_t size = PNG_IMAGE_PNG_SIZE_MAX(image);
+  std::string bytes(size, '\0');
+  EXPECT_TRUE(png_image_write_to_memory(&image, bytes.data(), &size, 0, pixels.data(), 0, nullptr));
+  bytes.resize(size);
+  return bytes;
+}
+
+std::string grey(std::vector<unsigned char> pixels) {
+  return png(2, 1, PNG_FORMAT_GRAY, pixels);
+}
+
+Dataset load(const TemporaryDirectory& directory, std::string_view split = "train") {
+  return load_dataset(directory.path().string(), split, {.reads = Reads::Numbers});
+}
+
+TEST(ImageFolders, ReadALabelAFolder) {
+  const TemporaryDirectory directory;
+  directory.write("train/dog/b.png", grey({0, 51}));
+  directory.write("train/cat/z.png", grey({255, 0}));
+  directory.write("train/dog/a.png", grey({51, 255}));
+  directory.write("train/readme.txt", "not an image");
+  directory.write("test/dog/a.png", grey({0, 0}));
+  const Dataset dataset = load(directory);
+  EXPECT_THAT(dataset.arrays->shape, ElementsAre(1, 1, 2));
+  EXPECT_THAT(dataset.arrays->values, ElementsAre(1.0f, 0.0f, 0.2f, 1.0f, 0.0f, 0.2f));
+  EXPECT_THAT(dataset.labels(), ElementsAre(0, 1, 1));
+  EXPECT_THAT(dataset.label_names, ElementsAre("cat", "dog"));
+  EXPECT_THAT(load(directory, "test").labels(), ElementsAre(1)) << "numbered by train";
+}
+
+TEST(ImageFolders, KeepTheNumbersOfFolders) {
+  const TemporaryDirectory directory;
+  for (int label = 0; label < 11; ++label)
+    directory.write(fmt::format("train/{}/a.png", label), grey({0, 0}));
+  EXPECT_THAT(load(directory).labels(), ElementsAre(0, 1, 10, 2, 3, 4, 5, 6, 7, 8, 9));
+}
+
+TEST(ImageFolders, RefuseImagesOfAnotherSize) {
+  const TemporaryDirectory directory;
+  directory.write("train/a/1.png", grey({0, 1}));
+  directory.write("train/a/2.png", png(1, 1, PNG_FORMAT_GRAY, {7}));
+  EXPECT_THAT(error_of([&] { load(directory); }),
+              HasSubstr("2.png: is 1x1x1 (channels, height, width), expected 1x1x2 as "));
+}
+
+TEST(PngImage, PutsOneChannelAfterTheOther) {
+  const TemporaryDirectory directory;
+  const PngImage image =
+      read_png(directory.write("a.png", png(2, 1, PNG_FORMAT_RGB, {255, 0, 51, 0, 255, 102})));
+  EXPECT_EQ(image, (PngImage{3, 1, 2, {1.0f, 0.0f, 0.0f, 1.0f, 0.2f, 0.4f}}));
+}
+
+TEST(PngImage, RefusesWhatIsNotGreyOrColoured) {
+  const TemporaryDirectory directory;
+  EXPECT_THAT(error_of([&] {
+                read_png(directory.write("a.png", png(1, 1, PNG_FORMAT_RGBA, {1, 2, 3, 4})));
+              }),
+              EndsWith("a.png: has transparent pixels, expected grey or red, green and blue"));
+  EXPECT_THAT(error_of([&] { read_png(directory.write("b.png", "GIF89a, for once")); }),
+              HasSubstr("b.png: is not a sound PNG: "));
+}
+
+// Every cut and every changed byte gives an image or one line.
+TEST(PngImage, SurvivesDamage) {
+  const TemporaryDirectory directory;
+  const std::string sound = png(2, 2, PNG_FORMAT_RGB, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});
+  for (std::size_t length = 0; length + 12 < sound.size();
+       ++length)  // the last chunk is only a mark
+    EXPECT_THAT(error_of([&] { read_png(directory.write("a.png", sound.substr(0, length))); }),
+                HasSubstr("a.png: is not a sound PNG: "))
+        << length;
+  for (std::size_t at = 0; at < sound.size(); ++at) {
+    std::string damaged = sound;
+    damaged[at] = static_cast<char>(damaged[at] ^ 0x55);
+    const auto file = directory.write("a.png", damaged);
+    const std::string error = error_of([&] { read_png(file); });
+    EXPECT_TRUE(error == "no error" || error.find("a.png: ") != error.npos) << at;
+  }
+}
+
+TEST(PngImage, RefusesAHugeImageByItsHeader) {
+  const TemporaryDirectory directory;
+  std::string bytes = png(2, 1, PNG_FORMAT_GRAY, {0, 0});
+  // IHDR: its width is at byte 16 and its checksum at byte 29.
+  for (const std::size_t at : {16, 20}) bytes.replace(at, 4, std::string("\0\0\x40\0", 4));
+  uLong checksum = crc32(0, reinterpret_cast<const Bytef*>(bytes.data() + 12), 17);
+  for (std::size_t i = 0; i < 4; ++i) bytes[29 + i] = static_cast<char>(checksum >> (24 - 8 * i));
+  EXPECT_THAT(error_of([&] { read_png(directory.write("a.png", bytes)); }),
+              EndsWith("a.png: is 16384 by 16384, expected at most 16777216 pixels"));
+}
+
+}  // namespace
+}  // namespace lathe::data
