@@ -100,16 +100,42 @@ void round_by_gptq(std::span<float> weight, std::int64_t columns, std::vector<do
   }
 }
 
-// The products of all layers that a weight serves, summed; nullopt where one has none.
-std::optional<std::vector<double>> products_of(const Quantizer& quantizer,
+// Who works with what a quantizer rounds: layers, as their weight, and others.
+struct Readers {
+  std::vector<std::string> layers, others;
+};
+Readers readers_of(const Graph& graph, const Parameters& parameters, NodeId quantizer) {
+  Readers readers;
+  for (const Use& use : working_uses(graph, parameters, quantizer)) {
+    const bool is_weight =
+        use.kind == Use::Kind::Operand &&
+        operand_role(graph, use.user, static_cast<std::size_t>(use.operand)) == OperandRole::Weight;
+    (is_weight ? readers.layers : readers.others)
+        .push_back(use.kind == Use::Kind::Output ? use.output : graph.name(use.user));
+  }
+  return readers;
+}
+
+// The products of all these layers, summed; nullopt where one has none.
+std::optional<std::vector<double>> products_of(const std::vector<std::string>& layers,
                                                const InputProducts& products, std::size_t columns) {
   std::vector<double> sum(columns * columns, 0.0);
-  for (const std::string& layer : quantizer.layers) {
+  for (const std::string& layer : layers) {
     const auto found = products.find(layer);
     if (found == products.end() || found->second.size() != sum.size()) return std::nullopt;
     for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += found->second[i];
   }
   return sum;
+}
+
+// The mask before a quantizer, or the one after it, as formats without a zero have it.
+std::optional<NodeId> mask_of(const Graph& graph, const RoundedParameter& rounded) {
+  const NodeId quantizer = rounded.quantizer.node;
+  if (rounded.mask || !is_read_once(graph, quantizer)) return rounded.mask;
+  const NodeId reader = graph.users(quantizer).front();
+  const std::optional<std::size_t> masked = masked_operand(graph, reader);
+  if (!masked) return std::nullopt;
+  return graph.input(reader, 1 - *masked).node;
 }
 
 // Somebody besides this quantizer who reads a state.
@@ -124,17 +150,20 @@ std::string other_reader(const Graph& graph, const Quantizer& quantizer) {
 
 std::vector<std::string> apply_gptq(io::Model& model, const InputProducts& products) {
   const Graph& graph = model.graph;
+  const Parameters parameters(graph);
   std::vector<std::string> notes;
   for (const Quantizer& quantizer : find_quantizers(graph)) {
-    if (!quantizer.is_parameter || quantizer.role != TensorRole::Weights) continue;
-    if (quantizer.layers.empty()) continue;
+    if (!quantizer.is_parameter) continue;
+    const Readers readers = readers_of(graph, parameters, quantizer.node);
+    if (readers.layers.empty()) continue;
     const auto leave = [&](const std::string& reason) {
       notes.push_back(fmt::format("\"{}\": its weight \"{}\" is rounded without GPTQ: {}",
-                                  quantizer.layers.front(), quantizer.state, reason));
+                                  readers.layers.front(), quantizer.state, reason));
     };
     const std::optional<RoundedParameter> rounded = find_rounded_parameter(graph, quantizer);
-    if (!rounded || graph.input(quantizer.node, 0) != quantizer.parameter) {
-      const std::string other = other_reader(graph, quantizer);
+    if (!rounded || !readers.others.empty()) {
+      const std::string other =
+          readers.others.empty() ? other_reader(graph, quantizer) : readers.others.front();
       leave(other.empty() ? "it is computed from other states"
                           : fmt::format("\"{}\" reads it too", other));
       continue;
@@ -149,13 +178,13 @@ std::vector<std::string> apply_gptq(io::Model& model, const InputProducts& produ
     FormatMatrix matrix = format_matrix(graph, model.state, quantizer.node,
                                         parameter_value(graph, model.state, quantizer));
     const std::int64_t columns = matrix.args.columns;
-    const auto sum = products_of(quantizer, products, static_cast<std::size_t>(columns));
+    const auto sum = products_of(readers.layers, products, static_cast<std::size_t>(columns));
     if (!sum) {
       leave("what its layer reads was not measured row by row");
       continue;
     }
-    const Tensor mask =
-        rounded->mask ? ops::to_matrix(model.state.at(graph.name(*rounded->mask)), axis) : Tensor();
+    const std::optional<NodeId> holes = mask_of(graph, *rounded);
+    const Tensor mask = holes ? ops::to_matrix(model.state.at(graph.name(*holes)), axis) : Tensor();
     const GptqRounder rounder(*format, matrix.args.scales, matrix.args.zeros, matrix.args.rows,
                               columns);
     round_by_gptq(matrix.values.mutable_data<float>(), columns, *sum, rounder,

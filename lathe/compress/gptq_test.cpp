@@ -131,6 +131,24 @@ TEST(Gptq, LeavesATiedEmbeddingAlone) {
   EXPECT_TRUE(identical(model.state.at("table"), before));
 }
 
+// One quantizer rounds the table for both.
+TEST(Gptq, LeavesARoundedTableAlone) {
+  io::Model model = model_of(R"(
+    ids = input() : i32[B]
+    table = state() : f32[12,96]
+    rounded = quantize(table) {format="fixed:4,1"}
+    rows = embedding(ids, rounded)
+    head = linear(rows, rounded)
+    output logits <- head
+  )",
+                             "float");
+  const Tensor before = model.state.at("table");
+  EXPECT_THAT(apply_gptq(model, {{"head", correlated_products()}}),
+              testing::ElementsAre("\"head\": its weight \"table\" is rounded without GPTQ: "
+                                   "\"rows\" reads it too"));
+  EXPECT_TRUE(identical(model.state.at("table"), before));
+}
+
 TEST(Gptq, WeighsAllLayersThatShareAWeight) {
   const char* const text = R"(
     x = input() : f32[B,96]
@@ -149,8 +167,9 @@ TEST(Gptq, WeighsAllLayersThatShareAWeight) {
   EXPECT_TRUE(identical(both.state.at("w"), first.state.at("w")));
 }
 
+// Before the quantizer, and after it.
 TEST(Gptq, KeepsTheHolesOfAMask) {
-  io::Model model = model_of(R"(
+  for (const char* const text : {R"(
     x = input() : f32[B,96]
     w = state() : f32[12,96]
     mask = state() {role="mask"} : f32[12,96]
@@ -158,14 +177,25 @@ TEST(Gptq, KeepsTheHolesOfAMask) {
     y = linear(x, kept)
     output logits <- y
   )",
-                             "int:4,channel");
-  for (float& value : model.state.at("mask").mutable_data<float>()) value = value > 0 ? 1 : 0;
-  set_parameter_scales(model.graph, model.state, {});
-  const Tensor before = model.state.at("w");
-  EXPECT_THAT(apply_gptq(model, {{"y", correlated_products()}}), testing::IsEmpty());
-  EXPECT_FALSE(identical(model.state.at("w"), before));
-  for (std::int64_t i = 0; i < before.num_elements(); ++i)
-    EXPECT_TRUE(model.state.at("mask").at(i) != 0 || model.state.at("w").at(i) == 0) << i;
+                                 R"(
+    x = input() : f32[B,96]
+    w = state() : f32[12,96]
+    mask = state() {role="mask"} : f32[12,96]
+    signs = quantize(w) {format="binary"}
+    kept = mul(signs, mask)
+    y = linear(x, kept)
+    output logits <- y
+  )"}) {
+    const bool is_rounded = std::string_view(text).find("signs") != std::string_view::npos;
+    io::Model model = model_of(text, is_rounded ? "float" : "int:4,channel");
+    for (float& value : model.state.at("mask").mutable_data<float>()) value = value > 0 ? 1 : 0;
+    set_parameter_scales(model.graph, model.state, {});
+    const Tensor before = model.state.at("w");
+    EXPECT_THAT(apply_gptq(model, {{"y", correlated_products()}}), testing::IsEmpty());
+    EXPECT_FALSE(identical(model.state.at("w"), before));
+    for (std::int64_t i = 0; i < before.num_elements(); ++i)
+      EXPECT_TRUE(model.state.at("mask").at(i) != 0 || model.state.at("w").at(i) == 0) << i;
+  }
 }
 
 TEST(Gptq, MovesTheColumnsOfAProductAsTheRowsOfALinear) {
