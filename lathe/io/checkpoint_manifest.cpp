@@ -23,6 +23,43 @@ const json& member(const json& object, const char* key, json::value_t kind, cons
   return *found;
 }
 
+std::vector<std::string> read_texts(const json& object, const char* key) {
+  std::vector<std::string> texts;
+  for (const json& item : member(object, key, json::value_t::array, "a list of texts")) {
+    if (!item.is_string()) fail("\"{}\": expected a list of texts", key);
+    texts.push_back(item.get<std::string>());
+  }
+  return texts;
+}
+
+std::map<std::string, Manifest::File> read_files(const json& object, const char* key) {
+  std::map<std::string, Manifest::File> files;
+  for (const auto& [name, file] : member(object, key, json::value_t::object, "an object").items()) {
+    if (!file.is_object()) fail("\"{}\": \"{}\" is not an object", key, name);
+    files[name] = {
+        member(file, "bytes", json::value_t::number_unsigned, "a number").get<std::int64_t>(),
+        member(file, "sha256", json::value_t::string, "a text").get<std::string>()};
+  }
+  return files;
+}
+
+json to_json(const std::map<std::string, Manifest::File>& files) {
+  json result = json::object();
+  for (const auto& [name, file] : files)
+    result[name] = {{"bytes", file.bytes}, {"sha256", file.sha256}};
+  return result;
+}
+
+void verify_file(const std::filesystem::path& directory, const std::string& name,
+                 const Manifest::File& expected) {
+  const std::shared_ptr<const MappedFile> file = map_beneath(directory, name);
+  const std::string path = (directory / name).string();
+  if (static_cast<std::int64_t>(file->size()) != expected.bytes)
+    fail("{}: has {} bytes, but the manifest says {}", path, file->size(), expected.bytes);
+  if (sha256(file->bytes()) != expected.sha256)
+    fail("{}: its SHA-256 differs from the manifest's: the file was altered", path);
+}
+
 }  // namespace
 
 Manifest read_manifest(const std::filesystem::path& directory) {
@@ -43,37 +80,33 @@ Manifest read_manifest(const std::filesystem::path& directory) {
     manifest.op_set = op_set.get<int>();
     manifest.family = member(text, "family", json::value_t::string, "a text").get<std::string>();
     manifest.task = member(text, "task", json::value_t::string, "a text").get<std::string>();
-    for (const json& label : member(text, "labels", json::value_t::array, "a list of texts")) {
-      if (!label.is_string()) fail("\"labels\": expected a list of texts");
-      manifest.label_names.push_back(label.get<std::string>());
-    }
-    const json& files = member(text, "files", json::value_t::object, "an object");
-    for (const auto& [name, file] : files.items()) {
-      if (!file.is_object()) fail("\"files\": \"{}\" is not an object", name);
-      manifest.files[name] = {
-          member(file, "bytes", json::value_t::number_unsigned, "a number").get<std::int64_t>(),
-          member(file, "sha256", json::value_t::string, "a text").get<std::string>()};
-    }
+    manifest.label_names = read_texts(text, "labels");
+    if (text.contains("fresh")) manifest.fresh = read_texts(text, "fresh");
+    manifest.files = read_files(text, "files");
+    if (text.contains("optional_files"))
+      manifest.optional_files = read_files(text, "optional_files");
     return manifest;
   });
 }
 
 void write_manifest(const std::filesystem::path& directory, const Manifest& manifest) {
   json text = {
-      {"format", kCheckpointFormat}, {"version", kVersion},   {"op_set", kOpSet},
-      {"family", manifest.family},   {"task", manifest.task}, {"labels", manifest.label_names},
-      {"files", json::object()}};
-  for (const auto& [name, file] : manifest.files)
-    text["files"][name] = {{"bytes", file.bytes}, {"sha256", file.sha256}};
+      {"format", kCheckpointFormat},     {"version", kVersion},   {"op_set", kOpSet},
+      {"family", manifest.family},       {"task", manifest.task}, {"labels", manifest.label_names},
+      {"files", to_json(manifest.files)}};
+  if (!manifest.fresh.empty()) text["fresh"] = manifest.fresh;
+  if (!manifest.optional_files.empty()) text["optional_files"] = to_json(manifest.optional_files);
   write_atomically(directory / kManifestName, text.dump(2) + "\n");
 }
 
-void add_files(Manifest& manifest, const std::filesystem::path& directory,
-               const std::vector<std::string>& names) {
+std::map<std::string, Manifest::File> describe_files(const std::filesystem::path& directory,
+                                                     const std::vector<std::string>& names) {
+  std::map<std::string, Manifest::File> files;
   for (const std::string& name : names) {
     const std::shared_ptr<const MappedFile> file = map_beneath(directory, name);
-    manifest.files[name] = {static_cast<std::int64_t>(file->size()), sha256(file->bytes())};
+    files[name] = {static_cast<std::int64_t>(file->size()), sha256(file->bytes())};
   }
+  return files;
 }
 
 void verify_files(const std::filesystem::path& directory, const Manifest& manifest) {
@@ -81,19 +114,17 @@ void verify_files(const std::filesystem::path& directory, const Manifest& manife
     if (!manifest.files.contains(needed))
       fail("{}: the manifest does not list {}", directory.string(), needed);
   // Weights are read by their usual names, so a file under one of these must have been hashed.
-  for (const char* weights : {"model.safetensors", "model.safetensors.index.json"}) {
+  for (const char* weights : {"model.safetensors", "model.safetensors.index.json", kMastersName}) {
     std::error_code error;
     const std::filesystem::path path = directory / weights;
-    if (!manifest.files.contains(weights) && std::filesystem::exists(path, error))
+    if (!manifest.files.contains(weights) && !manifest.optional_files.contains(weights) &&
+        std::filesystem::exists(path, error))
       fail("{}: is not listed in the manifest", path.string());
   }
-  for (const auto& [name, expected] : manifest.files) {
-    const std::shared_ptr<const MappedFile> file = map_beneath(directory, name);
-    const std::string path = (directory / name).string();
-    if (static_cast<std::int64_t>(file->size()) != expected.bytes)
-      fail("{}: has {} bytes, but the manifest says {}", path, file->size(), expected.bytes);
-    if (sha256(file->bytes()) != expected.sha256)
-      fail("{}: its SHA-256 differs from the manifest's: the file was altered", path);
+  for (const auto& [name, expected] : manifest.files) verify_file(directory, name, expected);
+  for (const auto& [name, expected] : manifest.optional_files) {
+    std::error_code error;
+    if (std::filesystem::exists(directory / name, error)) verify_file(directory, name, expected);
   }
 }
 

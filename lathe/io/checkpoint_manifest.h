@@ -20,7 +20,9 @@ struct Manifest {
   std::string family;
   std::string task;
   std::vector<std::string> label_names;
+  std::vector<std::string> fresh = {};  ///< states that were never trained
   std::map<std::string, File> files;
+  std::map<std::string, File> optional_files = {};  ///< may be missing, but not differ
 };
 
 inline constexpr const char* kManifestName = "manifest.json";
@@ -30,9 +32,9 @@ inline constexpr const char* kCheckpointFormat = "lathe-checkpoint";
 Manifest read_manifest(const std::filesystem::path& directory);
 void write_manifest(const std::filesystem::path& directory, const Manifest& manifest);
 
-/// Records the size and hash of the files named.
-void add_files(Manifest& manifest, const std::filesystem::path& directory,
-               const std::vector<std::string>& names);
+/// The size and hash of the files named.
+std::map<std::string, Manifest::File> describe_files(const std::filesystem::path& directory,
+                                                     const std::vector<std::string>& names);
 /// Fails naming the first file that is missing or differs from the manifest.
 void verify_files(const std::filesystem::path& directory, const Manifest& manifest);
 

@@ -1,14 +1,20 @@
 #include <algorithm>
+#include <set>
 
+#include "lathe/core/graph_difference.h"
 #include "lathe/core/graph_text.h"
 #include "lathe/core/json_reader.h"
 #include "lathe/io/checkpoint_manifest.h"
+#include "lathe/io/family_weights.h"
 #include "lathe/io/mapped_file.h"
 #include "lathe/io/model.h"
 #include "lathe/io/model_config.h"
 #include "lathe/io/safetensors.h"
 #include "lathe/io/weight_directory.h"
 #include "lathe/models/initialize.h"
+#include "lathe/models/set_inputs.h"
+#include "lathe/models/set_label_count.h"
+#include "lathe/models/tensor_names.h"
 
 namespace lathe::io {
 namespace {
@@ -16,53 +22,58 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-bool starts_with_any(std::string_view name, const std::vector<std::string>& prefixes) {
-  for (const std::string& prefix : prefixes)
-    if (name.starts_with(prefix)) return true;
-  return false;
-}
-
-// The tensor a state is stored under: its own name, or without the prefix in a file of the bare
-// encoder.
-const Tensor* find_weight(const State& weights, const std::string& name, const std::string& prefix,
-                          std::string& found_as) {
-  for (const std::string& candidate :
-       {name, !prefix.empty() && name.starts_with(prefix) ? name.substr(prefix.size()) : name}) {
-    const auto found = weights.find(candidate);
-    if (found == weights.end()) continue;
-    found_as = candidate;
-    return &found->second;
+// Gives a state its value and refuses one that is no number, which would make every answer NaN.
+void set_state(Model& model, NodeId id, Tensor value, const LoadOptions& options) {
+  const std::string& name = model.graph.name(id);
+  if (const std::optional<std::int64_t> index = find_non_finite(value)) {
+    if (!options.allow_non_finite)
+      fail("tensor \"{}\" holds {} at index {}: expected finite numbers", name, value.at(*index),
+           *index);
+    model.non_finite.push_back(name);
   }
-  return nullptr;
+  model.state[name] = std::move(value);
 }
 
-// Gives every state of the graph its value: from the file, or fresh where a head may be.
-void fill_state(Model& model, const State& weights, std::uint64_t seed) {
-  std::vector<std::string> used;
+void start_fresh(Model& model, NodeId id, const LoadOptions& options) {
+  const std::string& name = model.graph.name(id);
+  set_state(model, id, models::initialize_state(model.graph, id, options.seed), options);
+  model.fresh.push_back(name);
+}
+
+bool contains(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// States that a file made for another task may lack.
+void add_missing_heads(const Model& model, const State& weights, std::vector<std::string>& fresh) {
   for (const NodeId id : model.graph.nodes_of("state")) {
     const std::string& name = model.graph.name(id);
-    const Type& type = model.graph.types(id)[0];
-    std::string found_as;
-    const Tensor* weight = find_weight(weights, name, model.family->base_prefix, found_as);
-    if (weight == nullptr) {
-      if (!starts_with_any(name, model.family->head_prefixes))
-        fail("tensor \"{}\" is missing: expected {}", name, to_text(type));
-      model.state[name] = models::initialize_state(model.graph, id, seed);
-      model.fresh.push_back(name);
+    if (models::belongs_to_head(*model.family, name) && !contains(fresh, name) &&
+        !find_tensor(*model.family, weights, name))
+      fresh.push_back(name);
+  }
+}
+
+// Gives every state of the graph its value: from the file, or `fresh`.
+void fill_state(Model& model, const State& weights, const std::vector<std::string>& fresh,
+                const LoadOptions& options) {
+  std::set<std::string> used;
+  for (const NodeId id : model.graph.nodes_of("state")) {
+    const std::string& name = model.graph.name(id);
+    const std::optional<FoundTensor> stored = find_tensor(*model.family, weights, name);
+    if (stored) used.insert(stored->name);
+    if (contains(fresh, name)) {
+      start_fresh(model, id, options);
       continue;
     }
-    if (weight->dims() != type.dims({}))
-      fail("tensor \"{}\" has shape {}, but the configuration expects {}", found_as,
-           to_text(weight->dims()), to_text(type.shape));
-    if (!is_floating(weight->dtype()) && is_floating(type.dtype))
-      fail("tensor \"{}\" is {}: expected floating-point numbers", found_as,
-           lathe::name(weight->dtype()));
-    model.state[name] = weight->converted(type.dtype);
-    used.push_back(found_as);
+    if (!stored)
+      fail("tensor \"{}\" is missing: expected {}", name, to_text(model.graph.types(id)[0]));
+    set_state(model, id, fit_state(model.graph, id, *stored), options);
   }
-  std::sort(used.begin(), used.end());
+  for (const SecondName& second : find_second_names(*model.family, weights))
+    if (second.is_same && model.graph.find(second.tied->state)) used.insert(second.name);
   for (const auto& [name, tensor] : weights)
-    if (!std::binary_search(used.begin(), used.end(), name)) model.left_out.push_back(name);
+    if (!used.contains(name)) model.left_out.push_back(name);
 }
 
 const models::ModelFamily& find_family(const json& config, const State& weights) {
@@ -75,24 +86,50 @@ const models::ModelFamily& find_family(const json& config, const State& weights)
   // Old directories do not name their family; the tensors' names do.
   for (const auto& [name, family] : families.all())
     for (const auto& [tensor, value] : weights)
-      if (!family.base_prefix.empty() && tensor.starts_with(family.base_prefix)) return family;
+      if (!family.naming.base_prefix.empty() && tensor.starts_with(family.naming.base_prefix))
+        return family;
   fail("model_type is missing and the tensors' names do not tell it; known: {}",
        fmt::join(families.names(), ", "));
 }
 
-void build_graph(Model& model, const LoadOptions& options) {
-  if (options.num_labels > 0 &&
-      options.num_labels != static_cast<std::int64_t>(model.label_names.size())) {
-    model.label_names.clear();
-    for (std::int64_t i = 0; i < options.num_labels; ++i)
-      model.label_names.push_back(fmt::format("LABEL_{}", i));
-  }
+std::vector<std::string> numbered_labels(std::int64_t count) {
+  std::vector<std::string> names;
+  for (std::int64_t i = 0; i < count; ++i) names.push_back(fmt::format("LABEL_{}", i));
+  return names;
+}
+
+void build_graph(Model& model, const std::vector<std::string>& inputs) {
   for (const auto& [key, value] : models::find_task(*model.family, model.task).config)
     model.config[key] = value;
   model.graph = models::build(*model.family, model.config,
                               {.task = model.task,
-                               .inputs = options.inputs,
+                               .inputs = inputs,
                                .num_labels = static_cast<std::int64_t>(model.label_names.size())});
+}
+
+// Makes the graph give the number of labels asked for; returns the states that start afresh then.
+std::vector<std::string> choose_labels(Model& model, const LoadOptions& options) {
+  if (model.task != "classify") {
+    if (options.num_labels > 0)
+      fail("{} labels: a model for {} has none to choose", options.num_labels, model.task);
+    return {};
+  }
+  std::vector<std::string> fresh;
+  if (options.num_labels > 0)
+    fresh = models::set_label_count(model.graph, models::find_task(*model.family, model.task),
+                                    options.num_labels);
+  // What the graph gives is what there is; names that do not fit it name nothing.
+  const std::optional<std::int64_t> count = models::label_count(model.graph);
+  if (count && *count != static_cast<std::int64_t>(model.label_names.size()))
+    model.label_names = numbered_labels(*count);
+  return fresh;
+}
+
+// A tensor with a second name is one only while both are the same: where a file says otherwise, the
+// model has two.
+void untie_what_differs(Model& model, const State& weights) {
+  for (const SecondName& second : find_second_names(*model.family, weights))
+    if (!second.is_same) model.config[second.tied->key] = false;
 }
 
 Model load_huggingface(const fs::path& directory, const LoadOptions& options) {
@@ -102,7 +139,7 @@ Model load_huggingface(const fs::path& directory, const LoadOptions& options) {
   const std::shared_ptr<const MappedFile> config_file = MappedFile::open(config_path);
   model.config_text = std::string(config_file->text());
   const json config = parse_json(model.config_text, config_path.string());
-  const State weights = read_weights(directory);
+  State weights = read_weights(directory);
   with_place(config_path.string(), [&] {
     if (!config.is_object()) fail("expected an object of configuration keys");
     model.family = &find_family(config, weights);
@@ -111,10 +148,32 @@ Model load_huggingface(const fs::path& directory, const LoadOptions& options) {
     model.task = options.task.empty()
                      ? read_task(*model.family, config).value_or(model.family->tasks.front().name)
                      : options.task;
-    build_graph(model, options);
   });
-  with_place(directory.string(), [&] { fill_state(model, weights, options.seed); });
+  with_place(directory.string(), [&] {
+    weights = read_tensor_names(*model.family, weights);
+    untie_what_differs(model, weights);
+  });
+  std::vector<std::string> fresh = with_place(config_path.string(), [&] {
+    build_graph(model, options.inputs);
+    return choose_labels(model, options);
+  });
+  add_missing_heads(model, weights, fresh);
+  with_place(directory.string(), [&] { fill_state(model, weights, fresh, options); });
   return model;
+}
+
+// Another task is another graph, which the family builds: that may replace only one that is the
+// family's own, for whatever a pass put into it would be lost.
+void change_task(Model& model, const std::string& task, const std::vector<std::string>& inputs) {
+  const Graph own = models::build(*model.family, model.config,
+                                  {.task = model.task,
+                                   .inputs = models::input_names(model.graph),
+                                   .num_labels = models::label_count(model.graph).value_or(1)});
+  if (const std::optional<std::string> difference = describe_difference(model.graph, own))
+    fail("cannot be loaded for {}: its graph for {} is not the one that {} builds: {}", task,
+         model.task, model.family->name, *difference);
+  model.task = task;
+  build_graph(model, inputs);
 }
 
 Model load_checkpoint(const fs::path& directory, const LoadOptions& options) {
@@ -140,16 +199,19 @@ Model load_checkpoint(const fs::path& directory, const LoadOptions& options) {
     verify(graph);
     return graph;
   });
-  if (!options.task.empty() && options.task != model.task) {
-    // Another task is another graph: the stored one cannot be turned into it.
-    model.task = options.task;
-    build_graph(model, options);
-  } else if (!options.inputs.empty() ||
-             (options.num_labels > 0 &&
-              options.num_labels != static_cast<std::int64_t>(model.label_names.size()))) {
-    build_graph(model, options);
-  }
-  with_place(directory.string(), [&] { fill_state(model, weights, options.seed); });
+  with_place(directory.string(), [&] {
+    const bool is_other_task = !options.task.empty() && options.task != model.task;
+    if (is_other_task)
+      change_task(model, options.task, options.inputs);
+    else if (!options.inputs.empty())
+      models::set_inputs(model.graph, *model.family, models::find_task(*model.family, model.task),
+                         options.inputs);
+    std::vector<std::string> fresh = choose_labels(model, options);
+    if (is_other_task) add_missing_heads(model, weights, fresh);
+    fill_state(model, weights, fresh, options);
+    for (const std::string& name : manifest.fresh)
+      if (model.state.contains(name) && !contains(model.fresh, name)) model.fresh.push_back(name);
+  });
   return model;
 }
 
@@ -164,8 +226,10 @@ Model build_named(const models::NamedModel& named, const LoadOptions& options) {
   }());
   for (const auto& [key, value] : options.config) model.config[key] = value;
   model.task = options.task.empty() ? named.family->tasks.front().name : options.task;
-  model.label_names = read_label_names(json::object());
-  build_graph(model, options);
+  model.label_names = options.num_labels > 0 ? numbered_labels(options.num_labels)
+                                             : read_label_names(json::object());
+  build_graph(model, options.inputs);
+  choose_labels(model, options);
   model.state = models::initialize(model.graph, options.seed);
   for (const auto& [name, tensor] : model.state) model.fresh.push_back(name);
   return model;

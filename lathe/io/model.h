@@ -25,35 +25,41 @@ struct Model {
   /// The floats that packed parameters were rounded from, for training to go on with; kept beside
   /// the model and read only when asked for.
   State masters = {};
-  std::filesystem::path directory = {};    ///< where it was read; empty for a builder's model
-  std::vector<std::string> fresh = {};     ///< states no file had a value for
-  std::vector<std::string> left_out = {};  ///< tensors of the file that the graph has no use for
+  std::filesystem::path directory = {};      ///< where it was read; empty for a builder's model
+  std::vector<std::string> fresh = {};       ///< states no file had a value for, untrained since
+  std::vector<std::string> left_out = {};    ///< tensors of the file that the graph has no use for
+  std::vector<std::string> non_finite = {};  ///< states that hold NaN or infinity, where allowed
 };
 
 /// What to make of a model directory or a builder's name.
 struct LoadOptions {
   std::string task = {};                 ///< empty: what the model was saved for
-  std::vector<std::string> inputs = {};  ///< empty: the task's usual ones
+  std::vector<std::string> inputs = {};  ///< empty: as stored, or the task's usual ones
   std::int64_t num_labels = 0;           ///< 0: what the configuration says
   Attributes config = {};                ///< changes to a builder's configuration
   std::uint64_t seed = 0;                ///< of states that start fresh
   bool with_masters = false;             ///< also read the floats of packed parameters
+  bool allow_non_finite = false;         ///< list states with NaN or infinity instead of failing
 };
 
-/// Loads a Hugging Face or Lathe directory, or builds by name (`bert-tiny`, `mlp:4,8`).
+/// Loads a Hugging Face or Lathe directory, or builds by name (`mlp:4,8`).
 ///
 /// Heads that the directory's files lack start fresh and are listed in `fresh`; any other missing
-/// or misshapen tensor is an error.
+/// or misshapen tensor is an error. The graph of a checkpoint is the truth: other inputs and labels
+/// change it and keep what passes put there, or fail.
 Model load_model(const std::string& directory_or_name, const LoadOptions& options = {});
 
 /// Writes a Hugging Face directory (config.json, safetensors, the tokenizer's files): opens
-/// anywhere. `target` must not exist; it appears whole or not at all.
+/// anywhere. `target` must not exist; it appears whole or not at all. Fails where the graph has
+/// what the family's does not (`portable_weights`).
 void write_huggingface(const std::filesystem::path& target, const Model& model,
                        std::int64_t max_shard_bytes = 50'000'000'000);
 
-/// Writes a Lathe checkpoint: the same files, the graph's text, and a manifest with hashes. Masters
-/// are a file that the manifest does not name, so that it can be deleted.
+/// Writes a Lathe checkpoint: the same files, the graph's text, and a manifest with hashes. The
+/// file of the masters may be deleted.
 void write_checkpoint(const std::filesystem::path& target, const Model& model);
+/// Writes a checkpoint's files into an empty directory that exists.
+void fill_checkpoint(const std::filesystem::path& directory, const Model& model);
 
 /// Whether the directory holds a Lathe checkpoint.
 bool is_checkpoint(const std::filesystem::path& directory);

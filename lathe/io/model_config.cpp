@@ -1,5 +1,6 @@
 #include "lathe/io/model_config.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "lathe/core/json_reader.h"
@@ -50,6 +51,10 @@ Attribute read_attribute(const AttributeSpec& spec, const json& value) {
   std::string shown = value.dump();
   if (shown.size() > 60) shown = shown.substr(0, 60) + "...";
   fail("{} is {}: expected {}", spec.name, shown, name(kind));
+}
+
+bool contains(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 json to_json(const Attribute& attribute) {
@@ -120,9 +125,8 @@ std::optional<std::string> read_task(const models::ModelFamily& family, const js
     const auto name = architecture.get<std::string>();
     for (const models::TaskRecord& task : family.tasks)
       if (task.architecture == name && has_keys(task)) return task.name;
-    if (name.ends_with("ForPreTraining") || name.ends_with("LMHeadModel"))
-      for (const models::TaskRecord& task : family.tasks)
-        if (task.name == "mlm") return task.name;
+    for (const models::TaskRecord& task : family.tasks)
+      if (contains(task.other_architectures, name) && has_keys(task)) return task.name;
   }
   return std::nullopt;
 }
@@ -136,7 +140,8 @@ json write_config(const Model& model) {
     const auto given = model.config.find(spec.name);
     if (given != model.config.end())
       config[spec.name] = to_json(given->second);
-    else if (!config.contains(spec.name) && spec.name != "classifier_dropout")
+    else if (!config.contains(spec.name) &&
+             !contains(model.family->keys_without_default, spec.name))
       config[spec.name] = to_json(spec.default_value);
   }
   // The weights are written as float32, whatever the file they came from held.

@@ -28,21 +28,8 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, error);
 }
 
-// Checkpoints converted from the first BERT release keep TensorFlow's names for the two parameters.
-std::string current_name(const std::string& name) {
-  constexpr std::string_view kGamma = "LayerNorm.gamma", kBeta = "LayerNorm.beta";
-  if (name.ends_with(kGamma)) return name.substr(0, name.size() - 5) + "weight";
-  if (name.ends_with(kBeta)) return name.substr(0, name.size() - 4) + "bias";
-  return name;
-}
-
 void add_tensors(const SafetensorsFile& file, State& weights) {
-  for (const TensorInfo& info : file.tensors()) {
-    const std::string name = current_name(info.name);
-    if (!weights.emplace(name, file.tensor(info.name)).second)
-      fail("{}: tensor {}: {} is there already, under its old or its new name",
-           file.path().string(), quote_text(info.name), quote_text(name));
-  }
+  for (const TensorInfo& info : file.tensors()) weights.emplace(info.name, file.tensor(info.name));
 }
 
 // Which shard holds each tensor, as the index says.

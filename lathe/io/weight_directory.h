@@ -11,8 +11,7 @@ namespace lathe::io {
 inline constexpr std::int64_t kDefaultShardBytes = 50'000'000'000;
 
 /// Reads the weights of a Hugging Face model directory: `model.safetensors`, or the shards that
-/// `model.safetensors.index.json` lists. Tensors view the files. The old names `LayerNorm.gamma`
-/// and `LayerNorm.beta` come back as `LayerNorm.weight` and `LayerNorm.bias`.
+/// `model.safetensors.index.json` lists. Tensors view the files.
 State read_weights(const std::filesystem::path& directory);
 
 /// Writes weights into an existing directory as one file, or as shards of at most `max_shard_bytes`

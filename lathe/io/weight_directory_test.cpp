@@ -90,26 +90,6 @@ TEST(WeightDirectory, CanBeRewrittenWithTensorsThatViewIt) {
   expect_same(read_weights(scratch.path()), kWeights);
 }
 
-TEST(WeightDirectory, RenamesTheOldNamesOfLayerNorm) {
-  const ScratchDirectory scratch;
-  write_safetensors(scratch / "model.safetensors", State{{"x.LayerNorm.gamma", tensor(1, 2)},
-                                                         {"x.LayerNorm.beta", tensor(3, 4)},
-                                                         {"x.gamma", tensor(5, 6)}});
-  expect_same(read_weights(scratch.path()), State{{"x.LayerNorm.weight", tensor(1, 2)},
-                                                  {"x.LayerNorm.bias", tensor(3, 4)},
-                                                  {"x.gamma", tensor(5, 6)}});
-}
-
-TEST(WeightDirectory, RefusesATensorUnderBothNames) {
-  const ScratchDirectory scratch;
-  write_safetensors(scratch / "model.safetensors",
-                    State{{"LayerNorm.gamma", tensor(1, 2)}, {"LayerNorm.weight", tensor(3, 4)}});
-  EXPECT_EQ(
-      read(scratch),
-      "model.safetensors: tensor \"LayerNorm.weight\": \"LayerNorm.weight\" is there already, "
-      "under its old or its new name");
-}
-
 TEST(WeightDirectory, SaysWhatItLookedFor) {
   const ScratchDirectory scratch;
   const std::string_view message =

@@ -5,6 +5,7 @@
 #include "lathe/core/pass.h"
 #include "lathe/io/json_file.h"
 #include "lathe/io/model.h"
+#include "lathe/io/safetensors.h"
 #include "lathe/io/testing/refusal.h"
 #include "lathe/io/testing/tiny_bert.h"
 
@@ -109,10 +110,37 @@ TEST(WriteCheckpoint, GivesTheSameGraphAndStatesBack) {
   EXPECT_TRUE(copy.fresh.empty());
 }
 
-TEST(WriteCheckpoint, CountsTheWeightsOfABuilderAsPresentOnceTheyAreWritten) {
+TEST(WriteCheckpoint, RemembersWhatWasNeverTrained) {
   const ScratchDirectory scratch;
-  write_checkpoint(scratch / "m", load_model("mlp:4,8"));
-  EXPECT_TRUE(load_model((scratch / "m").string()).fresh.empty());
+  State encoder = tiny_weights();
+  encoder.erase("classifier.weight");
+  write_checkpoint(scratch / "c", load_model(write_tiny_bert(scratch, "m", encoder)));
+  EXPECT_THAT(load_model((scratch / "c").string()).fresh, ElementsAre("classifier.weight"));
+}
+
+TEST(WriteCheckpoint, MayLoseItsMastersButNotHaveOthers) {
+  const ScratchDirectory scratch;
+  Model model = load_model("mlp:4,8");
+  model.masters["layers.0.weight"] = Tensor::from<float>({1}, {1});
+  write_checkpoint(scratch / "c", model);
+  const std::string directory = (scratch / "c").string();
+  EXPECT_EQ(load_model(directory, {.with_masters = true}).masters.size(), 1u);
+
+  write_safetensors(scratch / "c/masters.safetensors",
+                    State{{"layers.0.weight", Tensor::from<float>({1}, {2})}});
+  EXPECT_EQ(refusal(directory, [&] { load_model(directory, {.with_masters = true}); }),
+            "masters.safetensors: its SHA-256 differs from the manifest's: the file was altered");
+  std::filesystem::remove(scratch / "c/masters.safetensors");
+  EXPECT_TRUE(load_model(directory, {.with_masters = true}).masters.empty());
+}
+
+TEST(WriteCheckpoint, RefusesMastersThatItDidNotWrite) {
+  const ScratchDirectory scratch;
+  write_checkpoint(scratch / "c", load_model("mlp:4,8"));
+  write_safetensors(scratch / "c/masters.safetensors", State{{"x", Tensor(DType::F32, {1})}});
+  const std::string directory = (scratch / "c").string();
+  EXPECT_EQ(refusal(directory, [&] { load_model(directory); }),
+            "masters.safetensors: is not listed in the manifest");
 }
 
 TEST(WriteCheckpoint, LoadsForAnotherTaskWithAFreshHead) {
@@ -124,12 +152,34 @@ TEST(WriteCheckpoint, LoadsForAnotherTaskWithAFreshHead) {
   EXPECT_THAT(model.left_out, testing::Contains("classifier.weight"));
 }
 
-TEST(WriteCheckpoint, DoesNotIgnoreAnotherNumberOfLabels) {
+TEST(WriteCheckpoint, LoadsForAnotherTaskOnlyWhatTheFamilyBuilds) {
+  const ScratchDirectory scratch;
+  Model model = load_model(write_tiny_bert(scratch, "m"));
+  run_pass("remove-dropout", model.graph);
+  write_checkpoint(scratch / "c", model);
+  const std::string directory = (scratch / "c").string();
+  EXPECT_EQ(refusal(directory, [&] { load_model(directory, {.task = "mlm"}); }),
+            "cannot be loaded for mlm: its graph for classify is not the one that bert builds: "
+            "node \"bert.embeddings.dropout\" (dropout) was removed");
+}
+
+TEST(WriteCheckpoint, LoadsWithAnotherNumberOfLabelsAndAFreshLayerForThem) {
   const ScratchDirectory scratch;
   write_checkpoint(scratch / "c", load_model(write_tiny_bert(scratch, "m")));
-  const std::string directory = (scratch / "c").string();
-  EXPECT_EQ(refusal(directory, [&] { load_model(directory, {.num_labels = 3}); }),
-            "tensor \"classifier.weight\" has shape [2,8], but the configuration expects [3,8]");
+  const Model model = load_model((scratch / "c").string(), {.num_labels = 3});
+  EXPECT_THAT(model.state.at("classifier.weight").dims(), ElementsAre(3, 8));
+  EXPECT_THAT(model.fresh, ElementsAre("classifier.weight", "classifier.bias"));
+  EXPECT_EQ(model.label_names.size(), 3u);
+}
+
+TEST(WriteCheckpoint, KeepsWhatPassesDidWhenOtherInputsAreAskedFor) {
+  const ScratchDirectory scratch;
+  Model model = load_model(write_tiny_bert(scratch, "m"));
+  ASSERT_GT(run_pass("remove-dropout", model.graph), 0);
+  write_checkpoint(scratch / "c", model);
+  const Model copy = load_model((scratch / "c").string(), {.inputs = {"input_ids"}});
+  EXPECT_EQ(copy.graph.nodes_of("input").size(), 1u);
+  EXPECT_TRUE(copy.graph.nodes_of("dropout").empty());
 }
 
 TEST(WriteCheckpoint, CanReplaceTheDirectoryItsWeightsAreMappedFrom) {

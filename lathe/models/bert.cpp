@@ -1,3 +1,4 @@
+#include "lathe/models/config_checks.h"
 #include "lathe/models/family.h"
 #include "lathe/models/module_builder.h"
 
@@ -13,7 +14,7 @@ struct Bert {
   std::int64_t vocabulary, hidden, layers, heads, intermediate, positions, types;
   double hidden_dropout, attention_dropout, classifier_dropout, eps, initializer_range;
   std::string activation;
-  bool is_decoder;
+  bool is_decoder, is_tied;
 
   explicit Bert(const AttributeReader& config)
       : vocabulary(config.integer("vocab_size")),
@@ -30,22 +31,19 @@ struct Bert {
         eps(config.real("layer_norm_eps")),
         initializer_range(config.real("initializer_range")),
         activation(config.text("hidden_act")),
-        is_decoder(config.flag("is_decoder")) {
-    const auto positive = [](std::string_view key, std::int64_t value) {
-      constexpr std::int64_t kMost = std::int64_t{1} << 24;
-      if (value < 1 || value > kMost) fail("{} is {}: expected 1 to {}", key, value, kMost);
-    };
-    positive("vocab_size", vocabulary);
-    positive("hidden_size", hidden);
-    positive("num_attention_heads", heads);
-    positive("intermediate_size", intermediate);
-    positive("max_position_embeddings", positions);
-    positive("type_vocab_size", types);
-    if (layers < 0 || layers > 1024) fail("num_hidden_layers is {}: expected 0 to 1024", layers);
+        is_decoder(config.flag("is_decoder")),
+        is_tied(config.flag("tie_word_embeddings")) {
+    check_size("vocab_size", vocabulary);
+    check_size("hidden_size", hidden);
+    check_size("num_attention_heads", heads);
+    check_size("intermediate_size", intermediate);
+    check_size("max_position_embeddings", positions);
+    check_size("type_vocab_size", types);
+    check_depth("num_hidden_layers", layers);
     if (hidden % heads != 0)
       fail("hidden_size {} is not a multiple of num_attention_heads {}", hidden, heads);
     for (const double rate : {hidden_dropout, attention_dropout, classifier_dropout})
-      if (!(rate >= 0 && rate < 1)) fail("dropout probability {}: expected 0 up to below 1", rate);
+      check_dropout(rate);
     const std::string& position_type = config.text("position_embedding_type");
     if (position_type != "absolute")
       fail("position_embedding_type \"{}\" is not supported: expected \"absolute\"", position_type);
@@ -54,26 +52,11 @@ struct Bert {
   }
 };
 
-// What `hidden_act` names, as an op and its attributes.
-Value activate(ModuleBuilder& builder, const std::string& name, const std::string& activation,
-               Value x) {
-  if (activation == "gelu") return builder.add(name, "gelu", {x});
-  if (activation == "gelu_new" || activation == "gelu_pytorch_tanh" || activation == "gelu_fast")
-    return builder.add(name, "gelu", {x}, {{"approximate", std::string("tanh")}});
-  if (activation == "quick_gelu" || activation == "relu" || activation == "silu" ||
-      activation == "tanh")
-    return builder.add(name, activation, {x});
-  if (activation == "swish") return builder.add(name, "silu", {x});
-  throw unknown_name("hidden_act", activation,
-                     {"gelu", "gelu_fast", "gelu_new", "gelu_pytorch_tanh", "quick_gelu", "relu",
-                      "silu", "swish", "tanh"});
-}
-
-Value embeddings(ModuleBuilder& builder, const Bert& bert, Value ids, Value token_types) {
+Value embeddings(ModuleBuilder& builder, const Bert& bert, Value ids) {
   const std::string prefix = "bert.embeddings.";
   const Value positions = builder.add(prefix + "position_ids", "positions", {ids});
-  if (token_types.is_none())
-    token_types = builder.add(prefix + "token_type_ids", "full_like", {ids}, {{"value", 0.0}});
+  const Value token_types =
+      builder.add(prefix + "token_type_ids", "full_like", {ids}, {{"value", 0.0}});
   const Value word =
       builder.embedding(prefix + "word_embeddings", ids, bert.vocabulary, bert.hidden);
   const Value type =
@@ -104,7 +87,8 @@ Value encoder_layer(ModuleBuilder& builder, const Bert& bert, const std::string&
   const Value attended = builder.layer_norm(
       output + "LayerNorm", builder.add(output + "add", "add", {projected, x}), bert.eps);
   const Value wide = builder.linear(prefix + "intermediate.dense", attended, bert.intermediate);
-  const Value active = activate(builder, prefix + "intermediate.activation", bert.activation, wide);
+  const Value active =
+      builder.activation(prefix + "intermediate.activation", "hidden_act", bert.activation, wide);
   const Value narrow = builder.dropout(prefix + "output.dropout",
                                        builder.linear(prefix + "output.dense", active, bert.hidden),
                                        bert.hidden_dropout);
@@ -113,74 +97,50 @@ Value encoder_layer(ModuleBuilder& builder, const Bert& bert, const std::string&
                             bert.eps);
 }
 
-// A loss is a sum and a count; the graph divides them once, at the end.
-void add_loss(ModuleBuilder& builder, const std::string& op, Value prediction, Value labels) {
-  const Value total = builder.add("loss/" + op, op, {prediction, labels});
-  builder.graph().set_output("loss", builder.add("loss", "div", {total, {total.node, 1}}));
-}
-
 void classification_head(ModuleBuilder& builder, const Bert& bert, const BuildOptions& options,
-                         Value encoded, bool with_labels) {
+                         Value encoded) {
   const Value first = builder.add("bert.pooler.first_token", "select", {encoded},
                                   {{"axis", std::int64_t{1}}, {"index", std::int64_t{0}}});
   const Value pooled = builder.add("bert.pooler.activation", "tanh",
                                    {builder.linear("bert.pooler.dense", first, bert.hidden)});
   const Value dropped = builder.dropout("dropout", pooled, bert.classifier_dropout);
-  const Value logits = builder.linear("classifier", dropped, options.num_labels);
-  builder.graph().set_output("logits", logits);
-  if (!with_labels) return;
-  const Size rows = Size::symbol("B");
-  if (options.num_labels == 1) {
-    const Value labels = builder.input("labels", {DType::F32, {rows, 1}});
-    add_loss(builder, "squared_error", logits, labels);
-  } else {
-    add_loss(builder, "cross_entropy", logits, builder.input("labels", {DType::I32, {rows}}));
-  }
+  builder.graph().set_output("logits", builder.linear("classifier", dropped, options.num_labels));
 }
 
 // Labels are the tokens to predict, each at the place it is predicted from; those of a decoder are
 // one place ahead of the inputs.
-void language_head(ModuleBuilder& builder, const Bert& bert, Value encoded, bool with_labels) {
+void language_head(ModuleBuilder& builder, const Bert& bert, Value encoded) {
   const std::string prefix = "cls.predictions.";
   const Value dense = builder.linear(prefix + "transform.dense", encoded, bert.hidden);
-  const Value active = activate(builder, prefix + "transform.activation", bert.activation, dense);
+  const Value active =
+      builder.activation(prefix + "transform.activation", "hidden_act", bert.activation, dense);
   const Value normed = builder.layer_norm(prefix + "transform.LayerNorm", active, bert.eps);
-  const Value table = builder.state("bert.embeddings.word_embeddings.weight", {}, "normal");
-  const Value bias = builder.state(prefix + "bias", {bert.vocabulary}, "zeros");
+  const Value table = builder.state(
+      bert.is_tied ? "bert.embeddings.word_embeddings.weight" : prefix + "decoder.weight",
+      {bert.vocabulary, bert.hidden}, "normal");
+  const Value bias = builder.state(bert.is_tied ? prefix + "bias" : prefix + "decoder.bias",
+                                   {bert.vocabulary}, "zeros");
   const Value logits = builder.add(prefix + "decoder", "linear", {normed, table, bias});
   builder.graph().set_output("logits", logits);
-  if (!with_labels) return;
-  const Type labels{DType::I32, {Size::symbol("B"), Size::symbol("L")}};
-  add_loss(builder, "cross_entropy", logits, builder.input("labels", labels));
 }
 
 Graph build_bert(const AttributeReader& config, const BuildOptions& options) {
   const Bert bert(config);
-  const auto wants = [&](std::string_view input) {
-    for (const std::string& name : options.inputs)
-      if (name == input) return true;
-    return false;
-  };
-  if (!wants("input_ids")) fail("bert needs the input input_ids");
   if (options.num_labels < 1)
     fail("the number of labels is {}: expected 1 or more", options.num_labels);
   Graph graph;
   ModuleBuilder builder(graph, bert.initializer_range);
   const Type ids_type{DType::I32, {Size::symbol("B"), Size::symbol("L")}};
   const Value ids = builder.input("input_ids", ids_type);
-  const Value mask = wants("attention_mask")
-                         ? builder.input("attention_mask", ids_type)
-                         : builder.add("attention_mask", "full_like", {ids}, {{"value", 1.0}});
-  const Value token_types =
-      wants("token_type_ids") ? builder.input("token_type_ids", ids_type) : kNone;
+  const Value mask = builder.add("attention_mask", "full_like", {ids}, {{"value", 1.0}});
 
-  Value x = embeddings(builder, bert, ids, token_types);
+  Value x = embeddings(builder, bert, ids);
   for (std::int64_t layer = 0; layer < bert.layers; ++layer)
     x = encoder_layer(builder, bert, fmt::format("bert.encoder.layer.{}.", layer), x, mask);
   if (options.task == "classify")
-    classification_head(builder, bert, options, x, wants("labels"));
+    classification_head(builder, bert, options, x);
   else if (options.task == "mlm" || options.task == "causal-lm")
-    language_head(builder, bert, x, wants("labels"));
+    language_head(builder, bert, x);
   else
     graph.set_output("last_hidden_state", x);
   return graph;
@@ -207,6 +167,7 @@ const Register registration{ModelFamily{
                .label_layer = "classifier"},
               {.name = "mlm",
                .architecture = "BertForMaskedLM",
+               .other_architectures = {"BertForPreTraining", "BertLMHeadModel"},
                .inputs = {"input_ids", "attention_mask", "labels"},
                .optional_inputs = {"token_type_ids"},
                .head = "cls.predictions.transform.dense"},
@@ -235,13 +196,26 @@ const Register registration{ModelFamily{
                {"pad_token_id", std::int64_t{0}, "id that fills padded rows"},
                {"position_embedding_type", std::string("absolute"), "kind of positions"},
                {"is_decoder", false, "attend to earlier tokens only"},
-               {"add_cross_attention", false, "attend to an encoder's tokens too"}},
+               {"add_cross_attention", false, "attend to an encoder's tokens too"},
+               {"tie_word_embeddings", true, "predict words with the table they are read with"}},
     .presets = {{"bert-tiny", sizes(2, 128, 2)},
                 {"bert-mini", sizes(4, 256, 4)},
                 {"bert-small", sizes(4, 512, 8)},
                 {"bert-medium", sizes(8, 512, 8)},
                 {"bert-base", sizes(12, 768, 12)}},
-    .base_prefix = "bert.",
+    .keys_without_default = {"classifier_dropout"},
+    .stand_ins = {{"attention_mask", "attention_mask", "input_ids", 1},
+                  {"token_type_ids", "bert.embeddings.token_type_ids", "input_ids", 0}},
+    .naming =
+        {.base_prefix = "bert.",
+         .meaningless = {"embeddings.position_ids"},
+         // Files converted from TensorFlow's keep its names.
+         .older = {{"LayerNorm.gamma", "LayerNorm.weight"}, {"LayerNorm.beta", "LayerNorm.bias"}},
+         .tied = {{"cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight",
+                   "tie_word_embeddings"},
+                  // The decoder's bias has two names in a tied model, and files have either.
+                  {"cls.predictions.decoder.bias", "cls.predictions.bias", "tie_word_embeddings"},
+                  {"cls.predictions.bias", "cls.predictions.decoder.bias", "tie_word_embeddings"}}},
     .head_prefixes = {"bert.pooler.", "classifier.", "cls."},
     .build = build_bert,
 }};

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "lathe/models/set_inputs.h"
+
 namespace lathe::models {
 
 std::optional<NamedModel> find_named_model(std::string_view name) {
@@ -44,15 +46,7 @@ Graph build(const ModelFamily& family, const Attributes& config, const BuildOpti
   for (const auto& [key, value] : task.config) with_task[key] = value;
   check_attributes(with_task, family.config);
   Graph graph = family.build(AttributeReader(with_task, family.config), complete);
-  for (const std::string& input : complete.inputs) {
-    const std::optional<NodeId> node = graph.find(input);
-    if (node && graph.is(*node, "input")) continue;
-    std::vector<std::string> known = task.inputs;
-    known.insert(known.end(), task.optional_inputs.begin(), task.optional_inputs.end());
-    std::sort(known.begin(), known.end());
-    throw unknown_name(fmt::format("input of {} for {}", family.name, task.name), input, known);
-  }
-  verify(graph);
+  set_inputs(graph, family, task, complete.inputs);
   return graph;
 }
 

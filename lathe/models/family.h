@@ -32,10 +32,43 @@ struct TokenKeys {
   std::string padding = {};     ///< the id that fills padded rows
 };
 
+/// What a graph computes in place of an input that it does not have: one value everywhere.
+struct StandIn {
+  std::string input;  ///< attention_mask
+  std::string node;   ///< what the node is called that stands in for it
+  std::string like;   ///< the input that gives the shape
+  double value = 0;
+};
+
+/// A tensor that usually is another one under a second name.
+struct TiedName {
+  std::string name;   ///< in files
+  std::string state;  ///< what it is the same as
+  /// The flag of the configuration that says so. It is taken for false where a file holds two that
+  /// differ: the graph then has a state of each name.
+  std::string key;
+};
+
+/// How a family's states are called and laid out in Hugging Face's files. Endings are compared
+/// with the ends of names.
+struct TensorNaming {
+  /// What stands before the base model's states, and is missing in a file of the base model alone.
+  std::string base_prefix = {};
+  /// Endings of states that files hold transposed.
+  std::vector<std::string> transposed = {};
+  /// Endings of tensors that say nothing: buffers that every program makes itself.
+  std::vector<std::string> meaningless = {};
+  /// Endings in older files, each with today's.
+  std::vector<std::pair<std::string, std::string>> older = {};
+  std::vector<TiedName> tied = {};
+};
+
 /// A job a family can do, and what Hugging Face calls the model that does it.
 struct TaskRecord {
-  std::string name;                               ///< classify, mlm, causal-lm, encode
-  std::string architecture;                       ///< BertForSequenceClassification, ...
+  std::string name;          ///< classify, mlm, causal-lm, encode
+  std::string architecture;  ///< BertForSequenceClassification, ...
+  /// Other models of Hugging Face whose files hold what the task needs.
+  std::vector<std::string> other_architectures = {};
   std::vector<std::string> inputs;                ///< those of a graph nobody chose inputs for
   std::vector<std::string> optional_inputs = {};  ///< others it can have
   Attributes config = {};                         ///< keys whose values the task fixes
@@ -54,11 +87,14 @@ struct ModelFamily {
   std::vector<TaskRecord> tasks;
   std::vector<AttributeSpec> config;          ///< the keys it reads, with Hugging Face's defaults
   std::map<std::string, Attributes> presets;  ///< `bert-tiny`, ... as differences from the defaults
-  /// What stands before the encoder's states, and may be missing in a file of the encoder alone.
-  std::string base_prefix = {};
+  /// Keys that mean something of their own when they are absent: written only where they are given.
+  std::vector<std::string> keys_without_default = {};
+  std::vector<StandIn> stand_ins = {};
+  TensorNaming naming = {};
   /// States of heads: a file made for another task lacks them, and they start fresh.
   std::vector<std::string> head_prefixes = {};
-  /// Builds the padded form; fails on a configuration that no model can have.
+  /// Builds the padded form with the inputs that nothing stands in for and without a loss; fails on
+  /// a configuration that no model can have.
   Graph (*build)(const AttributeReader& config, const BuildOptions& options);
   /// For names with arguments (`mlp:4,8`): the configuration they stand for; null where none do.
   Attributes (*parse_arguments)(std::string_view arguments) = nullptr;
@@ -79,7 +115,7 @@ std::vector<std::string> named_models();
 /// The record of a task of the family; fails listing the tasks it has.
 const TaskRecord& find_task(const ModelFamily& family, std::string_view task);
 
-/// Builds the graph; checks the inputs asked for against those the task knows.
+/// Builds the graph with the inputs asked for (`set_inputs`).
 Graph build(const ModelFamily& family, const Attributes& config, const BuildOptions& options);
 
 }  // namespace lathe::models

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "lathe/core/graph_text.h"
 #include "lathe/core/testing/error_text.h"
 
@@ -53,8 +55,10 @@ std::string choice_name(const testing::TestParamInfo<Choice>& info) {
 INSTANTIATE_TEST_SUITE_P(Registry, EveryModel, testing::ValuesIn(every_choice()), choice_name);
 
 TEST(NamedModels, AreSortedAndFound) {
-  EXPECT_EQ(named_models(), (std::vector<std::string>{"bert-base", "bert-medium", "bert-mini",
-                                                      "bert-small", "bert-tiny", "mlp:..."}));
+  const std::vector<std::string> names = named_models();
+  EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
+  for (const char* name : {"bert-base", "bert-tiny", "mlp:..."})
+    EXPECT_NE(std::find(names.begin(), names.end(), name), names.end()) << name;
   EXPECT_FALSE(find_named_model("bert-huge"));
   EXPECT_FALSE(find_named_model("mlp"));
   EXPECT_EQ(to_text(find_named_model("bert-tiny")->config),

@@ -8,7 +8,7 @@ namespace {
 
 // Linear layers with a ReLU after each but the last; a single layer keeps its ReLU, so that
 // `mlp:4,8` is Linear(4,8) and ReLU.
-Graph build_mlp(const AttributeReader& config, const BuildOptions& options) {
+Graph build_mlp(const AttributeReader& config, const BuildOptions&) {
   const std::vector<std::int64_t>& sizes = config.integers("sizes");
   if (sizes.size() < 2) fail("sizes: expected at least an input and an output size");
   for (const std::int64_t size : sizes)
@@ -24,12 +24,6 @@ Graph build_mlp(const AttributeReader& config, const BuildOptions& options) {
     if (layer + 1 < layers || layers == 1) x = builder.add(name + ".activation", "relu", {x});
   }
   graph.set_output("logits", x);
-  for (const std::string& input : options.inputs) {
-    if (input != "labels") continue;
-    const Value labels = builder.input("labels", {DType::I32, {rows}});
-    const Value total = builder.add("loss/cross_entropy", "cross_entropy", {x, labels});
-    graph.set_output("loss", builder.add("loss", "div", {total, {total.node, 1}}));
-  }
   return graph;
 }
 

@@ -48,6 +48,19 @@ Value ModuleBuilder::layer_norm(const std::string& name, Value x, double eps) {
   return add(name, "layer_norm", {x, weight, bias}, {{"eps", eps}});
 }
 
+Value ModuleBuilder::activation(const std::string& name, std::string_view key,
+                                const std::string& function, Value x) {
+  if (function == "gelu") return add(name, "gelu", {x});
+  if (function == "gelu_new" || function == "gelu_pytorch_tanh" || function == "gelu_fast")
+    return add(name, "gelu", {x}, {{"approximate", std::string("tanh")}});
+  if (function == "quick_gelu" || function == "relu" || function == "silu" || function == "tanh")
+    return add(name, function, {x});
+  if (function == "swish") return add(name, "silu", {x});
+  throw unknown_name(key, function,
+                     {"gelu", "gelu_fast", "gelu_new", "gelu_pytorch_tanh", "quick_gelu", "relu",
+                      "silu", "swish", "tanh"});
+}
+
 Value ModuleBuilder::dropout(const std::string& name, Value x, double rate) {
   return add(name, "dropout", {x}, {{"rate", rate}, {"site", next_site()}});
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lathe/core/graph.h"
@@ -22,6 +23,9 @@ class ModuleBuilder {
   Value linear(const std::string& name, Value x, std::int64_t outputs, bool has_bias = true);
   Value embedding(const std::string& name, Value ids, std::int64_t rows, std::int64_t width);
   Value layer_norm(const std::string& name, Value x, double eps);
+  /// The activation that a configuration calls `function` under `key`, in Hugging Face's words.
+  Value activation(const std::string& name, std::string_view key, const std::string& function,
+                   Value x);
   /// A dropout node with a site of its own, even at rate 0: the node is part of the architecture.
   Value dropout(const std::string& name, Value x, double rate);
   /// The next number for a place that drops elements.

@@ -6,8 +6,8 @@
 #include "lathe/core/error.h"
 #include "lathe/io/atomic_file.h"
 #include "lathe/io/checkpoint_manifest.h"
+#include "lathe/io/copy_tokenizer.h"
 #include "lathe/io/json_file.h"
-#include "lathe/io/mapped_file.h"
 #include "lathe/train/classification_report.h"
 
 namespace lathe::train {
@@ -24,13 +24,6 @@ void make_directory(const fs::path& path) {
   std::error_code error;
   fs::create_directories(path, error);
   if (error) fail("{}: cannot be created: {}", path.string(), error.message());
-}
-
-void copy_tokenizer(const fs::path& from, const fs::path& to) {
-  std::error_code error;
-  for (const std::string& name : data::all_tokenizer_files())
-    if (fs::is_regular_file(from / name, error))
-      io::write_atomically(to / name, io::MappedFile::open(from / name)->text());
 }
 
 }  // namespace
@@ -63,7 +56,8 @@ std::optional<RunDirectory> RunDirectory::open(fs::path path) {
 }
 
 void RunDirectory::begin(io::Model& model) {
-  if (!model.directory.empty() && model.directory != path_) copy_tokenizer(model.directory, path_);
+  if (!model.directory.empty() && model.directory != path_)
+    io::copy_tokenizer(model.directory, path_);
   if (model.tokenizer)
     for (const auto& [name, contents] : model.tokenizer->files())
       io::write_atomically(path_ / name, contents);

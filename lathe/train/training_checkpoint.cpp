@@ -1,7 +1,5 @@
 #include "lathe/train/training_checkpoint.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <charconv>
 
@@ -10,6 +8,7 @@
 #include "lathe/io/checkpoint_manifest.h"
 #include "lathe/io/directory_access.h"
 #include "lathe/io/json_file.h"
+#include "lathe/io/new_directory.h"
 #include "lathe/io/safetensors.h"
 
 namespace lathe::train {
@@ -96,27 +95,11 @@ fs::path path_of(const fs::path& checkpoints, std::int64_t step) {
   return checkpoints / fmt::format("{}{}", kPrefix, step);
 }
 
-void move_to(const fs::path& from, const fs::path& to) {
-  std::error_code error;
-  fs::rename(from, to, error);
-  if (error) fail("{}: cannot be renamed from {}: {}", to.string(), from.string(), error.message());
-}
-
-// Out of sight first: a checkpoint that is half removed must not look like one.
-void discard(const fs::path& checkpoint) {
-  fs::path trash = checkpoint;
-  trash += fmt::format(".trash-{}", ::getpid());
-  std::error_code ignored;
-  fs::remove_all(trash, ignored);
-  move_to(checkpoint, trash);
-  fs::remove_all(trash, ignored);
-}
-
 // The manifest of the model's files, with the optimizer's file and the training record added.
 void extend_manifest(const fs::path& directory, const TrainingProgress& progress,
                      const json& configuration) {
   io::Manifest manifest = io::read_manifest(directory);
-  io::add_files(manifest, directory, {kOptimizerFile});
+  manifest.files.merge(io::describe_files(directory, {kOptimizerFile}));
   io::write_manifest(directory, manifest);
   json text = io::read_json(directory / io::kManifestName);
   text["training"] = to_json(progress);
@@ -137,18 +120,13 @@ fs::path write_training_checkpoint(const fs::path& checkpoints, io::Model model,
       found->second = tensor;
   }
   const fs::path target = path_of(checkpoints, progress.step);
-  fs::path aside = target;
-  aside += fmt::format(".tmp-{}", ::getpid());
-  std::error_code ignored;
-  fs::remove_all(aside, ignored);
-  io::write_checkpoint(aside, model);
-  io::write_safetensors(aside / kOptimizerFile, optimizer);
-  extend_manifest(aside, progress, configuration);
-  io::sync_directory(aside);
+  model.fresh.clear();  // what started fresh has been trained since
   // One of this step may be there from before: damaged, and the run went back behind it.
-  if (fs::exists(target, ignored)) discard(target);
-  move_to(aside, target);
-  io::sync_directory(checkpoints);
+  io::NewDirectory directory(target, io::NewDirectory::Existing::Replace);
+  io::fill_checkpoint(directory.path(), model);
+  io::write_safetensors(directory.path() / kOptimizerFile, optimizer);
+  extend_manifest(directory.path(), progress, configuration);
+  directory.commit();
   io::write_atomically(checkpoints / "latest", target.filename().string() + "\n");
   return target;
 }
@@ -156,7 +134,7 @@ fs::path write_training_checkpoint(const fs::path& checkpoints, io::Model model,
 void remove_old_checkpoints(const fs::path& checkpoints, int keep, std::int64_t keep_step) {
   const std::vector<std::int64_t> steps = steps_in(checkpoints);
   for (std::size_t i = static_cast<std::size_t>(std::max(2, keep)); i < steps.size(); ++i)
-    if (steps[i] != keep_step) discard(path_of(checkpoints, steps[i]));
+    if (steps[i] != keep_step) io::remove_directory(path_of(checkpoints, steps[i]));
   for (const std::string& name : names_in(checkpoints)) {
     std::error_code ignored;
     if (name.find(".tmp-") != std::string::npos || name.find(".trash-") != std::string::npos)

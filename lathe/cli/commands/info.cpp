@@ -15,7 +15,8 @@ int run(const ModelArguments& arguments, const Settings& settings) {
   io::Model model = io::load_model(arguments.model, {.task = arguments.task,
                                                      .inputs = arguments.inputs,
                                                      .num_labels = arguments.num_labels,
-                                                     .seed = settings.seed});
+                                                     .seed = settings.seed,
+                                                     .allow_non_finite = true});
   const Profile cost = profile(model.graph);
   const DropoutCount dropout = count_dropout(model.graph);
   std::int64_t bytes = 0, parameters = 0;
@@ -41,6 +42,7 @@ int run(const ModelArguments& arguments, const Settings& settings) {
     line["dropout_attributes"] = dropout.attributes;
     line["fresh"] = model.fresh;
     line["left_out"] = model.left_out;
+    line["non_finite"] = model.non_finite;
     for (const AttributeSpec& spec : model.family->config) {
       const auto given = model.config.find(spec.name);
       const Attribute& value = given == model.config.end() ? spec.default_value : given->second;
@@ -62,8 +64,11 @@ int run(const ModelArguments& arguments, const Settings& settings) {
   for (const auto& [op, count] : ops) counts.push_back(fmt::format("{} {}", count, op));
   fmt::print("ops         {}\n", fmt::join(counts, ", "));
   if (!model.fresh.empty() && !model.directory.empty())
-    fmt::print("fresh       {} (not in the files: freshly initialised)\n",
+    fmt::print("fresh       {} (never trained: freshly initialised)\n",
                fmt::join(model.fresh, ", "));
+  if (!model.non_finite.empty())
+    fmt::print("not finite  {} (NaN or infinity: the model cannot be run)\n",
+               fmt::join(model.non_finite, ", "));
   if (!model.left_out.empty())
     fmt::print("left out    {} (in the files, not in this graph)\n",
                fmt::join(model.left_out, ", "));

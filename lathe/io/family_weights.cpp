@@ -1,0 +1,103 @@
+#include "lathe/io/family_weights.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "lathe/core/quote_text.h"
+#include "lathe/models/tensor_names.h"
+
+namespace lathe::io {
+namespace {
+
+// Columns become rows; the bytes of an element are moved as they are.
+Tensor transposed(const Tensor& tensor) {
+  if (tensor.rank() != 2) return tensor;
+  const auto rows = static_cast<std::size_t>(tensor.dim(0));
+  const auto columns = static_cast<std::size_t>(tensor.dim(1));
+  const auto size = static_cast<std::size_t>(size_of(tensor.dtype()));
+  Tensor result(tensor.dtype(), {tensor.dim(1), tensor.dim(0)});
+  std::byte* const to = result.mutable_bytes();
+  const std::byte* const from = tensor.bytes();
+  for (std::size_t i = 0; i < rows; ++i)
+    for (std::size_t j = 0; j < columns; ++j)
+      std::memcpy(to + (j * rows + i) * size, from + (i * columns + j) * size, size);
+  return result;
+}
+
+bool has_same_values(const Tensor& a, const Tensor& b) {
+  return a.dims() == b.dims() && identical(a, b.converted(a.dtype()));
+}
+
+template <typename T>
+std::optional<std::int64_t> first_non_finite(std::span<const T> values) {
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (!std::isfinite(values[i])) return static_cast<std::int64_t>(i);
+  return std::nullopt;
+}
+
+}  // namespace
+
+State read_tensor_names(const models::ModelFamily& family, const State& tensors) {
+  State result;
+  for (const auto& [found, tensor] : tensors) {
+    const std::string name = models::current_name(family, found);
+    if (models::is_meaningless(family, name)) continue;
+    if (!result.emplace(name, tensor).second)
+      fail("tensor {}: {} is there already, under its old or its new name", quote_text(found),
+           quote_text(name));
+  }
+  return result;
+}
+
+std::optional<FoundTensor> find_tensor(const models::ModelFamily& family, const State& tensors,
+                                       const std::string& state) {
+  std::vector<std::string> names = models::names_in_files(family, state);
+  for (const models::TiedName& tied : family.naming.tied)
+    if (tied.state == state)
+      for (std::string& name : models::names_in_files(family, tied.name)) names.push_back(name);
+  for (const std::string& name : names) {
+    const auto found = tensors.find(name);
+    if (found == tensors.end()) continue;
+    const bool is_transposed = models::is_transposed(family, state);
+    return FoundTensor{name, is_transposed ? transposed(found->second) : found->second};
+  }
+  return std::nullopt;
+}
+
+std::vector<SecondName> find_second_names(const models::ModelFamily& family, const State& tensors) {
+  std::vector<SecondName> found;
+  for (const models::TiedName& tied : family.naming.tied) {
+    const std::optional<FoundTensor> second = find_tensor(family, tensors, tied.name);
+    const std::optional<FoundTensor> first = find_tensor(family, tensors, tied.state);
+    if (!second || !first || first->name == second->name) continue;
+    found.push_back({&tied, second->name, has_same_values(first->value, second->value)});
+  }
+  return found;
+}
+
+State to_file_layout(const models::ModelFamily& family, const State& state) {
+  State result;
+  for (const auto& [name, tensor] : state)
+    result[name] = models::is_transposed(family, name) ? transposed(tensor) : tensor;
+  return result;
+}
+
+Tensor fit_state(const Graph& graph, NodeId state, const FoundTensor& tensor) {
+  const Type& type = graph.types(state)[0];
+  if (tensor.value.dims() != type.dims({}))
+    fail("tensor \"{}\" has shape {}, but the configuration expects {}", tensor.name,
+         to_text(tensor.value.dims()), to_text(type.shape));
+  if (!is_floating(tensor.value.dtype()) && is_floating(type.dtype))
+    fail("tensor \"{}\" is {}: expected floating-point numbers", tensor.name,
+         lathe::name(tensor.value.dtype()));
+  return tensor.value.converted(type.dtype);
+}
+
+std::optional<std::int64_t> find_non_finite(const Tensor& tensor) {
+  if (tensor.dtype() == DType::F32) return first_non_finite(tensor.data<float>());
+  if (tensor.dtype() == DType::F64) return first_non_finite(tensor.data<double>());
+  if (!is_floating(tensor.dtype())) return std::nullopt;
+  return find_non_finite(tensor.converted(DType::F32));
+}
+
+}  // namespace lathe::io
