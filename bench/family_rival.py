@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""Makes random models of a family with Hugging Face's transformers, for comparison.
+
+    python3 bench/family_rival.py --family gpt2 --count 10 --out rivals
+    for m in rivals/*/; do
+      lathe run --model $m --inputs $m/inputs.safetensors --out $m/outputs.safetensors
+    done
+    python3 bench/family_rival.py --compare rivals
+
+Each directory holds a model with random weights in a random configuration and task, the tensors to
+feed it with (`inputs.safetensors`) and what transformers answers (`expected.safetensors`).
+`--compare` prints the largest difference of each and fails above --tolerance.
+Needs torch, transformers and safetensors.
+"""
+
+import argparse
+import pathlib
+import random
+import sys
+
+import torch
+from safetensors.torch import load_file, save_file
+
+
+def bert_config(rng):
+    import transformers
+
+    heads = rng.choice([1, 2, 4])
+    return transformers.BertConfig(
+        vocab_size=rng.randint(40, 300),
+        hidden_size=heads * rng.choice([8, 16, 24]),
+        num_hidden_layers=rng.randint(1, 4),
+        num_attention_heads=heads,
+        intermediate_size=rng.choice([16, 40, 96]),
+        hidden_act=rng.choice(["gelu", "gelu_new", "relu", "silu"]),
+        max_position_embeddings=rng.randint(24, 64),
+        type_vocab_size=2,
+        layer_norm_eps=rng.choice([1e-12, 1e-5]),
+        initializer_range=rng.choice([0.02, 0.1, 0.3]),
+        tie_word_embeddings=rng.random() < 0.7,
+        num_labels=rng.randint(2, 5),
+        pad_token_id=0,
+        attn_implementation="eager",
+    )
+
+
+def gpt2_config(rng):
+    import transformers
+
+    heads = rng.choice([1, 2, 4])
+    vocabulary = rng.randint(40, 300)
+    return transformers.GPT2Config(
+        vocab_size=vocabulary,
+        n_embd=heads * rng.choice([8, 16, 24]),
+        n_layer=rng.randint(1, 4),
+        n_head=heads,
+        n_inner=rng.choice([None, 40, 96]),
+        n_positions=rng.randint(24, 64),
+        activation_function=rng.choice(["gelu_new", "gelu", "relu", "silu"]),
+        layer_norm_epsilon=rng.choice([1e-5, 1e-6]),
+        scale_attn_weights=rng.random() < 0.8,
+        scale_attn_by_inverse_layer_idx=rng.random() < 0.3,
+        initializer_range=rng.choice([0.02, 0.1, 0.3]),
+        tie_word_embeddings=rng.random() < 0.7,
+        num_labels=rng.randint(2, 5),
+        pad_token_id=vocabulary - 1,
+        bos_token_id=vocabulary - 1,
+        eos_token_id=vocabulary - 1,
+        attn_implementation="eager",
+    )
+
+
+def families():
+    import transformers
+
+    return {
+        "bert": (
+            bert_config,
+            [
+                transformers.BertForSequenceClassification,
+                transformers.BertForMaskedLM,
+                transformers.BertModel,
+            ],
+        ),
+        "gpt2": (
+            gpt2_config,
+            [
+                transformers.GPT2LMHeadModel,
+                transformers.GPT2ForSequenceClassification,
+                transformers.GPT2Model,
+            ],
+        ),
+    }
+
+
+def shake(model, generator):
+    """Gives biases and norms values of their own: transformers starts them at zero and one."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.1 * torch.randn(parameter.shape, generator=generator))
+
+
+def make(family, index, out, seed):
+    rng = random.Random(f"{family}/{seed}/{index}")
+    generator = torch.Generator().manual_seed(rng.randrange(2**31))
+    torch.manual_seed(rng.randrange(2**31))
+    config_of, classes = families()[family]
+    config = config_of(rng)
+    model = classes[index % len(classes)](config).eval()
+    shake(model, generator)
+    rows, length = rng.randint(1, 4), rng.randint(2, 20)
+    lengths = [length] + [rng.randint(1, length) for _ in range(rows - 1)]
+    # Every id but that of padding, which marks where a classifier looks for the last token.
+    choices = [i for i in range(config.vocab_size) if i != config.pad_token_id]
+    ids = torch.full((rows, length), config.pad_token_id, dtype=torch.int64)
+    mask = torch.zeros((rows, length), dtype=torch.int64)
+    for row, count in enumerate(lengths):
+        ids[row, :count] = torch.tensor([rng.choice(choices) for _ in range(count)])
+        mask[row, :count] = 1
+    with torch.no_grad():
+        result = model(input_ids=ids, attention_mask=mask)
+    name = "logits" if "logits" in result else "last_hidden_state"
+    expected = result[name]
+    if expected.dim() == 3:  # what stands at padding means nothing
+        expected = expected * mask[:, :, None]
+    directory = out / f"{family}-{index}-{type(model).__name__}"
+    model.save_pretrained(directory)
+    save_file({"input_ids": ids, "attention_mask": mask}, directory / "inputs.safetensors")
+    save_file({name: expected.contiguous()}, directory / "expected.safetensors")
+    print(directory, type(model).__name__, f"{rows}x{length}")
+
+
+def compare(out, tolerance):
+    worst = 0.0
+    for directory in sorted(path for path in out.iterdir() if path.is_dir()):
+        expected = load_file(directory / "expected.safetensors")
+        outputs = load_file(directory / "outputs.safetensors")
+        mask = load_file(directory / "inputs.safetensors")["attention_mask"]
+        for name, value in expected.items():
+            got = outputs[name]
+            if got.dim() == 3:
+                got = got * mask[:, :, None]
+            difference = (got - value).abs().max().item()
+            worst = max(worst, difference)
+            print(f"{directory.name:45} {name:18} {difference:.2e}  of {value.abs().max():.3f}")
+    print(f"largest difference {worst:.2e}")
+    return 0 if worst <= tolerance else 1
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--family", choices=["bert", "gpt2"], default="gpt2")
+    parser.add_argument("--count", type=int, default=10)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("rivals"))
+    parser.add_argument("--compare", type=pathlib.Path, help="directory of models that were run")
+    parser.add_argument("--tolerance", type=float, default=1e-4)
+    arguments = parser.parse_args()
+    if arguments.compare:
+        sys.exit(compare(arguments.compare, arguments.tolerance))
+    for index in range(arguments.count):
+        make(arguments.family, index, arguments.out, arguments.seed)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+#include "lathe/train/run_model.h"
+
+#include <algorithm>
+#include <map>
+
+#include "lathe/core/pass.h"
+#include "lathe/models/loss.h"
+#include "lathe/models/set_inputs.h"
+
+namespace lathe::train {
+namespace {
+
+// The model's graph with the inputs that there are tensors for.
+Graph graph_for(const io::Model& model, const Feed& tensors) {
+  std::vector<std::string> names;
+  for (const NodeId id : model.graph.nodes_of("input")) {
+    const std::string& name = model.graph.name(id);
+    if (tensors.contains(name))
+      names.push_back(name);
+    else if (name != models::kLabelsInput)
+      fail("input \"{}\" is missing: expected {}", name, to_text(model.graph.types(id)[0]));
+  }
+  for (const auto& [name, tensor] : tensors)
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  Graph graph = model.graph;
+  if (names != models::input_names(graph))
+    models::set_inputs(graph, *model.family, models::find_task(*model.family, model.task), names);
+  return graph;
+}
+
+// The tensor as the input's type wants it.
+Tensor fit(const std::string& name, const Type& type, const Tensor& tensor) {
+  if (tensor.dtype() == type.dtype) return tensor;
+  if (is_floating(tensor.dtype()) == is_floating(type.dtype)) {
+    Tensor converted = tensor.converted(type.dtype);
+    if (identical(converted.converted(tensor.dtype()), tensor)) return converted;
+    fail("input \"{}\" holds {} numbers that {} cannot: expected {}", name,
+         lathe::name(tensor.dtype()), lathe::name(type.dtype), to_text(type));
+  }
+  fail("input \"{}\" is {}: expected {}", name, lathe::name(tensor.dtype()), to_text(type));
+}
+
+// Every symbol of the inputs' types has one value.
+void check_shapes(const Graph& graph, const Feed& feed) {
+  struct Bound {
+    std::int64_t size;
+    std::string input;
+  };
+  std::map<std::string, Bound> bound;
+  for (const NodeId id : graph.nodes_of("input")) {
+    const std::string& name = graph.name(id);
+    const Type& type = graph.types(id)[0];
+    const std::vector<std::int64_t>& dims = feed.at(name).dims();
+    bool fits = dims.size() == type.rank();
+    for (std::size_t axis = 0; fits && axis < dims.size(); ++axis) {
+      const Size& size = type.shape[axis];
+      if (size.is_constant()) {
+        fits = size.constant() == dims[axis];
+        continue;
+      }
+      const auto [known, is_new] = bound.emplace(size.text(), Bound{dims[axis], name});
+      if (known->second.size != dims[axis])
+        fail("input \"{}\" is {}: expected {}, with {} = {} as in \"{}\"", name, to_text(dims),
+             to_text(type), size.text(), known->second.size, known->second.input);
+    }
+    if (!fits) fail("input \"{}\" is {}: expected {}", name, to_text(dims), to_text(type));
+  }
+}
+
+}  // namespace
+
+Feed run_model(const io::Model& model, const Feed& tensors, const std::string& executor,
+               const engine::ExecutionOptions& execution) {
+  Graph graph = graph_for(model, tensors);
+  Feed feed;
+  for (const NodeId id : graph.nodes_of("input"))
+    feed[graph.name(id)] = fit(graph.name(id), graph.types(id)[0], tensors.at(graph.name(id)));
+  check_shapes(graph, feed);
+  run_pass("remove-dropout", graph);
+  return engine::make_executor(executor, graph, model.state, execution)->run(feed);
+}
+
+}  // namespace lathe::train

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+
+#include "lathe/engine/executor.h"
+#include "lathe/io/model.h"
+
+namespace lathe::train {
+
+/// Runs a model on tensors named as its inputs are, in the padded form of its graph, and returns
+/// its outputs by name.
+///
+/// Without `labels` there is no loss. An input that the task knows and the graph lacks is added. A
+/// tensor of another type is taken where every number survives the change: the 64-bit ids of other
+/// programs are. Fails in one line on an input that is unknown, missing or of another shape.
+Feed run_model(const io::Model& model, const Feed& tensors, const std::string& executor,
+               const engine::ExecutionOptions& execution);
+
+}  // namespace lathe::train
