@@ -8,7 +8,7 @@
 
 namespace lathe::data {
 
-/// What a BERT normalizer is told to do to a text before it is cut into words.
+/// What the normalizer is told to do to a text before it is cut into words.
 struct NormalizerOptions {
   /// Removes control and format characters and U+FFFD, turns white space into spaces.
   bool clean_text = true;

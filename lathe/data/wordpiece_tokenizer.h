@@ -12,7 +12,7 @@
 
 namespace lathe::data {
 
-/// BERT's tokenizer: text to token ids, equal to the Hugging Face tokenizers library.
+/// WordPiece: text to token ids, equal to the Hugging Face tokenizers library.
 ///
 /// Special tokens written out in the text are matched first; the rest is normalized, cut at spaces
 /// and punctuation, and each word is cut into the longest pieces of the vocabulary from left to

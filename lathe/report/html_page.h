@@ -11,7 +11,7 @@ namespace lathe::report {
 
 /// A report as one HTML file: no scripts, nothing from a network, light and dark.
 ///
-///     HtmlPage page("Quantizing bert-tiny");
+///     HtmlPage page("Quantizing a classifier");
 ///     page.section("Result");
 ///     page.figures({{"accuracy", "0.871"}, {"size", "4.4 MB"}});
 ///     page.svg(line_chart(...));

@@ -14,7 +14,7 @@ namespace lathe::engine {
 enum class Unary {
   None,
   Relu,
-  GeluErf,   ///< x/2 (1 + erf(x/sqrt 2)), BERT's
+  GeluErf,   ///< x/2 (1 + erf(x/sqrt 2))
   GeluTanh,  ///< the tanh approximation, GPT-2's
   Tanh,
   Sigmoid,
