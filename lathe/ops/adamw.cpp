@@ -6,6 +6,7 @@
 #include "lathe/ops/operand_checks.h"
 #include "lathe/ops/optimizer_operands.h"
 #include "lathe/ops/random_operand.h"
+#include "lathe/ops/underflow.h"
 
 // adamw(param, gradient, m, v, learning_rate, scale, random) {beta1, beta2, eps, weight_decay}: one
 // step of AdamW (Loshchilov and Hutter, "Decoupled weight decay regularization"), with
@@ -13,7 +14,7 @@
 //   param is first multiplied by 1 - learning_rate * weight_decay,
 //   m' = beta1 * m + (1 - beta1) * g,  v' = beta2 * v + (1 - beta2) * g^2,
 //   param' = param - learning_rate * m'/(1 - beta1^t) / (sqrt(v'/(1 - beta2^t)) + eps).
-// A scale of NaN leaves all three as they are.
+// Moments below the smallest normal float are 0; a scale of NaN leaves all three as they are.
 namespace lathe::ops {
 namespace {
 
@@ -49,8 +50,8 @@ void reference(const KernelCall& call) {
   std::vector<double> v = read_elements(call.input(3));
   for (std::size_t i = 0; i < param.size(); ++i) {
     const double g = gradient[i] * scale;
-    m[i] = beta1 * m[i] + (1.0 - beta1) * g;
-    v[i] = beta2 * v[i] + (1.0 - beta2) * g * g;
+    m[i] = unless_below(kSmallestNormal, beta1 * m[i] + (1.0 - beta1) * g);
+    v[i] = unless_below(kSmallestNormal, beta2 * v[i] + (1.0 - beta2) * g * g);
     const double denominator = std::sqrt(v[i] / correction2) + eps;
     param[i] = param[i] * decay - rate * (m[i] / correction1) / denominator;
   }

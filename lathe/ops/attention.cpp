@@ -14,7 +14,7 @@
 // and round is to `weight_format`, if one is given: see attention_weight_format.h.
 // A key is kept unless mask[j] is 0 or, when causal, j > i; a dropped key weighs exactly 0. A query
 // that keeps no key at all gives every key of its sequence the same weight, as a softmax of equally
-// low scores does in other frameworks.
+// low scores does in other frameworks. A score more than 44 below the highest has weight 0.
 //
 // Padded: q [B,Lq,heads*d], k and v [B,Lk,kv_heads*d], mask [B,Lk]. Packed: [T,..] with offsets
 // [S+1], and each sequence attends to itself; with q [S,..] only its first token asks.

@@ -1,5 +1,6 @@
 #include "lathe/ops/attention_weights.h"
 #include "lathe/ops/elements.h"
+#include "lathe/ops/underflow.h"
 
 // attention_gradient(dout, q, k, v, mask, offsets, random, examples), attributes as attention:
 // the gradients of its first three operands. With weights P, dropout factors D and
@@ -8,7 +9,7 @@
 //   dscore[i,j] = P[i,j] * (dP[i,j] - sum over n of P[i,n] * dP[i,n]),
 //   dq[i] = scale * sum over j of dscore[i,j] * k[j],  dk[j] = scale * sum over i of the same.
 // Rounding to `weight_format` counts as the identity where scores are concerned (straight-through):
-// the softmax that has a gradient is the one before rounding.
+// the softmax that has a gradient is the one before rounding. A scale * dscore below 2^-100 is 0.
 namespace lathe::ops {
 namespace {
 
@@ -55,7 +56,8 @@ void reference(const KernelCall& call) {
     }
     if (row.sees_no_key) return;  // its weights do not depend on scores
     for (std::size_t j = 0; j < row.weights.size(); ++j) {
-      const double dscore = sizes.scale * row.weights[j] * (dweights[j] - mean);
+      const double dscore =
+          unless_below(kLeastScoreGradient, sizes.scale * row.weights[j] * (dweights[j] - mean));
       for (std::size_t d = 0; d < head_size; ++d) {
         dq[query + d] += dscore * k[key(j) + d];
         dk[key(j) + d] += dscore * q[query + d];

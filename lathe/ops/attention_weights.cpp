@@ -9,6 +9,7 @@
 #include "lathe/ops/operand_checks.h"
 #include "lathe/ops/random_operand.h"
 #include "lathe/ops/sequence_offsets.h"
+#include "lathe/ops/underflow.h"
 
 namespace lathe::ops {
 namespace {
@@ -146,7 +147,10 @@ bool softmax(std::span<double> scores) {
     return false;
   }
   double sum = 0;
-  for (double& score : scores) sum += score = std::exp(score - highest);
+  for (double& score : scores) {
+    score = score - highest < kLowestAttentionScore ? 0.0 : std::exp(score - highest);
+    sum += score;
+  }
   for (double& score : scores) score /= sum;
   return true;
 }

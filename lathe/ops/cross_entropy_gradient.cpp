@@ -4,9 +4,11 @@
 #include "lathe/core/op.h"
 #include "lathe/ops/elements.h"
 #include "lathe/ops/operand_checks.h"
+#include "lathe/ops/underflow.h"
 
 // cross_entropy_gradient(dsum, logits[..,c], labels[..]) {ignore_index}: the gradient of the summed
-// loss, dsum * (softmax(logits) - 1 at the label); 0 in rows that do not count.
+// loss, dsum * (softmax(logits) - 1 at the label); 0 in rows that do not count. What is below
+// 2^-100 apart from the label is 0.
 namespace lathe::ops {
 namespace {
 
@@ -42,7 +44,7 @@ void reference(const KernelCall& call) {
     const double highest = *std::max_element(x.begin(), x.end());
     double sum = 0;
     for (double& value : x) sum += value = std::exp(value - highest);
-    for (double& value : x) value *= dsum / sum;
+    for (double& value : x) value = unless_below(kLeastScoreGradient, value * (dsum / sum));
     x[static_cast<std::size_t>(label)] -= dsum;
   }
   write_elements(call.outputs[0], values);

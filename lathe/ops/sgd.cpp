@@ -4,12 +4,13 @@
 #include "lathe/core/op.h"
 #include "lathe/ops/elements.h"
 #include "lathe/ops/optimizer_operands.h"
+#include "lathe/ops/underflow.h"
 
 // sgd(param, gradient, velocity, learning_rate, scale) {momentum, weight_decay}: one step of
 // gradient descent:
 //   velocity' = momentum * velocity + gradient * scale + weight_decay * param,
 //   param' = param - learning_rate * velocity'.
-// A scale of NaN leaves both as they are.
+// A velocity below the smallest normal float is 0; a scale of NaN leaves both as they are.
 namespace lathe::ops {
 namespace {
 
@@ -33,7 +34,8 @@ void reference(const KernelCall& call) {
   const std::vector<double> gradient = read_elements(call.input(1));
   std::vector<double> velocity = read_elements(call.input(2));
   for (std::size_t i = 0; i < param.size(); ++i) {
-    velocity[i] = momentum * velocity[i] + gradient[i] * scale + decay * param[i];
+    velocity[i] = unless_below(kSmallestNormal,
+                               momentum * velocity[i] + gradient[i] * scale + decay * param[i]);
     param[i] -= rate * velocity[i];
   }
   write_elements(call.outputs[0], param);

@@ -8,9 +8,11 @@
 #include "lathe/ops/gradient_nodes.h"
 #include "lathe/ops/operand_checks.h"
 #include "lathe/ops/packing.h"
+#include "lathe/ops/underflow.h"
 
 // softmax(x) {axis}: y = exp(x) / sum of exp(x) along one axis; log_softmax is its logarithm. Both
 // subtract the largest value first, which changes nothing but keeps the exponentials finite.
+// Probabilities below the smallest normal float are 0.
 namespace lathe::ops {
 namespace {
 
@@ -41,7 +43,8 @@ void reference(const KernelCall& call, bool logarithm) {
       double sum = 0;
       for (std::int64_t i = 0; i < split.size; ++i) sum += std::exp(at(i) - highest);
       for (std::int64_t i = 0; i < split.size; ++i)
-        at(i) = logarithm ? at(i) - highest - std::log(sum) : std::exp(at(i) - highest) / sum;
+        at(i) = logarithm ? at(i) - highest - std::log(sum)
+                          : unless_below(kSmallestNormal, std::exp(at(i) - highest) / sum);
     }
   }
   write_elements(call.outputs[0], values);

@@ -4,10 +4,12 @@
 #include "lathe/ops/axes.h"
 #include "lathe/ops/elements.h"
 #include "lathe/ops/operand_checks.h"
+#include "lathe/ops/underflow.h"
 
 // The gradients of softmax and log_softmax from their results y, along one axis:
 //   softmax_gradient(dy, y) {axis}:      dx = y * (dy - sum of dy * y),
 //   log_softmax_gradient(dy, y) {axis}:  dx = dy - exp(y) * sum of dy.
+// The former's results below 2^-100 are 0.
 namespace lathe::ops {
 namespace {
 
@@ -37,8 +39,9 @@ void reference(const KernelCall& call, bool logarithm) {
       for (std::int64_t i = 0; i < split.size; ++i)
         sum += dx[at(i)] * (logarithm ? 1.0 : results[at(i)]);
       for (std::int64_t i = 0; i < split.size; ++i)
-        dx[at(i)] = logarithm ? dx[at(i)] - std::exp(results[at(i)]) * sum
-                              : results[at(i)] * (dx[at(i)] - sum);
+        dx[at(i)] = logarithm
+                        ? dx[at(i)] - std::exp(results[at(i)]) * sum
+                        : unless_below(kLeastScoreGradient, results[at(i)] * (dx[at(i)] - sum));
     }
   }
   write_elements(call.outputs[0], dx);

@@ -55,10 +55,10 @@ inline float weigh_row(float* scores, const float* keep, std::int64_t visible, s
   float total = 0.0f;
   if (keep == nullptr) {
     top = largest_score(visible, visible_score);
-    total = weigh_scores(visible, top, visible_score, write);
+    total = weigh_scores(visible, top, visible_score, write, kLowestAttentionScore);
   } else if (any_kept) {
     top = largest_score(visible, kept_score);
-    total = weigh_scores(visible, top, kept_score, write);
+    total = weigh_scores(visible, top, kept_score, write, kLowestAttentionScore);
   } else {
     const auto equal = [&](std::int64_t, auto lanes) {
       return select(lanes, broadcast(0.0f), nothing);

@@ -86,8 +86,10 @@ inline void score_gradient_row(const AttentionBackwardArgs& args, const PhiloxKe
   }
   const Vec mean = broadcast(sum(sums));
   const Vec scale = broadcast(args.scale);
-  for (std::int64_t c = 0; c < visible; c += kWidth)
-    store(gradients + c, load(probabilities + c) * (load(gradients + c) - mean) * scale);
+  for (std::int64_t c = 0; c < visible; c += kWidth) {
+    const Vec ds = load(probabilities + c) * (load(gradients + c) - mean) * scale;
+    store(gradients + c, unless_below(kLeastScoreGradient, ds));
+  }
 }
 
 // The same where weights are rounded: F round(P) and the dS of P, straight through.
@@ -112,8 +114,10 @@ inline void rounded_gradient_row(const AttentionBackwardArgs& args, const Philox
     sums = fma(load(probabilities + c), load(gradients + c), sums);
   const Vec mean = broadcast(sum(sums));
   const Vec scale = broadcast(args.scale);
-  for (std::int64_t c = 0; c < visible; c += kWidth)
-    store(gradients + c, load(probabilities + c) * (load(gradients + c) - mean) * scale);
+  for (std::int64_t c = 0; c < visible; c += kWidth) {
+    const Vec ds = load(probabilities + c) * (load(gradients + c) - mean) * scale;
+    store(gradients + c, unless_below(kLeastScoreGradient, ds));
+  }
 }
 
 // Fills the rows of one tile in the block's weights and gradients, up to key `extent`, with 0

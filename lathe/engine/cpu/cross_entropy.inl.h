@@ -33,8 +33,10 @@ inline void cross_entropy_backward_rows(const CrossEntropyBackwardArgs& args) {
         args.classes, top, score_at,
         [&](std::int64_t c, auto lanes, Vec weights) { store(dx + c, weights, lanes); });
     const float at_label = (dx[label] / total - 1.0f) * args.dsum;
-    const Vec factor = broadcast(args.dsum / total);
-    map(dx, args.classes, dx, [&](Vec a) { return a * factor; });
+    const float factor = args.dsum / total;
+    const float least = kLeastScoreGradient / (factor < 0.0f ? -factor : factor);
+    const Vec factors = broadcast(factor);
+    map(dx, args.classes, dx, [&](Vec a) { return unless_below(least, a) * factors; });
     dx[label] = at_label;
   }
 }

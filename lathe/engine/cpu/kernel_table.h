@@ -50,6 +50,11 @@ struct GemmArgs {
   bool accumulate;  ///< start the sums from y instead of 0
 };
 
+/// A score of attention this far below the highest of its row has weight 0: a weight of about 2^-64
+/// is beyond what a sum of floats can hold beside 1, and its products with gradients are normal
+/// numbers. ops/underflow.h has the same for the definition.
+inline constexpr float kLowestAttentionScore = -44.0f;
+
 /// out = softmax(scale q . k^T) . v for one sequence and one head; rows [q_begin, q_end) of `out`.
 ///
 /// With `causal`, query i sees keys 0 .. i + (lk - lq), and lk must be at least lq. A key whose

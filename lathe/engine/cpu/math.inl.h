@@ -4,6 +4,13 @@
 
 constexpr float kInfinity = __builtin_inff();
 constexpr float kNan = __builtin_nanf("");
+constexpr float kSmallestNormal = __FLT_MIN__;
+
+// 0 for magnitudes below `least`: the rule by which numbers that no result can notice underflow,
+// before they become subnormal and slow on many processors. NaN stays.
+inline Vec unless_below(float least, Vec a) {
+  return select(less(abs(a), broadcast(least)), broadcast(0.0f), a);
+}
 
 // Adding 1.5 2^23 rounds a number below 2^22 to the nearest integer and leaves that integer in the
 // low bits, which is where add_exponent looks for it; subtracting it gives the integer as a float.
@@ -27,26 +34,28 @@ inline Vec reduce_exp(Vec x, Vec& n_bits) {
   return fnma(n, broadcast(-2.12194440054690583e-4f), fnma(n, broadcast(0.693359375f), x));
 }
 
+// From here on e^x is a normal number; below, it is 0 by rule.
+constexpr float kLowestExponent = -87.3f;
+
 inline Vec exp(Vec x) {
-  // Beyond these bounds the result is 0 or infinity by rounding.
+  // Above 89 the result is infinity by rounding.
   Vec n_bits;
-  const Vec r = reduce_exp(max(broadcast(-104.0f), min(broadcast(89.0f), x)), n_bits);
-  // 2^n can leave the range of normal floats, so it is applied as two factors that do not.
+  const Vec r = reduce_exp(max(broadcast(kLowestExponent), min(broadcast(89.0f), x)), n_bits);
+  // 2^n can leave the range of floats, so it is applied as two factors that do not.
   const Vec n = n_bits - broadcast(kRounder);
   const Vec half_bits = fma(n, broadcast(0.5f), broadcast(kRounder));
   const Vec rest = n - (half_bits - broadcast(kRounder));
   const Vec factor = add_exponent(broadcast(1.0f), rest + broadcast(kRounder));
-  return select(is_nan(x), x, add_exponent(exp_near_zero(r), half_bits) * factor);
+  const Vec y = add_exponent(exp_near_zero(r), half_bits) * factor;
+  return select(is_nan(x), x, select(less(x, broadcast(kLowestExponent)), broadcast(0.0f), y));
 }
 
-// e^x for x <= 0, as a softmax needs it: what is below the smallest normal float is 0, which a sum
-// of at least 1 cannot notice, and no subnormal number, slow on many processors, appears.
-inline Vec exp_weight(Vec x) {
-  constexpr float kLowest = -86.5f;
+// e^x for x <= 0, as a softmax needs it: 0 below `lowest`, which a sum of at least 1 cannot notice.
+inline Vec exp_weight(Vec x, float lowest = kLowestExponent) {
   Vec n_bits;
-  const Vec r = reduce_exp(max(broadcast(kLowest), x), n_bits);
+  const Vec r = reduce_exp(max(broadcast(lowest), x), n_bits);
   const Vec weight = add_exponent(exp_near_zero(r), n_bits);
-  return select(less(x, broadcast(kLowest)), broadcast(0.0f), weight);
+  return select(less(x, broadcast(lowest)), broadcast(0.0f), weight);
 }
 
 // erfc(a / sqrt 2) for a from 0 to 6, as 2^-u: u/a is a polynomial of degree 7, and the absolute
@@ -128,7 +137,6 @@ inline Vec quick_gelu(Vec x) {
 
 // log(2^n (1 + f)) = n log(2) + f - f^2/2 + f^3 P(f), P of degree 8.
 inline Vec log(Vec x) {
-  constexpr float kSmallestNormal = 1.17549435082e-38f;
   const Mask tiny = less(x, broadcast(kSmallestNormal));
   Vec n;
   const Vec mantissa = split_exponent(select(tiny, x * broadcast(8388608.0f), x), n);

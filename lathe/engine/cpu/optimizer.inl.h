@@ -24,8 +24,10 @@ inline void adamw(const AdamwArgs& args) {
   const Vec root_correction = broadcast(args.root_correction);
   const Vec eps = broadcast(args.eps);
   over_gradient(args.gradient, args.scale, args.count, [&](std::int64_t c, auto lanes, Vec g) {
-    const Vec m = fma(load(args.m + c, lanes), beta1, g * one_minus_beta1);
-    const Vec v = fma(load(args.v + c, lanes), beta2, g * g * one_minus_beta2);
+    const Vec m =
+        unless_below(kSmallestNormal, fma(load(args.m + c, lanes), beta1, g * one_minus_beta1));
+    const Vec v =
+        unless_below(kSmallestNormal, fma(load(args.v + c, lanes), beta2, g * g * one_minus_beta2));
     const Vec step = m / fma(sqrt(v), root_correction, eps);
     store(args.m + c, m, lanes);
     store(args.v + c, v, lanes);
@@ -43,6 +45,7 @@ inline void sgd(const SgdArgs& args) {
     Vec velocity = fma(param, weight_decay, g);
     if (args.velocity != nullptr) {
       velocity = fma(load(args.velocity + c, lanes), momentum, velocity);
+      velocity = unless_below(kSmallestNormal, velocity);
       store(args.velocity + c, velocity, lanes);
     }
     store(args.param + c, fnma(velocity, rate, param), lanes);

@@ -11,13 +11,14 @@ float largest_score(std::int64_t n, ScoreAt score_at) {
 }
 
 // Hands exp(score - top) to write(column, lanes, weights), lanes outside the row being 0, and
-// returns the sum.
+// returns the sum. Scores further than `lowest` below the top have weight 0.
 template <typename ScoreAt, typename Write>
-float weigh_scores(std::int64_t n, float top, ScoreAt score_at, Write write) {
+float weigh_scores(std::int64_t n, float top, ScoreAt score_at, Write write,
+                   float lowest = kLowestExponent) {
   const Vec top_lanes = broadcast(top);
   Vec sums = broadcast(0.0f);
   over_lanes(n, [&](std::int64_t c, auto lanes) {
-    const Vec weights = exp_weight(score_at(c, lanes) - top_lanes);
+    const Vec weights = exp_weight(score_at(c, lanes) - top_lanes, lowest);
     write(c, lanes, weights);
     sums = sums + weights;
   });
@@ -36,11 +37,13 @@ inline void softmax_rows(const RowsArgs& args) {
       return select(lanes, load(x + c, lanes), broadcast(-kInfinity));
     };
     const float top = largest_score(args.n, score_at);
-    const Vec total =
-        broadcast(weigh_scores(args.n, top, score_at, [&](std::int64_t c, auto lanes, Vec weights) {
-          store(y + c, weights, lanes);
-        }));
-    map(y, args.n, y, [&](Vec a) { return a / total; });
+    const float total = weigh_scores(
+        args.n, top, score_at,
+        [&](std::int64_t c, auto lanes, Vec weights) { store(y + c, weights, lanes); });
+    // What would not be a normal number after the division is 0 before it.
+    const float least = total * (kSmallestNormal * 1.000001f);
+    const Vec divisor = broadcast(total);
+    map(y, args.n, y, [&](Vec a) { return unless_below(least, a) / divisor; });
   }
 }
 

@@ -16,6 +16,11 @@ struct Dropout {
   std::uint32_t site = 0;  ///< below 65536
 };
 
+/// The gradient of a score (before a softmax) whose magnitude is below this is 0. In a saturated
+/// row nearly all are far smaller than anything they are added to; kept, they and their products
+/// would be subnormal numbers, in volume. ops/underflow.h has the same for the definitions.
+inline constexpr float kLeastScoreGradient = 0x1p-100f;
+
 /// Rounds the weights of one query of attention in place, before they multiply the values. A plain
 /// function, so that number formats need not be compiled for every instruction set.
 struct WeightRounding {
@@ -142,6 +147,7 @@ struct CrossEntropyBackwardArgs {
 /// One step of AdamW in place over a range of a parameter, with g = gradient scale:
 ///   m = beta1 m + (1 - beta1) g,  v = beta2 v + (1 - beta2) g^2,
 ///   param = decay param - step_size m / (root_correction sqrt(v) + eps).
+/// A moment below the smallest normal float is 0: decay by rounding would never get there.
 /// Nothing changes when `scale` is NaN.
 struct AdamwArgs {
   std::int64_t count;
@@ -160,6 +166,7 @@ struct AdamwArgs {
 
 /// One step of SGD in place over a range of a parameter, with g = gradient scale + weight_decay
 /// param: velocity = momentum velocity + g, param = param - learning_rate velocity.
+/// A velocity below the smallest normal float is 0.
 /// Nothing changes when `scale` is NaN.
 struct SgdArgs {
   std::int64_t count;

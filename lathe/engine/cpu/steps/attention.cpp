@@ -4,9 +4,13 @@
 #include "lathe/engine/cpu/step.h"
 #include "lathe/ops/attention_weight_format.h"
 #include "lathe/ops/dropout_mask.h"
+#include "lathe/ops/underflow.h"
 
 namespace lathe::engine {
 namespace {
+
+static_assert(double{kLowestAttentionScore} == ops::kLowestAttentionScore &&
+              double{kLeastScoreGradient} == ops::kLeastScoreGradient);
 
 // Below this many (sequence, head) pairs a long sequence is cut into ranges of queries, so that a
 // batch of one still feeds several threads. The bits of a row do not depend on its range.
