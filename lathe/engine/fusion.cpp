@@ -1,9 +1,8 @@
 #include "lathe/engine/fusion.h"
 
-#include <array>
-
 #include "lathe/core/pass.h"
 #include "lathe/core/pattern.h"
+#include "lathe/engine/cpu/activations.h"
 #include "lathe/engine/cpu/step.h"
 #include "lathe/engine/sparse_gradients.h"
 
@@ -14,10 +13,6 @@ std::string to_text(const Origin& origin) {
 }
 
 namespace {
-
-// Activations that the GEMM kernels apply before they store, by op name.
-constexpr std::array<std::string_view, 6> kActivations{"relu",    "gelu", "tanh",
-                                                       "sigmoid", "silu", "quick_gelu"};
 
 std::vector<Type> same_as_linear(const OpCall& call) {
   Type type = call.input(0);
@@ -88,15 +83,16 @@ std::optional<Value> add_lowered(Graph& graph, const Match& match, std::string o
 }
 
 void fuse_activations(Graph& graph) {
-  for (const std::string_view activation : kActivations) {
-    const Pattern pattern(fmt::format("{}(y = linear(x, w, b))", activation));
+  for (const Activation& activation : activations()) {
+    if (!activation.is_in_epilogue) continue;
+    const Pattern pattern(fmt::format("{}(y = linear(x, w, b))", activation.op));
     rewrite(graph, pattern, [&](Graph& g, const Match& match) -> std::optional<Value> {
-      if (!is_read_once(g, match["y"])) return std::nullopt;
-      std::string name(activation);
-      if (activation == "gelu" && g.attribute(match.nodes.front()).text("approximate") == "tanh")
-        name = "gelu_tanh";
+      const NodeId root = match.nodes.front();
+      if (!is_read_once(g, match["y"]) ||
+          find_activation(activation.op, g.attribute(root)) != &activation)
+        return std::nullopt;
       return add_lowered(g, match, "fused_linear", {match["x"], match["w"], match["b"], kNone},
-                         {{"activation", name}});
+                         {{"activation", std::string(activation.name)}});
     });
   }
 }

@@ -1,3 +1,4 @@
+#include "lathe/engine/cpu/activations.h"
 #include "lathe/engine/cpu/step.h"
 
 namespace lathe::engine {
@@ -102,6 +103,32 @@ class LayerNormGradientStep final : public Step {
   float eps_;
 };
 
+class RmsNormGradientStep final : public Step {
+ public:
+  RmsNormGradientStep(RowSpace space, float eps) : space_(std::move(space)), eps_(eps) {}
+  const RowSpace* rows() const override { return &space_; }
+  void run_rows(const RowCall& call) const override {
+    const std::int64_t n = space_.input_widths[0];
+    call.kernels.rms_norm_backward({.rows = call.rows,
+                                    .n = n,
+                                    .dy = call.input(0),
+                                    .dy_stride = n,
+                                    .x = call.input(1),
+                                    .x_stride = n,
+                                    .gamma = call.input(2),
+                                    .eps = eps_,
+                                    .dx_add = nullptr,
+                                    .dx_add_stride = 0,
+                                    .dx = call.output(0),
+                                    .dx_stride = n,
+                                    .dgamma = call.output(1)});
+  }
+
+ private:
+  RowSpace space_;
+  float eps_;
+};
+
 class MapGradientStep final : public Step {
  public:
   MapGradientStep(RowSpace space, Unary function) : space_(std::move(space)), function_(function) {}
@@ -115,20 +142,6 @@ class MapGradientStep final : public Step {
   RowSpace space_;
   Unary function_;
 };
-
-std::optional<Unary> differentiable_map(const AttributeReader& attributes) {
-  const std::string& name = attributes.text("function");
-  if (name == "relu") return Unary::Relu;
-  if (name == "gelu")
-    return attributes.text("approximate") == "tanh" ? Unary::GeluTanh : Unary::GeluErf;
-  if (name == "tanh") return Unary::Tanh;
-  if (name == "sigmoid") return Unary::Sigmoid;
-  if (name == "silu") return Unary::Silu;
-  if (name == "quick_gelu") return Unary::QuickGelu;
-  if (name == "exp") return Unary::Exp;
-  if (name == "log") return Unary::Log;
-  return std::nullopt;
-}
 
 using MadeStep = std::unique_ptr<Step>;
 
@@ -163,18 +176,29 @@ MadeStep make_layer_norm_gradient(const Graph& graph, NodeId id) {
       static_cast<float>(graph.attribute(id).real("eps")));
 }
 
+MadeStep make_rms_norm_gradient(const Graph& graph, NodeId id) {
+  const std::optional<RowShape> dy = row_shape(graph.type(graph.input(id, 0)));
+  if (!dy) return nullptr;
+  return std::make_unique<RmsNormGradientStep>(
+      RowSpace{dy->rows, {dy->width, dy->width, 0}, {dy->width, 0}},
+      static_cast<float>(graph.attribute(id).real("eps")));
+}
+
 MadeStep make_map_gradient(const Graph& graph, NodeId id) {
-  const std::optional<RowShape> dy = row_shape(graph.types(id)[0]);
-  const std::optional<Unary> function = differentiable_map(graph.attribute(id));
-  if (!dy || !function) return nullptr;
-  return std::make_unique<MapGradientStep>(RowSpace{dy->rows, {dy->width, dy->width}, {dy->width}},
-                                           *function);
+  const Type& type = graph.types(id)[0];
+  const AttributeReader attributes = graph.attribute(id);
+  const Activation* const map = find_activation(attributes.text("function"), attributes);
+  if (type.dtype != DType::F32 || map == nullptr || !map->has_backward) return nullptr;
+  const RowShape dy = row_shape(type).value_or(RowShape{type.num_elements(), 1});
+  return std::make_unique<MapGradientStep>(RowSpace{dy.rows, {dy.width, dy.width}, {dy.width}},
+                                           map->function);
 }
 
 const Register linear_input_gradient{CpuKernel{"linear_input_gradient", make_input_gradient}};
 const Register linear_weight_gradient{CpuKernel{"linear_weight_gradient", make_weight_gradient}};
 const Register sum_rows{CpuKernel{"sum_rows", make_sum_rows}};
 const Register layer_norm_gradient{CpuKernel{"layer_norm_gradient", make_layer_norm_gradient}};
+const Register rms_norm_gradient{CpuKernel{"rms_norm_gradient", make_rms_norm_gradient}};
 const Register map_gradient{CpuKernel{"map_gradient", make_map_gradient}};
 
 }  // namespace

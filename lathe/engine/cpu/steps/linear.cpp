@@ -1,19 +1,8 @@
+#include "lathe/engine/cpu/activations.h"
 #include "lathe/engine/cpu/step.h"
 
 namespace lathe::engine {
 namespace {
-
-std::optional<Unary> activation_of(std::string_view name) {
-  if (name == "none") return Unary::None;
-  if (name == "relu") return Unary::Relu;
-  if (name == "gelu") return Unary::GeluErf;
-  if (name == "gelu_tanh") return Unary::GeluTanh;
-  if (name == "tanh") return Unary::Tanh;
-  if (name == "sigmoid") return Unary::Sigmoid;
-  if (name == "silu") return Unary::Silu;
-  if (name == "quick_gelu") return Unary::QuickGelu;
-  return std::nullopt;
-}
 
 // linear and fused_linear: a GEMM with packed weights, bias, activation and residual in its
 // epilogue.
@@ -64,9 +53,10 @@ std::unique_ptr<Step> make_linear(const Graph& graph, NodeId id) {
     return nullptr;
   Unary activation = Unary::None;
   if (graph.is(id, "fused_linear")) {
-    const std::optional<Unary> fused = activation_of(graph.attribute(id).text("activation"));
-    check(fused.has_value(), "fusion to use activations the kernels have");
-    activation = *fused;
+    const std::string& name = graph.attribute(id).text("activation");
+    const Activation* const fused = find_epilogue(name);
+    check(fused != nullptr || name == "none", "fusion to use activations the kernels have");
+    if (fused != nullptr) activation = fused->function;
   }
   RowSpace space{x->rows, {x->width, 0, 0, y->width}, {y->width}};
   space.input_widths.resize(graph.inputs(id).size());
