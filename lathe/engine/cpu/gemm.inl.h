@@ -187,6 +187,7 @@ inline void compute_tile(const GemmArgs& args, std::int64_t row, std::int64_t ro
   multiply_tile({.k = args.k,
                  .x = args.x + row * args.x_stride,
                  .x_stride = args.x_stride,
+                 .x_step = args.x_step,
                  .panel = args.packed + column * args.k,
                  .y = is_finished_later ? buffer : y,
                  .y_stride = is_finished_later ? kPanel : args.y_stride,

@@ -40,8 +40,9 @@ struct GemmArgs {
   std::int64_t rows, n, k;
   const float* x;
   std::int64_t x_stride;
-  const float* packed;  ///< B as pack_b wrote it
-  const float* bias;    ///< or null
+  std::int64_t x_step = 1;  ///< between the k elements of a row of x: its rows for a transposed x
+  const float* packed;      ///< B as pack_b wrote it
+  const float* bias;        ///< or null
   Unary activation;
   const float* residual;  ///< or null; may be y itself
   std::int64_t residual_stride;
@@ -123,6 +124,19 @@ struct RowsArgs {
   std::int64_t y_stride;
 };
 
+/// Turns pairs of features: (a, b) becomes (a cos - b sin, a sin + b cos). A pair of a head is its
+/// elements i and i + half, or 2i and 2i + 1 if interleaved.
+struct RopeArgs {
+  std::int64_t rows, heads, half;
+  bool interleaved;
+  const float* x;
+  std::int64_t x_stride;
+  const float* cosines;  ///< `half` for each row
+  const float* sines;
+  float* y;  ///< may be x
+  std::int64_t y_stride;
+};
+
 /// One argument of `binary`: element [r, c] is data[r * row_stride + c * step], step 0 or 1. A
 /// row_stride of 0 repeats one row, a step of 0 repeats one number along the row.
 struct Operand {
@@ -169,6 +183,7 @@ struct Kernels {
   void (*rms_norm)(const RmsNormArgs&);
   void (*softmax_rows)(const RowsArgs&);
   void (*log_softmax_rows)(const RowsArgs&);
+  void (*rope_rows)(const RopeArgs&);
   /// y[i] = op(x[i]); y may be x.
   void (*unary)(Unary op, const float* x, std::int64_t count, float* y);
   void (*binary)(const BinaryArgs&);
@@ -186,6 +201,8 @@ struct Kernels {
                             std::int64_t count, std::int64_t n, float* out, bool accumulate);
   void (*layer_norm_backward)(const LayerNormBackwardArgs&);
   void (*rms_norm_backward)(const RmsNormBackwardArgs&);
+  void (*softmax_backward_rows)(const SoftmaxBackwardArgs&);
+  void (*log_softmax_backward_rows)(const SoftmaxBackwardArgs&);
   /// dx[i] = dy[i] op'(x[i]), 0 where relu and abs have a corner; dx may be dy or x.
   void (*unary_backward)(Unary op, const float* dy, const float* x, std::int64_t count, float* dx);
   std::int64_t (*attention_backward_scratch_size)(std::int64_t lq, std::int64_t lk, std::int64_t d);
@@ -207,5 +224,41 @@ struct Kernels {
   /// Multiplies and adds in registers alone, `rounds` times; returns the operations done.
   double (*fma_burst)(std::int64_t rounds);
 };
+
+/// Calls X(entry) for every function of the table: the instruction sets fill it in by this list,
+/// and a test sees that some step reaches each.
+#define LATHE_EVERY_KERNEL(X)        \
+  X(packed_size)                     \
+  X(pack_b)                          \
+  X(gemm)                            \
+  X(attention_scratch_size)          \
+  X(attention)                       \
+  X(layer_norm)                      \
+  X(rms_norm)                        \
+  X(softmax_rows)                    \
+  X(log_softmax_rows)                \
+  X(rope_rows)                       \
+  X(unary)                           \
+  X(binary)                          \
+  X(embedding_sum)                   \
+  X(dropout_rows)                    \
+  X(weight_gradient)                 \
+  X(sum_rows_accumulate)             \
+  X(sum_selected_rows)               \
+  X(layer_norm_backward)             \
+  X(rms_norm_backward)               \
+  X(softmax_backward_rows)           \
+  X(log_softmax_backward_rows)       \
+  X(unary_backward)                  \
+  X(attention_backward_scratch_size) \
+  X(attention_backward)              \
+  X(cross_entropy_rows)              \
+  X(cross_entropy_backward_rows)     \
+  X(adamw)                           \
+  X(sgd)                             \
+  X(sum_squares)                     \
+  X(gate)                            \
+  X(learned_step)                    \
+  X(fma_burst)
 
 }  // namespace lathe::engine

@@ -94,6 +94,18 @@ struct RmsNormBackwardArgs {
   float* dgamma;  ///< n sums that the rows are added to in ascending order, or null
 };
 
+/// The gradient of y = softmax(x), dx = y (dy - sum(dy y)) with what is below kLeastScoreGradient
+/// 0, or of y = log_softmax(x), dx = dy - exp(y) sum(dy), along rows.
+struct SoftmaxBackwardArgs {
+  std::int64_t rows, n;
+  const float* dy;
+  std::int64_t dy_stride;
+  const float* y;
+  std::int64_t y_stride;
+  float* dx;  ///< may be dy or y
+  std::int64_t dx_stride;
+};
+
 /// The gradients of `attention` for one sequence and one head, whose weights are computed again.
 ///
 /// A query that sees no kept key weighs all keys equally whatever the scores are: it contributes

@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "lathe/engine/cpu/step.h"
@@ -14,31 +16,6 @@ std::int64_t row_bytes(const Type& type, const SymbolValues& symbols, std::size_
     bytes *= type.shape[axis].evaluate(symbols);
   return bytes;
 }
-
-// A slice along any axis: the same run of bytes out of each outer row.
-class SliceStep final : public Step {
- public:
-  void run_whole(const WholeCall& call) const override {
-    const Type& x = call.graph.type(call.graph.input(call.node, 0));
-    const Type& y = call.graph.types(call.node)[0];
-    const AttributeReader attributes = call.graph.attribute(call.node);
-    const auto rank = static_cast<std::int64_t>(x.rank());
-    std::int64_t axis = attributes.integer("axis");
-    if (axis < 0) axis += rank;
-    const auto position = static_cast<std::size_t>(axis);
-    const std::int64_t size = x.shape[position].evaluate(call.symbols);
-    std::int64_t begin = attributes.integer("begin");
-    if (begin < 0) begin += size;
-    const std::int64_t inner = row_bytes(x, call.symbols, position + 1);
-    const std::int64_t taken = y.shape[position].evaluate(call.symbols);
-    std::int64_t outer = 1;
-    for (std::size_t i = 0; i < position; ++i) outer *= x.shape[i].evaluate(call.symbols);
-    for (std::int64_t row = 0; row < outer; ++row)
-      std::memcpy(call.outputs[0] + row * taken * inner,
-                  call.inputs[0] + (row * size + begin) * inner,
-                  static_cast<std::size_t>(taken * inner));
-  }
-};
 
 class SelectInSequenceStep final : public Step {
  public:
@@ -96,18 +73,33 @@ class PackedIndexStep final : public Step {
   bool is_position_;
 };
 
-class FullLikeStep final : public Step {
+// full_like(x) {value} and constant() {values}: numbers of 32 bits, whose patterns are all that
+// matters here; one for all elements or one for each.
+class FillStep final : public Step {
  public:
-  explicit FullLikeStep(std::int32_t value) : value_(value) {}
+  explicit FillStep(std::vector<std::uint32_t> patterns) : patterns_(std::move(patterns)) {}
   void run_whole(const WholeCall& call) const override {
     const std::int64_t count = call.graph.types(call.node)[0].num_elements().evaluate(call.symbols);
-    auto* const out = reinterpret_cast<std::int32_t*>(call.outputs[0]);
-    for (std::int64_t i = 0; i < count; ++i) out[i] = value_;
+    auto* const out = reinterpret_cast<std::uint32_t*>(call.outputs[0]);
+    if (patterns_.size() == 1)
+      std::fill_n(out, count, patterns_[0]);
+    else
+      std::copy(patterns_.begin(), patterns_.end(), out);
   }
 
  private:
-  std::int32_t value_;
+  std::vector<std::uint32_t> patterns_;
 };
+
+std::unique_ptr<Step> make_fill(DType dtype, const std::vector<double>& values) {
+  if (dtype != DType::I32 && dtype != DType::F32) return nullptr;
+  std::vector<std::uint32_t> patterns;
+  for (const double value : values)
+    patterns.push_back(dtype == DType::I32
+                           ? std::bit_cast<std::uint32_t>(static_cast<std::int32_t>(value))
+                           : std::bit_cast<std::uint32_t>(static_cast<float>(value)));
+  return std::make_unique<FillStep>(std::move(patterns));
+}
 
 class PositionsStep final : public Step {
  public:
@@ -124,8 +116,6 @@ bool is_i32(const Graph& graph, Value value) {
   return graph.type(value).dtype == DType::I32;
 }
 
-const Register slice{
-    CpuKernel{"slice", [](const Graph&, NodeId) { return std::make_unique<SliceStep>(); }}};
 const Register select_in_sequence{
     CpuKernel{"select_in_sequence", [](const Graph& graph, NodeId id) -> std::unique_ptr<Step> {
                 if (!is_i32(graph, graph.input(id, 1))) return nullptr;
@@ -148,12 +138,14 @@ const Register packed_examples{
                   return nullptr;
                 return std::make_unique<PackedIndexStep>(false);
               }}};
-const Register full_like{
-    CpuKernel{"full_like", [](const Graph& graph, NodeId id) -> std::unique_ptr<Step> {
-                if (!is_i32(graph, {id, 0})) return nullptr;
-                return std::make_unique<FullLikeStep>(
-                    static_cast<std::int32_t>(graph.attribute(id).real("value")));
-              }}};
+const Register full_like{CpuKernel{"full_like", [](const Graph& graph, NodeId id) {
+                                     return make_fill(graph.types(id)[0].dtype,
+                                                      {graph.attribute(id).real("value")});
+                                   }}};
+const Register constant{CpuKernel{"constant", [](const Graph& graph, NodeId id) {
+                                    return make_fill(graph.types(id)[0].dtype,
+                                                     graph.attribute(id).reals("values"));
+                                  }}};
 const Register positions{
     CpuKernel{"positions", [](const Graph& graph, NodeId id) -> std::unique_ptr<Step> {
                 if (!is_i32(graph, {id, 0}) || graph.types(id)[0].rank() != 2) return nullptr;

@@ -48,24 +48,6 @@ class RmsNormStep final : public Step {
   float eps_;
 };
 
-class SoftmaxStep final : public Step {
- public:
-  SoftmaxStep(RowSpace space, bool is_log) : space_(std::move(space)), is_log_(is_log) {}
-  const RowSpace* rows() const override { return &space_; }
-  void run_rows(const RowCall& call) const override {
-    const std::int64_t n = space_.output_widths[0];
-    const RowsArgs args{call.rows, n, call.input(0), n, call.output(0), n};
-    if (is_log_)
-      call.kernels.log_softmax_rows(args);
-    else
-      call.kernels.softmax_rows(args);
-  }
-
- private:
-  RowSpace space_;
-  bool is_log_;
-};
-
 std::unique_ptr<Step> make_layer_norm(const Graph& graph, NodeId id) {
   const std::optional<RowShape> x = row_shape(graph.types(id)[0]);
   if (!x) return nullptr;
@@ -84,20 +66,9 @@ std::unique_ptr<Step> make_rms_norm(const Graph& graph, NodeId id) {
                                        static_cast<float>(graph.attribute(id).real("eps")));
 }
 
-std::unique_ptr<Step> make_softmax(const Graph& graph, NodeId id) {
-  const std::optional<RowShape> x = row_shape(graph.types(id)[0]);
-  const std::int64_t axis = graph.attribute(id).integer("axis");
-  const auto rank = static_cast<std::int64_t>(graph.types(id)[0].rank());
-  if (!x || (axis != -1 && axis != rank - 1)) return nullptr;
-  return std::make_unique<SoftmaxStep>(RowSpace{x->rows, {x->width}, {x->width}},
-                                       graph.is(id, "log_softmax"));
-}
-
 const Register layer_norm{CpuKernel{"layer_norm", make_layer_norm}};
 const Register fused_layer_norm{CpuKernel{"fused_layer_norm", make_layer_norm}};
 const Register rms_norm{CpuKernel{"rms_norm", make_rms_norm}};
-const Register softmax{CpuKernel{"softmax", make_softmax}};
-const Register log_softmax{CpuKernel{"log_softmax", make_softmax}};
 
 }  // namespace
 }  // namespace lathe::engine

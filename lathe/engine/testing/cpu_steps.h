@@ -1,0 +1,43 @@
+#pragma once
+
+// For the tests of the CPU's steps: graphs that must run on them alone, compared with the
+// reference on every instruction set.
+
+#include "lathe/engine/cpu/every_isa.h"
+#include "lathe/engine/cpu/step.h"
+#include "lathe/engine/fusion.h"
+#include "lathe/engine/testing/executor_cases.h"
+
+namespace lathe::engine {
+
+/// Nodes of the lowered graph that the CPU has no step for, one line each.
+inline std::string nodes_without_steps(const Graph& graph) {
+  std::string result;
+  const Graph lowered = lower(graph);
+  for (const NodeId id : lowered.topological_order()) {
+    if (lowered.op(id).is_source || lowered.is(id, "reshape") || lowered.is(id, "identity"))
+      continue;
+    const CpuKernel* kernel = Registry<CpuKernel>::instance().find(lowered.op(id).name);
+    if (kernel == nullptr || kernel->make(lowered, id) == nullptr)
+      result += print(lowered, id) + "\n";
+  }
+  return result;
+}
+
+/// Runs on the CPU's own steps, near the reference on every instruction set, and to the same bits
+/// whatever the number of threads.
+inline void expect_own_steps(const Graph& graph, const State& state, const Feed& feed,
+                             double tolerance) {
+  EXPECT_EQ(nodes_without_steps(graph), "");
+  const Feed expected = make_executor("reference", graph, state)->run(feed);
+  ThreadPool pool(3);
+  for (const Isa isa : supported_isas()) {
+    SCOPED_TRACE(std::string(name(isa)));
+    const Feed actual = make_executor("cpu", graph, state, {.isa = isa})->run(feed);
+    expect_near(actual, expected, tolerance);
+    expect_identical(make_executor("cpu", graph, state, {.pool = &pool, .isa = isa})->run(feed),
+                     actual);
+  }
+}
+
+}  // namespace lathe::engine
