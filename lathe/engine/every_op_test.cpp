@@ -7,7 +7,7 @@
 #include "lathe/core/role.h"
 #include "lathe/engine/cpu/step.h"
 #include "lathe/engine/fusion.h"
-#include "lathe/engine/testing/executor_cases.h"
+#include "lathe/engine/testing/example_calls.h"
 #include "lathe/ops/example.h"
 
 namespace lathe::engine {
@@ -38,47 +38,6 @@ TEST_P(EveryExample, SurvivesTheTextForm) {
   }
 }
 
-// One call, and values for what it reads.
-struct Call {
-  Graph graph;
-  Feed feed;
-  State state;
-};
-
-Call make_call(const std::string& text, bool has_weights) {
-  ops::Example example = ops::parse_example(text);
-  Graph& graph = example.graph;
-  Call call;
-  // Positive numbers are in the domain of every op.
-  const std::vector<Tensor> inputs = ops::random_inputs(example, 5, {.low = 0.25, .high = 1.25});
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const NodeId id = example.inputs[i];
-    const Type type = graph.types(id)[0];
-    // Weights are floats of a known shape; what is computed with comes first.
-    if (has_weights && i > 0 && type.num_elements().is_constant() && is_floating(type.dtype)) {
-      const std::string name = graph.name(id) + ".weight";
-      const NodeId weight = graph.add({.name = name, .op = "state", .inputs = {}, .types = {type}});
-      graph.replace_all_uses({id, 0}, {weight, 0});
-      graph.erase(id);
-      call.state[name] = inputs[i];
-    } else {
-      call.feed[graph.name(id)] = inputs[i];
-    }
-  }
-  // An op such as packed_positions has sizes that no operand of its own shows.
-  Type sizes{DType::F32, {}};
-  for (const std::string& symbol : graph.symbols()) sizes.shape.push_back(Size::symbol(symbol));
-  graph.add({.name = "sizes", .op = "input", .inputs = {}, .types = {sizes}});
-  call.feed["sizes"] = Tensor(DType::F32, sizes.dims(ops::example_symbols()));
-  if (graph.is(example.node, "input"))
-    call.feed["y"] = random_feed(graph, ops::example_symbols(), 5)["y"];
-  if (graph.is(example.node, "state")) call.state = random_state(graph, 6);
-  run_pass("remove-dropout", graph);  // plans for inference drop nothing
-  complete_roles(graph);
-  call.graph = std::move(graph);
-  return call;
-}
-
 // Whether the CPU has a step of its own for every node that an op's call is lowered to.
 bool runs_on_cpu_steps(const Graph& graph) {
   const Graph lowered = lower(graph);
@@ -96,7 +55,7 @@ TEST_P(EveryExample, ComputesTheSameOnTheCpuAsByReference) {
     SCOPED_TRACE(text);
     for (const bool has_weights : {false, true}) {
       SCOPED_TRACE(has_weights ? "weights are states" : "all operands are inputs");
-      const Call call = make_call(text, has_weights);
+      const ExampleCall call = make_example_call(text, has_weights);
       is_on_cpu = is_on_cpu || runs_on_cpu_steps(call.graph);
       const Feed expected = make_executor("reference", call.graph, call.state)->run(call.feed);
       expect_near(make_executor("cpu", call.graph, call.state)->run(call.feed), expected, 2e-6);

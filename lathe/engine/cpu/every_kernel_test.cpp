@@ -1,0 +1,104 @@
+// Every function of the kernel table is reached by some step, and every step that training or
+// inference can plan reaches its kernels through the table: the examples of all ops run on a table
+// whose functions note that they were called.
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "lathe/engine/cpu/step.h"
+#include "lathe/engine/testing/example_calls.h"
+
+namespace lathe::engine {
+namespace {
+
+std::set<std::string>& reached() {
+  static std::set<std::string> names;
+  return names;
+}
+
+// Stands in for one function of the table: notes its name and calls the plain one.
+template <auto Member>
+struct Noted {
+  static inline const char* name = nullptr;
+
+  template <typename Result, typename... Args>
+  static void put(Kernels& table, const char* entry, Result (*)(Args...)) {
+    name = entry;
+    table.*Member = [](Args... args) -> Result {
+      reached().insert(name);
+      return (kernels(Isa::Plain).*Member)(args...);
+    };
+  }
+};
+
+#define LATHE_ENTRY_NAME(name) #name,
+constexpr const char* kEntries[] = {LATHE_EVERY_KERNEL(LATHE_ENTRY_NAME)};
+#undef LATHE_ENTRY_NAME
+
+Kernels noting_table() {
+  Kernels table = kernels(Isa::Plain);
+#define LATHE_NOTE(name) Noted<&Kernels::name>::put(table, #name, table.name);
+  LATHE_EVERY_KERNEL(LATHE_NOTE)
+#undef LATHE_NOTE
+  return table;
+}
+
+TEST(KernelList, HasEveryFunctionOfTheTable) {
+  EXPECT_EQ(sizeof(Kernels), sizeof(const char*) + std::size(kEntries) * sizeof(void (*)()));
+}
+
+// Runs the steps of a graph one after another, each over all its rows; false where a node has none.
+bool run_steps(const ExampleCall& call, const Kernels& table) {
+  const Graph& graph = call.graph;
+  const SymbolValues symbols = ops::example_symbols();
+  std::map<Value, Tensor> values;
+  std::vector<AlignedBuffer> scratch(1);
+  const std::function<void(std::int64_t, const std::function<void(std::int64_t, int)>&)> parallel =
+      [](std::int64_t tasks, const std::function<void(std::int64_t, int)>& task) {
+        for (std::int64_t i = 0; i < tasks; ++i) task(i, 0);
+      };
+  for (const NodeId id : graph.topological_order()) {
+    if (graph.is(id, "input")) values[{id, 0}] = call.feed.at(graph.name(id));
+    if (graph.is(id, "state")) values[{id, 0}] = call.state.at(graph.name(id));
+    if (graph.op(id).is_source) continue;
+    const CpuKernel* kernel = Registry<CpuKernel>::instance().find(graph.op(id).name);
+    const std::unique_ptr<Step> step = kernel ? kernel->make(graph, id) : nullptr;
+    if (step == nullptr) return false;
+    std::vector<const Tensor*> states;
+    std::vector<const std::byte*> inputs;
+    for (const Value& value : graph.inputs(id)) {
+      const bool is_state = !value.is_none() && graph.is(value.node, "state");
+      states.push_back(is_state ? &values.at(value) : nullptr);
+      inputs.push_back(value.is_none() ? nullptr : values.at(value).bytes());
+    }
+    step->prepare(table, states);
+    std::vector<std::byte*> outputs;
+    for (std::size_t i = 0; i < graph.types(id).size(); ++i) {
+      const Type& type = graph.types(id)[i];
+      Tensor& result = values[{id, static_cast<std::int32_t>(i)}] =
+          Tensor(type.dtype, type.dims(symbols));
+      outputs.push_back(result.mutable_bytes());
+    }
+    if (const RowSpace* rows = step->rows())
+      step->run_rows({table, rows->rows.evaluate(symbols), inputs, outputs});
+    else
+      step->run_whole({table, graph, id, symbols, inputs, outputs, scratch, parallel});
+  }
+  return true;
+}
+
+TEST(EveryKernel, IsReachedByTheStepsOfSomeOp) {
+  const Kernels table = noting_table();
+  for (const auto& [name, op] : OpRegistry::instance().all())
+    for (const std::string& text : op.examples)
+      for (const bool has_weights : {false, true})
+        run_steps(make_example_call(text, has_weights), table);
+  for (const std::string name : kEntries) {
+    if (name == "fma_burst") continue;  // measures the machine: fma_peak's
+    EXPECT_TRUE(reached().contains(name)) << "no step reaches " << name;
+  }
+}
+
+}  // namespace
+}  // namespace lathe::engine
