@@ -65,7 +65,7 @@ std::string gpt2_layer(bool packed) {
          (packed ? R"(
     last = select_in_sequence(final, offsets) {index=-1})"
                  : R"(
-    last = select(final) {axis=1, index=-1})") +
+    last = last_token(final, mask))") +
          R"(
     scores = linear(last, score.weight, none)
     kind = cross_entropy(scores, kinds)
