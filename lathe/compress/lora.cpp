@@ -3,7 +3,6 @@
 #include <re2/re2.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <set>
 #include <tuple>
@@ -24,24 +23,6 @@ namespace {
 constexpr std::string_view kA = ".lora_A.weight";
 constexpr std::string_view kB = ".lora_B.weight";
 constexpr std::string_view kSum = "/lora";
-constexpr std::int64_t kMaxRank = 65536;
-
-double parse_number(std::string_view key, std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
-    fail("{}=\"{}\": expected a number", key, text);
-  return value;
-}
-
-void check_options(const LoraOptions& options) {
-  if (options.rank < 1 || options.rank > kMaxRank)
-    fail("rank={}: expected 1 to {}", options.rank, kMaxRank);
-  if (!(options.alpha > 0)) fail("alpha={}: expected a number above 0", options.alpha);
-  if (!(options.dropout >= 0 && options.dropout < 1))
-    fail("dropout={}: expected 0 up to below 1", options.dropout);
-  if (options.targets.empty()) fail("targets: expected a pattern of the linears to adapt");
-}
 
 // Random numbers of one site must not be those of another.
 std::int64_t free_site(const Graph& graph) {
@@ -191,34 +172,6 @@ std::string lora_b_name(std::string_view name) {
   return fmt::format("{}{}", name, kB);
 }
 
-LoraOptions parse_lora_options(std::string_view text) {
-  LoraOptions options;
-  while (!text.empty()) {
-    const std::size_t equals = text.find('=');
-    const std::string_view key = text.substr(0, std::min(equals, text.find(',')));
-    if (key != "rank" && key != "alpha" && key != "dropout" && key != "targets")
-      throw unknown_name("setting", key, {"alpha", "dropout", "rank", "targets"});
-    if (key.size() != equals) fail("{}: expected {}=VALUE", key, key);
-    text.remove_prefix(equals + 1);
-    const std::size_t end = key == "targets" ? text.size() : std::min(text.find(','), text.size());
-    const std::string_view value = text.substr(0, end);
-    if (key == "targets") {
-      options.targets = {std::string(value)};
-      if (value.empty()) options.targets.clear();
-    } else if (key == "rank") {
-      const double rank = parse_number(key, value);
-      if (rank != std::floor(rank) || rank < 1 || rank > kMaxRank)
-        fail("rank={}: expected a whole number from 1 to {}", value, kMaxRank);
-      options.rank = static_cast<int>(rank);
-    } else {
-      (key == "alpha" ? options.alpha : options.dropout) = parse_number(key, value);
-    }
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  check_options(options);
-  return options;
-}
-
 std::vector<NodeId> adaptable_linears(const Graph& graph) {
   std::set<NodeId> parts;
   for (const LoraPath& path : find_lora(graph)) parts.insert({path.down, path.up});
@@ -302,7 +255,7 @@ void add_lora_path(Graph& graph, NodeId linear, int rank, double scaling, double
 }
 
 int insert_lora(Graph& graph, State& state, const LoraOptions& options, std::uint64_t seed) {
-  check_options(options);
+  check_lora_options(options);
   if (!find_lora(graph).empty())
     throw UserError("the model has LoRA paths already", "fuse them into its weights first");
   const std::vector<NodeId> linears = matching_linears(graph, options.targets);

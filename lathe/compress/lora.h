@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lathe/compress/lora_options.h"
 #include "lathe/core/graph.h"
 
 /// LoRA (Hu et al. 2021): a linear `y = x . W^T + b` (or a product with a parameter) gets a
@@ -16,17 +17,6 @@
 /// trained on, fused or saved as an adapter. A path is known by its form, whatever its nodes and
 /// states are called.
 namespace lathe::compress {
-
-struct LoraOptions {
-  int rank = 8;
-  double alpha = 16;
-  double dropout = 0;                              ///< of what A reads, in training
-  std::vector<std::string> targets = {"encoder"};  ///< patterns (RE2) in the names of linears
-};
-
-/// Reads `rank=8,alpha=16,dropout=0.05,targets=query|value`; whatever is left out keeps its
-/// default. Patterns may hold commas, so the targets come last.
-LoraOptions parse_lora_options(std::string_view text);
 
 /// A path of low rank and the linear it stands beside.
 struct LoraPath {
