@@ -18,6 +18,7 @@
 #include "lathe/core/error.h"
 #include "lathe/data/dataset.h"
 #include "lathe/engine/cpu/cpu_executor.h"
+#include "lathe/engine/cpu/kernels.h"
 #include "lathe/train/text_classifier.h"
 
 namespace {
@@ -148,7 +149,7 @@ int run(int argc, char** argv) {
   }
   train::TextClassifier classifier(model, options);
   auto& executor = dynamic_cast<engine::CpuExecutor&>(classifier.executor());
-  const double peak = engine::fma_peak(engine::best_isa(), 0.3);
+  const double peak = engine::fma_peak(best_isa(), 0.3);
   seconds_of(classifier, batches);  // lays the arena out
   std::int64_t tokens = 0;
   for (const data::Batch& batch : batches) tokens += batch.num_tokens();

@@ -54,7 +54,7 @@ int run(int argc, char** argv) {
   State state = model.state;
   const train::TrainingGraph training = train::make_training_graph(
       model, {.objective = "mlm", .weight_decay = 0, .dropout = false}, state);
-  const auto executor = engine::make_executor("cpu", training.graph, state, {.pool = &pool});
+  const auto executor = engine::make_executor(training.graph, state, {.pool = &pool});
   const train::Objective objective = train::make_objective("mlm", *tokenizer, 0.15, kSeed);
 
   const std::int64_t steps = std::min<std::int64_t>(std::atoll(argv[3]), plan.num_batches());

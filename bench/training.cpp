@@ -16,6 +16,7 @@
 
 #include "lathe/core/error.h"
 #include "lathe/engine/cpu/cpu_executor.h"
+#include "lathe/engine/cpu/kernels.h"
 #include "lathe/train/training_graph.h"
 
 namespace {
@@ -114,7 +115,7 @@ int run(int argc, char** argv) {
   const double first = since(start);
   for (const Sequences& batch : batches) executor.run(make_feed(batch, ++step));
 
-  const double peak = engine::fma_peak(engine::best_isa(), 0.3);
+  const double peak = engine::fma_peak(best_isa(), 0.3);
   std::int64_t tokens = 0;
   for (const Sequences& batch : batches) tokens += static_cast<std::int64_t>(batch.ids.size());
   double best = 1e30, total = 0;

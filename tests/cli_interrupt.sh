@@ -53,7 +53,7 @@ done
 
 # A batch is not left before its end, and this one takes minutes: the second signal finds the first
 # unanswered.
-"$lathe" eval --model m --data reviews:test=4000 --executor reference --batch-tokens 16777216 \
+"$lathe" eval --model m --data reviews:test=4000 --device reference --batch-tokens 16777216 \
   --quiet --threads 1 >results 2>messages &
 pid=$!
 wait_for_handler $pid

@@ -23,7 +23,6 @@ constexpr int kInternalError = 70;
 struct GlobalArguments {
   Settings settings;
   std::string isa;
-  std::string device = "cpu";
   std::string config;
 };
 
@@ -38,7 +37,8 @@ void add_global_options(CLI::App& app, GlobalArguments& global) {
       ->check(CLI::Range(0, 4096));
   app.add_option("--isa", global.isa, "instruction set: avx512, avx2, plain [the best here]")
       ->group("Everywhere");
-  app.add_option("--device", global.device, "cpu or cuda [cpu]")->group("Everywhere");
+  app.add_option("--device", global.settings.device, "what executes graphs: cpu or reference [cpu]")
+      ->group("Everywhere");
   app.add_option("--config", global.config, "TOML file with options; flags win")
       ->group("Everywhere");
   app.add_flag("--quiet,-q", global.settings.quiet, "no progress")->group("Everywhere");
@@ -141,15 +141,14 @@ std::vector<std::string> with_config(std::vector<std::string> words, CLI::App& a
 }
 
 void finish_settings(GlobalArguments& global) {
-  global.settings.isa = engine::best_isa();
+  global.settings.isa = best_isa();
   if (!global.isa.empty()) {
-    const std::optional<engine::Isa> isa = engine::parse_isa(global.isa);
+    const std::optional<Isa> isa = parse_isa(global.isa);
     if (!isa) throw unknown_name("instruction set", global.isa, {"avx2", "avx512", "plain"});
-    if (!engine::is_supported(*isa)) fail("--isa {}: this processor does not have it", global.isa);
+    if (!is_supported(*isa)) fail("--isa {}: this processor does not have it", global.isa);
     global.settings.isa = *isa;
   }
-  if (global.device == "cuda") fail("--device cuda: this build has no CUDA backend");
-  if (global.device != "cpu") throw unknown_name("device", global.device, {"cpu", "cuda"});
+  Registry<engine::ExecutorKind>::instance().at(global.settings.device, "device");
 }
 
 int report_error(const UserError& error) {

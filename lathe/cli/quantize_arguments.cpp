@@ -65,7 +65,7 @@ compress::QuantizeResult quantize(io::Model& model, const QuantizeArguments& arg
   if (calibration) texts.emplace(*calibration, train::TextFeeding());
   const compress::QuantizeResult result =
       compress::quantize_model(model, to_options(arguments), texts ? &*texts : nullptr,
-                               {.pool = &pool, .isa = settings.isa}, [&](std::int64_t done) {
+                               settings.execution(pool), [&](std::int64_t done) {
                                  progress.update(done, calibration->size());
                                  return !is_interrupted();
                                });

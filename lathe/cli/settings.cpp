@@ -22,6 +22,10 @@ double Settings::seconds() const {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+engine::ExecutionOptions Settings::execution(ThreadPool& pool) const {
+  return {.device = device, .pool = &pool, .isa = isa};
+}
+
 bool is_interrupted() {
   return received_signal.load() != 0;
 }

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "lathe/engine/cpu/kernels.h"
+#include "lathe/engine/executor.h"
 
 namespace lathe::cli {
 
@@ -14,12 +14,15 @@ struct Settings {
   bool json = false;
   std::uint64_t seed = 0;
   int threads = 0;  ///< 0: all available
-  engine::Isa isa = engine::Isa::Plain;
+  std::string device = "cpu";
+  Isa isa = Isa::Plain;
   bool quiet = false;
   std::chrono::steady_clock::time_point start;  ///< of the process
   std::vector<std::string> command_line;
 
   double seconds() const;
+  /// How the library is to execute graphs.
+  engine::ExecutionOptions execution(ThreadPool& pool) const;
 };
 
 /// Asks the program to stop: set by the first SIGINT or SIGTERM, polled by long work. A second one

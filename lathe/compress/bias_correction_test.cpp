@@ -17,7 +17,7 @@ std::pair<std::vector<double>, std::vector<double>> mean_outputs(const io::Model
   Graph graph = model.graph;
   graph.set_output("h", {graph.at("h"), 0});
   const Feed outputs =
-      engine::make_executor("reference", graph, model.state)
+      engine::make_executor(graph, model.state, {.device = "reference"})
           ->run({{"input_ids", Tensor::from<std::int32_t>({1, 8}, {0, 1, 4, 2, 2, 3, 4, 0})}});
   const auto mean = [&](const char* name) {
     const Tensor& tensor = outputs.at(name);

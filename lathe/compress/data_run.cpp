@@ -43,8 +43,7 @@ void run_on_data(const Graph& graph, const State& state, train::ExampleSource& e
                  const std::function<void(const DataBatch&)>& visit,
                  const std::function<bool(std::int64_t)>& progress) {
   constexpr std::int64_t kBatchTokens = 4096;
-  const std::unique_ptr<engine::Executor> executor =
-      engine::make_executor("cpu", graph, state, execution);
+  const std::unique_ptr<engine::Executor> executor = engine::make_executor(graph, state, execution);
   std::vector<std::int64_t> lengths = examples.lengths();
   lengths.resize(static_cast<std::size_t>(std::min(num_examples, examples.size())));
   const auto total = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});

@@ -77,7 +77,7 @@ TEST_P(GptqByFormat, LosesLessOfCorrelatedInputsThanPlainRounding) {
     Graph graph = model.graph;
     graph.set_output("weight", {graph.at("w/quantized"), 0});
     const Feed feed{{"x", Tensor(DType::F32, {1, 96})}};
-    return engine::make_executor("reference", graph, state)->run(feed).at("weight");
+    return engine::make_executor(graph, state, {.device = "reference"})->run(feed).at("weight");
   };
   const Tensor plain = rounded(weight);
   EXPECT_THAT(apply_gptq(model, {{"y", products}}), testing::IsEmpty());

@@ -280,12 +280,14 @@ class LoraOnBert : public testing::TestWithParam<const char*> {
     feed["labels"] = Tensor::from<std::int32_t>({2}, {1, 0});
     for (auto entry = feed.begin(); entry != feed.end();)
       entry = model.graph.find(entry->first) ? std::next(entry) : feed.erase(entry);
-    return engine::make_executor(GetParam(), model.graph, model.state)->run(feed).at("logits");
+    return engine::make_executor(model.graph, model.state, {.device = GetParam()})
+        ->run(feed)
+        .at("logits");
   }
   // Trains for two epochs with LoRA beside every linear of the encoder.
   train::TrainOutcome train(io::Model model) const {
     train::TrainOptions options;
-    options.executor = GetParam();
+    options.execution.device = GetParam();
     options.trainer.epochs = 2;
     options.trainer.batch_examples = 8;
     options.trainer.learning_rate = 1e-2;
@@ -357,7 +359,7 @@ TEST_P(LoraOnBert, StartsBitForBitFromARealModelPaddedAndPacked) {
                           .example_indices = {0, 1}};
   const auto answer = [&](bool is_padded) {
     train::ClassifierOptions options;
-    options.executor = GetParam();
+    options.execution.device = GetParam();
     options.allow_fresh = true;
     options.is_padded = is_padded;
     return train::TextClassifier(model, options).logits(batch);

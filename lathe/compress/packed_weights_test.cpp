@@ -48,7 +48,7 @@ Quantized quantize(const char* text, const RoleFormats& formats) {
 }
 
 Tensor answer(const char* executor, const Quantized& model) {
-  return engine::make_executor(executor, model.graph, model.state)
+  return engine::make_executor(model.graph, model.state, {.device = executor})
       ->run({{"ids", Tensor::from<std::int32_t>({4}, {5, 0, 3, 3})}})
       .at("y");
 }
@@ -241,7 +241,9 @@ TEST(PackWeights, PacksConvolutionsAndProductsByTheirOutputs) {
   const auto logits = [](const Quantized& model) {
     Tensor x(DType::F32, {2, 2, 4, 4});
     for (std::size_t i = 0; i < 64; ++i) x.mutable_data<float>()[i] = static_cast<float>(i % 7) - 3;
-    return engine::make_executor("reference", model.graph, model.state)->run({{"ids", x}}).at("y");
+    return engine::make_executor(model.graph, model.state, {.device = "reference"})
+        ->run({{"ids", x}})
+        .at("y");
   };
   for (const char* const format : {"int:4,channel", "int:4,group=4", "mxint:8,block=4", "nf4"}) {
     SCOPED_TRACE(format);

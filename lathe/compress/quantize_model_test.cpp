@@ -112,7 +112,7 @@ TEST(QuantizeModel, CalibratesOnNumbersAsOnTexts) {
   // The means of what both give agree: every rounding is made up for by the bias.
   const auto mean = [&](const io::Model& of) {
     const Feed outputs =
-        engine::make_executor("reference", of.graph, of.state)
+        engine::make_executor(of.graph, of.state, {.device = "reference"})
             ->run({{"image", Tensor::from<float>({3, 1, 2, 2}, std::span(values))}});
     std::vector<double> sums(2, 0.0);
     for (std::int64_t i = 0; i < 6; ++i)

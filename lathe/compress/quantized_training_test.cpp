@@ -64,16 +64,16 @@ TEST_F(QuantizedBert, GivesTheSameOnEveryPathThreadCountAndByReference) {
   Graph graph = model.graph;
   run_pass("pack-sequences", graph);
   run_pass("remove-dropout", graph);
-  const Feed expected = engine::make_executor("reference", graph, model.state)->run(feed());
+  const Feed expected =
+      engine::make_executor(graph, model.state, {.device = "reference"})->run(feed());
   for (const Isa isa : engine::supported_isas()) {
     SCOPED_TRACE(name(isa));
     ThreadPool two(2);
-    const Feed outputs =
-        engine::make_executor("cpu", graph, model.state, {.isa = isa})->run(feed());
+    const Feed outputs = engine::make_executor(graph, model.state, {.isa = isa})->run(feed());
     // No value lies so near the middle of two codes that a float's rounding decides.
     engine::expect_near(outputs, expected, 2e-5);
     engine::expect_identical(
-        engine::make_executor("cpu", graph, model.state, {.pool = &two, .isa = isa})->run(feed()),
+        engine::make_executor(graph, model.state, {.pool = &two, .isa = isa})->run(feed()),
         outputs);
   }
 }
@@ -87,19 +87,19 @@ TEST_F(QuantizedBert, LearnsWeightsAndScalesInAStepAsTheReferenceDoes) {
   batch["examples"] = Tensor::from<std::int32_t>({2}, {0, 1});
   batch["random"] = Tensor::from<std::int32_t>({3}, {1, 0, 1});
   batch["learning_rate"] = Tensor::from<float>({}, {1e-2f});
-  const auto step = [&](const char* kind, const engine::ExecutionOptions& options) {
-    const auto executor = engine::make_executor(kind, training.graph, state, options);
+  const auto step = [&](const engine::ExecutionOptions& options) {
+    const auto executor = engine::make_executor(training.graph, state, options);
     Feed known;
     for (const auto& [name, tensor] : batch)
       if (training.graph.find(name)) known[name] = tensor;
     executor->run(known);
     return executor->state();
   };
-  const State expected = step("reference", {});
+  const State expected = step({.device = "reference"});
   ThreadPool two(2);
-  const State alone = step("cpu", {});
+  const State alone = step({});
   engine::expect_near(alone, expected, 1e-5);
-  engine::expect_identical(step("cpu", {.pool = &two}), alone);
+  engine::expect_identical(step({.pool = &two}), alone);
   int scales = 0;
   for (const std::string& name : training.trained) {
     scales += name.ends_with(".scale");
@@ -146,7 +146,7 @@ TEST_F(QuantizedBert, LearnsWithFourBits) {
   const auto answer = [](Graph graph, const State& state) {
     run_pass("pack-sequences", graph);
     run_pass("remove-dropout", graph);
-    return engine::make_executor("cpu", graph, state)->run(feed());
+    return engine::make_executor(graph, state)->run(feed());
   };
   const Feed trained = answer(outcome.model.graph, outcome.model.state);
   EXPECT_LT(trained.at("loss").at(0), 0.1);

@@ -107,7 +107,9 @@ class EveryChange : public testing::TestWithParam<Case> {
         {"labels", Tensor::from<std::int32_t>({3}, {0, 1, 1})}};
     Feed feed;
     for (const NodeId id : graph.nodes_of("input")) feed[graph.name(id)] = all.at(graph.name(id));
-    return engine::make_executor("reference", graph, model.state)->run(feed).at("answer");
+    return engine::make_executor(graph, model.state, {.device = "reference"})
+        ->run(feed)
+        .at("answer");
   }
   static std::string logits_of(const io::Model& model) {
     return model.graph.name(*model.graph.output("logits"));

@@ -57,8 +57,9 @@ TEST_P(EveryExample, ComputesTheSameOnTheCpuAsByReference) {
       SCOPED_TRACE(has_weights ? "weights are states" : "all operands are inputs");
       const ExampleCall call = make_example_call(text, has_weights);
       is_on_cpu = is_on_cpu || runs_on_cpu_steps(call.graph);
-      const Feed expected = make_executor("reference", call.graph, call.state)->run(call.feed);
-      expect_near(make_executor("cpu", call.graph, call.state)->run(call.feed), expected, 2e-6);
+      const Feed expected =
+          make_executor(call.graph, call.state, {.device = "reference"})->run(call.feed);
+      expect_near(make_executor(call.graph, call.state)->run(call.feed), expected, 2e-6);
     }
   }
   if (Registry<CpuKernel>::instance().find(GetParam()) != nullptr) {

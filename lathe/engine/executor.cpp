@@ -4,9 +4,9 @@
 
 namespace lathe::engine {
 
-std::unique_ptr<Executor> make_executor(std::string_view kind, const Graph& graph, State state,
+std::unique_ptr<Executor> make_executor(const Graph& graph, State state,
                                         const ExecutionOptions& options) {
-  const ExecutorKind& record = Registry<ExecutorKind>::instance().at(kind, "executor");
+  const ExecutorKind& record = Registry<ExecutorKind>::instance().at(options.device, "device");
   check_state(graph, state);
   return record.make(graph, std::move(state), options);
 }

@@ -2,19 +2,19 @@
 
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "lathe/core/graph.h"
+#include "lathe/core/isa.h"
 #include "lathe/core/pass.h"
 #include "lathe/core/registry.h"
 #include "lathe/core/thread_pool.h"
-#include "lathe/engine/cpu/kernels.h"
 
 namespace lathe::engine {
 
 /// How to execute a graph.
 struct ExecutionOptions {
+  std::string device = "cpu";  ///< an `ExecutorKind`
   ThreadPool* pool = nullptr;  ///< nullptr: the calling thread alone
   Isa isa = best_isa();
 };
@@ -37,9 +37,10 @@ struct ExecutorKind {
   std::unique_ptr<Executor> (*make)(const Graph&, State, const ExecutionOptions&);
 };
 
-/// Prepares a graph for execution: checks the states and, where the kind plans ahead, plans. States
+/// Prepares a graph for execution on `options.device`: checks the states and, where that plans
+/// ahead, plans. States
 /// that the graph updates are copied, except those that are moved in and shared with nobody.
-std::unique_ptr<Executor> make_executor(std::string_view kind, const Graph& graph, State state,
+std::unique_ptr<Executor> make_executor(const Graph& graph, State state,
                                         const ExecutionOptions& options = {});
 
 }  // namespace lathe::engine

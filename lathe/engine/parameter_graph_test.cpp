@@ -96,7 +96,8 @@ TEST(SplitParameters, HandsOverTheResultsOfANodeThatHasSeveral) {
   const State state = random_state(graph, 1);
   const Feed feed = random_feed(graph, {{"B", 6}}, 2);
   CpuExecutor executor(graph, state, {});
-  expect_near(executor.run(feed), make_executor("reference", graph, state)->run(feed), 2e-6);
+  expect_near(executor.run(feed), make_executor(graph, state, {.device = "reference"})->run(feed),
+              2e-6);
 }
 
 TEST(CpuExecutor, ShowsNoStateThatItComputedItself) {
@@ -134,7 +135,7 @@ TEST(CpuExecutor, RoundsAWeightAgainAfterEveryUpdate) {
   const Feed feed{{"x", Tensor::from<float>({1, 1}, {1})}};
   for (const char* const kind : {"reference", "cpu"}) {
     SCOPED_TRACE(kind);
-    const auto executor = make_executor(kind, graph, state);
+    const auto executor = make_executor(graph, state, {.device = kind});
     std::vector<double> seen;
     for (int step = 0; step < 4; ++step) seen.push_back(executor->run(feed).at("y").at(0));
     EXPECT_THAT(seen, ElementsAre(0, 0.5, 0.5, 1));
@@ -188,7 +189,7 @@ TEST(QuantizedPerceptron, HasTheSameBitsOnEveryPathThreadCountAndBatch) {
     CpuExecutor alone(graph, state, {.isa = isa}), pair(graph, state, {.pool = &two, .isa = isa});
     for (const std::int64_t rows : {3, 700, 1}) {
       const Feed feed = random_feed(graph, {{"B", rows}}, 7);
-      const Feed expected = make_executor("reference", graph, state)->run(feed);
+      const Feed expected = make_executor(graph, state, {.device = "reference"})->run(feed);
       expect_identical(alone.run(feed), expected);
       expect_identical(pair.run(feed), expected);
     }
@@ -221,7 +222,7 @@ TEST(QuantizedPerceptron, LearnsItsWeightsAndScalesAsTheReferenceDoes) {
   const State state = perceptron_state(graph);
   Feed feed = random_feed(graph, {{"B", 300}}, 7);
   feed["rate"] = Tensor::from<float>({}, {1e-4f});
-  const auto reference = make_executor("reference", graph, state);
+  const auto reference = make_executor(graph, state, {.device = "reference"});
   const Feed expected = reference->run(feed);
   for (const Isa isa : supported_isas()) {
     SCOPED_TRACE(name(isa));

@@ -28,11 +28,11 @@ TEST(RunReference, ComputesWhatOneComputesByHand) {
   EXPECT_EQ(seen, "x w h y ");
 }
 
-TEST(MakeExecutor, NamesTheNearestExecutorAndChecksTheStates) {
+TEST(MakeExecutor, NamesTheNearestDeviceAndChecksTheStates) {
   const Graph graph = parse_graph(kGraph);
-  EXPECT_EQ(error_text([&] { make_executor("cpi", graph, {}); }),
-            "unknown executor \"cpi\"; known: cpu, reference\nhint: did you mean \"cpu\"?");
-  EXPECT_EQ(error_text([&] { make_executor("cpu", graph, {}); }),
+  EXPECT_EQ(error_text([&] { make_executor(graph, {}, {.device = "cpi"}); }),
+            "unknown device \"cpi\"; known: cpu, reference\nhint: did you mean \"cpu\"?");
+  EXPECT_EQ(error_text([&] { make_executor(graph, {}); }),
             "tensor \"w\" is missing: expected f32[3,2]");
 }
 
@@ -40,7 +40,7 @@ TEST(Executors, KeepTheirOwnGraphAndStates) {
   for (const char* kind : {"reference", "cpu"}) {
     Graph graph = parse_graph(kGraph);
     State state = random_state(graph, 1);
-    const auto executor = make_executor(kind, graph, state);
+    const auto executor = make_executor(graph, state, {.device = kind});
     const Feed feed = random_feed(graph, {{"B", 3}}, 2);
     const Feed first = executor->run(feed);
     for (float& value : state["w"].mutable_data<float>()) value = 0;

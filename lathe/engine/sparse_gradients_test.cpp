@@ -86,8 +86,8 @@ class EveryUpdate : public testing::TestWithParam<const char*> {};
 
 TEST_P(EveryUpdate, MovesTheTableAsTheReferenceDoes) {
   const Graph graph = parse_graph(GetParam());
-  const auto reference = make_executor("reference", graph, make_state(graph));
-  const auto cpu = make_executor("cpu", graph, make_state(graph));
+  const auto reference = make_executor(graph, make_state(graph), {.device = "reference"});
+  const auto cpu = make_executor(graph, make_state(graph));
   for (const std::int64_t tokens : {40, 9, 3000}) {
     const Feed feed = make_feed(graph, tokens);
     expect_near(cpu->run(feed), reference->run(feed), 1e-5);
@@ -98,8 +98,8 @@ TEST_P(EveryUpdate, MovesTheTableAsTheReferenceDoes) {
 TEST_P(EveryUpdate, GivesTheSameBitsForAnyNumberOfThreads) {
   const Graph graph = parse_graph(GetParam());
   ThreadPool pool(2);
-  const auto one = make_executor("cpu", graph, make_state(graph));
-  const auto two = make_executor("cpu", graph, make_state(graph), {.pool = &pool});
+  const auto one = make_executor(graph, make_state(graph));
+  const auto two = make_executor(graph, make_state(graph), {.pool = &pool});
   const Feed feed = make_feed(graph, 3000);
   expect_identical(two->run(feed), one->run(feed));
   expect_identical(two->state(), one->state());

@@ -40,7 +40,7 @@ double step_loss(const io::Model& student, const DistillationOptions& distillati
   options.distillation = distillation;
   const TrainingGraph training = make_training_graph(student, options, state);
   for (const std::string& name : training.trained) EXPECT_FALSE(name.starts_with("teacher."));
-  const auto executor = engine::make_executor("reference", training.graph, state);
+  const auto executor = engine::make_executor(training.graph, state, {.device = "reference"});
   const double loss = executor->run(batch()).at("loss_sum").at(0);
   after = executor->state();
   return loss;

@@ -79,7 +79,7 @@ class Evaluate : public testing::Test {
 };
 
 TEST_F(Evaluate, CountsEveryExampleOnce) {
-  const Evaluation result = run({.executor = "reference"});
+  const Evaluation result = run({.execution = {.device = "reference"}});
   EXPECT_EQ(result.examples, 12);
   EXPECT_EQ(result.tokens, static_cast<std::int64_t>(small_dataset().ids.size()));
   ASSERT_EQ(result.confusion.size(), 2u);
@@ -92,7 +92,7 @@ TEST_F(Evaluate, CountsEveryExampleOnce) {
 }
 
 TEST_F(Evaluate, MeasuresTheMeanCrossEntropyOfEachLogitRow) {
-  TextClassifier classifier(model_, {.executor = "reference"});
+  TextClassifier classifier(model_, {.execution = {.device = "reference"}});
   const data::TokenizedDataset dataset = small_dataset();
   double expected = 0;
   for (std::int64_t i = 0; i < dataset.size(); ++i) {
@@ -101,14 +101,14 @@ TEST_F(Evaluate, MeasuresTheMeanCrossEntropyOfEachLogitRow) {
     const auto label = static_cast<std::size_t>(dataset.labels[static_cast<std::size_t>(i)]);
     expected -= std::log(softmax(logits.data<float>())[label]) / 12;
   }
-  EXPECT_NEAR(run({.executor = "reference"}).loss, expected, 1e-12);
+  EXPECT_NEAR(run({.execution = {.device = "reference"}}).loss, expected, 1e-12);
 }
 
 TEST_F(Evaluate, DoesNotDependOnTheBatches) {
-  for (const char* executor : {"reference", "cpu"}) {
-    SCOPED_TRACE(executor);
+  for (const char* device : {"reference", "cpu"}) {
+    SCOPED_TRACE(device);
     ThreadPool pool(1);
-    const ClassifierOptions options{.executor = executor, .execution = {.pool = &pool}};
+    const ClassifierOptions options{.execution = {.device = device, .pool = &pool}};
     const Evaluation whole = run(options);
     for (const std::int64_t size : {1, 2, 5, 12, 100}) {
       const Evaluation batched = run(options, {.batch_examples = size});
@@ -122,10 +122,11 @@ TEST_F(Evaluate, DoesNotDependOnTheBatches) {
 }
 
 TEST_F(Evaluate, GivesTheSameForPaddedAndPackedBatches) {
-  for (const char* executor : {"reference", "cpu"}) {
-    SCOPED_TRACE(executor);
-    const Evaluation packed = run({.executor = executor}, {.batch_examples = 5});
-    const Evaluation padded = run({.executor = executor, .is_padded = true}, {.batch_examples = 5});
+  for (const char* device : {"reference", "cpu"}) {
+    SCOPED_TRACE(device);
+    const Evaluation packed = run({.execution = {.device = device}}, {.batch_examples = 5});
+    const Evaluation padded =
+        run({.is_padded = true, .execution = {.device = device}}, {.batch_examples = 5});
     expect_same_counts(padded, packed);
     // Logits here are sums of 8 float32 products after a handful of layers of size about 1.
     EXPECT_NEAR(padded.loss, packed.loss, 1e-5);
@@ -133,7 +134,7 @@ TEST_F(Evaluate, GivesTheSameForPaddedAndPackedBatches) {
 }
 
 TEST_F(Evaluate, RefusesExamplesWithoutALabel) {
-  TextClassifier classifier(model_, {.executor = "reference"});
+  TextClassifier classifier(model_, {.execution = {.device = "reference"}});
   for (const std::int32_t label : {-1, 2}) {
     data::TokenizedDataset dataset = small_dataset();
     dataset.labels[4] = label;
@@ -149,7 +150,7 @@ TEST_F(Evaluate, StopsWhenProgressSaysSo) {
                                            seen = examples;
                                            return examples < 2;
                                          }};
-  EXPECT_THROW(run({.executor = "reference"}, stop_after_two), Interrupted);
+  EXPECT_THROW(run({.execution = {.device = "reference"}}, stop_after_two), Interrupted);
   EXPECT_EQ(seen, 2);
 }
 

@@ -39,9 +39,9 @@ TEST_P(GoldenBert, AgreesWithPyTorch) {
   const std::filesystem::path shared = LATHE_SHARED_DIR;
   const std::filesystem::path path = shared / "golden/bert_tiny_forward_backward.json";
   if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is not here";
-  const std::optional<engine::Isa> isa = engine::parse_isa(GetParam().isa);
+  const std::optional<Isa> isa = parse_isa(GetParam().isa);
   ASSERT_TRUE(isa);
-  if (!engine::is_supported(*isa)) GTEST_SKIP() << "this processor has no " << GetParam().isa;
+  if (!is_supported(*isa)) GTEST_SKIP() << "this processor has no " << GetParam().isa;
 
   const json golden = io::read_json(path);
   const io::Model model = golden_model(golden, shared);
@@ -50,8 +50,8 @@ TEST_P(GoldenBert, AgreesWithPyTorch) {
     graph.set_output(fmt::format("hidden{}", layer), {graph.at(hidden_node(layer)), 0});
   if (GetParam().is_packed) run_pass("pack-sequences", graph);
   ThreadPool pool(2);
-  const auto executor =
-      engine::make_executor(GetParam().executor, graph, model.state, {.pool = &pool, .isa = *isa});
+  const auto executor = engine::make_executor(
+      graph, model.state, {.device = GetParam().executor, .pool = &pool, .isa = *isa});
   const Feed feed = golden_feed(golden, GetParam().is_packed);
   const Feed outputs = executor->run(feed);
 

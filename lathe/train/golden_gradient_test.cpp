@@ -46,7 +46,7 @@ TEST_P(GoldenGradients, AgreeWithPyTorch) {
   }
   ThreadPool pool(2);
   const auto executor =
-      engine::make_executor(GetParam().executor, graph, model.state, {.pool = &pool});
+      engine::make_executor(graph, model.state, {.device = GetParam().executor, .pool = &pool});
   const Feed outputs = executor->run(golden_feed(golden, GetParam().is_packed));
   const auto rows = static_cast<double>(golden["labels"].size());
   EXPECT_NEAR(outputs.at("loss").at(0), golden["loss"].get<double>(), 1e-5);

@@ -113,7 +113,7 @@ TEST_P(LlamaFixture, GivesTheReferenceLogits) {
     return Tensor::from<std::int32_t>({static_cast<std::int64_t>(values.size())},
                                       std::span<const std::int32_t>(values));
   };
-  const Feed outputs = engine::make_executor(GetParam(), llama.graph, llama.state)
+  const Feed outputs = engine::make_executor(llama.graph, llama.state, {.device = GetParam()})
                            ->run({{"input_ids", tensor(ids)},
                                   {"positions", tensor(positions)},
                                   {"offsets", tensor({0, length, 2 * length})}});

@@ -29,11 +29,9 @@ Graph loss_graph(const Graph& graph) {
 }  // namespace
 
 LossEvaluation evaluate_loss(const io::Model& model, const data::TokenizedDataset& dataset,
-                             const Objective& objective, const std::string& executor,
-                             const engine::ExecutionOptions& options,
+                             const Objective& objective, const engine::ExecutionOptions& options,
                              const std::function<bool(std::int64_t)>& progress) {
-  const auto running =
-      engine::make_executor(executor, loss_graph(model.graph), model.state, options);
+  const auto running = engine::make_executor(loss_graph(model.graph), model.state, options);
   data::BatchOptions batching;
   batching.max_examples = 0;
   batching.max_tokens = kBatchTokens;

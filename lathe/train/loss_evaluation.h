@@ -23,8 +23,7 @@ struct LossEvaluation {
 /// The loss of an objective over a dataset, without dropout. Masks are the same every time.
 /// `progress` hears of the examples done and may stop the work by returning false.
 LossEvaluation evaluate_loss(const io::Model& model, const data::TokenizedDataset& dataset,
-                             const Objective& objective, const std::string& executor,
-                             const engine::ExecutionOptions& options,
+                             const Objective& objective, const engine::ExecutionOptions& options,
                              const std::function<bool(std::int64_t)>& progress = {});
 
 }  // namespace lathe::train

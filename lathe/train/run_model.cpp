@@ -69,7 +69,7 @@ void check_shapes(const Graph& graph, const Feed& feed) {
 
 }  // namespace
 
-Feed run_model(const io::Model& model, const Feed& tensors, const std::string& executor,
+Feed run_model(const io::Model& model, const Feed& tensors,
                const engine::ExecutionOptions& execution) {
   Graph graph = graph_for(model, tensors);
   Feed feed;
@@ -77,7 +77,7 @@ Feed run_model(const io::Model& model, const Feed& tensors, const std::string& e
     feed[graph.name(id)] = fit(graph.name(id), graph.types(id)[0], tensors.at(graph.name(id)));
   check_shapes(graph, feed);
   run_pass("remove-dropout", graph);
-  return engine::make_executor(executor, graph, model.state, execution)->run(feed);
+  return engine::make_executor(graph, model.state, execution)->run(feed);
 }
 
 }  // namespace lathe::train

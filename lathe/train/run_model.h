@@ -1,7 +1,5 @@
 #pragma once
 
-#include <string>
-
 #include "lathe/engine/executor.h"
 #include "lathe/io/model.h"
 
@@ -13,7 +11,7 @@ namespace lathe::train {
 /// Without `labels` there is no loss. An input that the task knows and the graph lacks is added. A
 /// tensor of another type is taken where every number survives the change: the 64-bit ids of other
 /// programs are. Fails in one line on an input that is unknown, missing or of another shape.
-Feed run_model(const io::Model& model, const Feed& tensors, const std::string& executor,
+Feed run_model(const io::Model& model, const Feed& tensors,
                const engine::ExecutionOptions& execution);
 
 }  // namespace lathe::train

@@ -14,7 +14,9 @@ using testing::ElementsAre;
 
 class RunModel : public testing::Test {
  protected:
-  Feed run(const Feed& tensors) const { return run_model(model_, tensors, "reference", {}); }
+  Feed run(const Feed& tensors) const {
+    return run_model(model_, tensors, {.device = "reference"});
+  }
   std::string refused(const Feed& tensors) const {
     return refusal("", [&] { run(tensors); });
   }

@@ -75,18 +75,19 @@ TEST(SmallBert, GivesTheSameOnEveryPathThreadCountAndBatch) {
       SCOPED_TRACE(is_packed ? "packed" : "padded");
       const Graph& graph = is_packed ? packed : padded;
       ThreadPool two(2), three(3);
-      const auto alone = engine::make_executor("cpu", graph, state, {.isa = isa});
-      const auto pair = engine::make_executor("cpu", graph, state, {.pool = &two, .isa = isa});
-      const auto triple = engine::make_executor("cpu", graph, state, {.pool = &three, .isa = isa});
+      const auto alone = engine::make_executor(graph, state, {.isa = isa});
+      const auto pair = engine::make_executor(graph, state, {.pool = &two, .isa = isa});
+      const auto triple = engine::make_executor(graph, state, {.pool = &three, .isa = isa});
       // Growing and shrinking in rows and in length.
       for (const std::vector<std::int64_t>& lengths :
            {std::vector<std::int64_t>{3}, {5, 16, 1}, {2, 2, 7, 4, 1, 16, 9, 3, 16, 16}, {4, 4}}) {
         const Batch batch = make_batch(lengths, 3);
         const Feed& feed = is_packed ? batch.packed : batch.padded;
         const Feed outputs = alone->run(feed);
-        engine::expect_near(outputs,
-                            engine::make_executor("reference", padded, state)->run(batch.padded),
-                            kTolerance);
+        engine::expect_near(
+            outputs,
+            engine::make_executor(padded, state, {.device = "reference"})->run(batch.padded),
+            kTolerance);
         engine::expect_identical(pair->run(feed), outputs);
         engine::expect_identical(triple->run(feed), outputs);
       }
@@ -104,11 +105,11 @@ TEST(SmallBert, EncodesTokensAlikePaddedAndPackedWithEveryActivation) {
     Batch batch = make_batch({5, 1, 9}, 4);
     batch.padded.erase("labels");
     batch.packed.erase("labels");
-    const Tensor expected =
-        engine::make_executor("reference", padded, state)->run(batch.padded)["last_hidden_state"];
+    const Tensor expected = engine::make_executor(padded, state, {.device = "reference"})
+                                ->run(batch.padded)["last_hidden_state"];
     for (const char* kind : {"reference", "cpu"}) {
-      const Tensor tokens =
-          engine::make_executor(kind, packed, state)->run(batch.packed)["last_hidden_state"];
+      const Tensor tokens = engine::make_executor(packed, state, {.device = kind})
+                                ->run(batch.packed)["last_hidden_state"];
       std::int64_t token = 0;
       for (std::size_t row = 0; row < batch.lengths.size(); ++row)
         for (std::int64_t i = 0; i < batch.lengths[row]; ++i, ++token)
@@ -132,7 +133,7 @@ TEST(SmallBert, PredictsATokenOfADecoderFromThoseBeforeIt) {
     Feed feed;
     feed["input_ids"] = Tensor::from<std::int32_t>({7}, {5, 6, 7, 8, last, 9, 3});
     feed["offsets"] = Tensor::from<std::int32_t>({3}, {0, 5, 7});
-    return engine::make_executor(kind, graph, state)->run(feed)["logits"];
+    return engine::make_executor(graph, state, {.device = kind})->run(feed)["logits"];
   };
   for (const char* kind : {"reference", "cpu"}) {
     const Tensor one = logits(kind, 10), other = logits(kind, 11);
@@ -147,7 +148,7 @@ TEST(SmallBert, PredictsATokenOfADecoderFromThoseBeforeIt) {
 
 TEST(SmallBert, NamesTheEmbeddingOfAnIdOrAPositionOutsideItsTable) {
   const Graph graph = small_bert("encode");
-  const auto executor = engine::make_executor("cpu", graph, models::initialize(graph, 1));
+  const auto executor = engine::make_executor(graph, models::initialize(graph, 1));
   const auto refusal = [&](std::int64_t length, std::int32_t id) {
     Batch batch = make_batch({length}, 5);
     batch.padded["input_ids"].mutable_data<std::int32_t>()[0] = id;

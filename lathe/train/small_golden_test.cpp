@@ -96,7 +96,8 @@ TEST_P(SmallGolden, BertAgreesWithPyTorchForwardAndBackward) {
   } else {
     feed["attention_mask"] = mask;
   }
-  const Feed outputs = engine::make_executor(GetParam().executor, graph, model.state)->run(feed);
+  const Feed outputs =
+      engine::make_executor(graph, model.state, {.device = GetParam().executor})->run(feed);
 
   int num_gradients = 0;
   for (const io::TensorInfo& info : expected.tensors()) {
@@ -168,7 +169,8 @@ TEST_P(SmallGolden, CausalBlockAgreesWithPyTorchForwardAndBackward) {
     feed["x"] = Tensor::from<float>({10, 8}, values);
     feed["offsets"] = Tensor::from<std::int32_t>({3}, {0, 5, 10});
   }
-  const Feed outputs = engine::make_executor(GetParam().executor, graph, state)->run(feed);
+  const Feed outputs =
+      engine::make_executor(graph, state, {.device = GetParam().executor})->run(feed);
   EXPECT_EQ(outputs.size(), 15u);
   for (const auto& [name, values] : outputs) expect_close(values, expected.tensor(name), name);
 }

@@ -67,7 +67,7 @@ TextClassifier::TextClassifier(const io::Model& model, const ClassifierOptions& 
   check_is_classifier(graph, model, options.is_padded);
   if (!options.is_padded) run_pass("pack-sequences", graph);
   padding_id_ = static_cast<std::int32_t>(config_integer(model, "pad_token_id"));
-  executor_ = engine::make_executor(options.executor, graph, model.state, options.execution);
+  executor_ = engine::make_executor(graph, model.state, options.execution);
 }
 
 Tensor TextClassifier::logits(const data::Batch& batch) {

@@ -21,7 +21,6 @@ std::int64_t max_length(const io::Model& model);
 
 /// How a classifier runs.
 struct ClassifierOptions {
-  std::string executor = "cpu";
   bool allow_fresh = false;  ///< run a classifier nobody trained, to look at it
   bool is_padded = false;    ///< pad and mask, as other frameworks do, instead of packing
   engine::ExecutionOptions execution = {};

@@ -24,16 +24,16 @@ data::Batch three_sequences() {
 TEST(TextClassifier, GivesTheSameLogitsHoweverItRuns) {
   const io::ScratchDirectory scratch;
   const io::Model model = io::load_model(io::write_tiny_bert(scratch, "m"));
-  TextClassifier reference(model, {.executor = "reference"});
+  TextClassifier reference(model, {.execution = {.device = "reference"}});
   const Tensor expected = reference.logits(three_sequences());
   ASSERT_EQ(expected.dims(), (std::vector<std::int64_t>{3, 2}));
-  for (const char* executor : {"reference", "cpu"}) {
+  for (const char* device : {"reference", "cpu"}) {
     for (const bool is_padded : {false, true}) {
-      TextClassifier classifier(model, {.executor = executor, .is_padded = is_padded});
+      TextClassifier classifier(model, {.is_padded = is_padded, .execution = {.device = device}});
       const Tensor logits = classifier.logits(three_sequences());
       ASSERT_EQ(logits.dims(), expected.dims());
       for (std::int64_t i = 0; i < 6; ++i)
-        EXPECT_NEAR(logits.at(i), expected.at(i), 1e-5) << executor << " " << is_padded;
+        EXPECT_NEAR(logits.at(i), expected.at(i), 1e-5) << device << " " << is_padded;
     }
   }
 }
@@ -45,14 +45,15 @@ TEST(TextClassifier, IsRefusedWhileItsHeadIsFresh) {
   const std::string directory = io::write_tiny_bert(scratch, "m", weights);
   const io::Model model = io::load_model(directory);
   try {
-    TextClassifier(model, {.executor = "reference"});
+    TextClassifier(model, {.execution = {.device = "reference"}});
     FAIL() << "accepted";
   } catch (const UserError& error) {
     EXPECT_EQ(error.message(),
               directory + ": has no trained classifier: tensor \"classifier.bias\" is missing");
     EXPECT_EQ(error.hint(), "train it first: lathe train --model M --data D --out DIR");
   }
-  EXPECT_NO_THROW(TextClassifier(model, {.executor = "reference", .allow_fresh = true}));
+  EXPECT_NO_THROW(
+      TextClassifier(model, {.allow_fresh = true, .execution = {.device = "reference"}}));
 }
 
 TEST(TextClassifier, IsRefusedForAnotherTask) {

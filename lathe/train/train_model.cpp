@@ -52,13 +52,11 @@ class Validator {
     const io::Model current = with_state(model_, state);
     Validation result{.step = step};
     if (objective_.name != "classify") {
-      result.loss =
-          evaluate_loss(current, tokens_, objective_, options_.executor, options_.execution).loss;
+      result.loss = evaluate_loss(current, tokens_, objective_, options_.execution).loss;
       result.score = -result.loss;
       return result;
     }
     ClassifierOptions running;
-    running.executor = options_.executor;
     running.execution = options_.execution;
     TextClassifier classifier(current, running);
     result.classes =
@@ -104,8 +102,7 @@ TrainOutcome train_model(io::Model model, const data::Dataset& examples,
   TrainingGraphOptions graph_options = options.graph;
   graph_options.accumulation = static_cast<int>(options.trainer.accumulation);
   const TrainingGraph training = make_training_graph(model, graph_options, state);
-  const auto executor =
-      engine::make_executor(options.executor, training.graph, std::move(state), options.execution);
+  const auto executor = engine::make_executor(training.graph, std::move(state), options.execution);
   std::optional<Validator> validator;
   if (!validation.examples.empty())
     validator.emplace(model, validation, *tokenizer, objective, options, callbacks.should_stop);

@@ -20,7 +20,6 @@ struct TrainOptions {
   double mask_share = 0.15;  ///< of tokens to guess, for `mlm`
   std::int64_t length = 0;   ///< most tokens of a text; 0: the model's most
   data::Truncation truncation = data::Truncation::Head;
-  std::string executor = "cpu";
   engine::ExecutionOptions execution = {};
   int keep_checkpoints = 2;
   /// What becomes of the trained model before it is written, such as packing. May be empty.

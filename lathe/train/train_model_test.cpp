@@ -27,7 +27,7 @@ data::Dataset opinions() {
 class TrainModel : public testing::Test {
  protected:
   TrainModel() {
-    options_.executor = "reference";
+    options_.execution.device = "reference";
     options_.trainer.epochs = 4;
     options_.trainer.batch_examples = 8;
     options_.trainer.learning_rate = 2e-2;
@@ -148,7 +148,7 @@ TEST_F(TrainModel, LearnsToGuessMaskedTokens) {
 TEST_F(TrainModel, LearnsTheNextTokenAndWritesADecoder) {
   task_of_run_ = options_.graph.objective = "causal-lm";
   options_.graph.dropout = false;
-  options_.executor = "cpu";
+  options_.execution.device = "cpu";
   options_.trainer.epochs = 20;
   callbacks_.step = [&](const StepReport& report) { losses_.push_back(report.loss); };
   const TrainOutcome outcome = run();

@@ -71,23 +71,23 @@ std::vector<Agreement> compare_executors(const io::Model& model,
   std::vector<std::int64_t> all(static_cast<std::size_t>(few.size()));
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int64_t>(i);
   const data::Batch batch = data::make_batch(few, all);
-  const auto logits = [&](const std::string& executor, bool is_padded) {
+  const auto logits = [&](const std::string& device, bool is_padded) {
     train::ClassifierOptions options;
-    options.executor = executor;
     options.is_padded = is_padded;
     options.allow_fresh = true;
-    options.execution = {.pool = &pool, .isa = settings.isa};
+    options.execution = settings.execution(pool);
+    options.execution.device = device;
     return train::TextClassifier(model, options).logits(batch);
   };
   const Tensor expected = logits("reference", true);
   std::vector<Agreement> result;
-  for (const auto& [executor, is_padded] :
+  for (const auto& [device, is_padded] :
        {std::pair{"reference", false}, std::pair{"cpu", true}, std::pair{"cpu", false}}) {
-    const Tensor actual = logits(executor, is_padded);
+    const Tensor actual = logits(device, is_padded);
     double worst = 0;
     for (std::int64_t i = 0; i < expected.num_elements(); ++i)
       worst = std::max(worst, std::fabs(actual.at(i) - expected.at(i)));
-    result.push_back({fmt::format("{}, {}", executor, is_padded ? "padded" : "packed"), worst});
+    result.push_back({fmt::format("{}, {}", device, is_padded ? "padded" : "packed"), worst});
   }
   return result;
 }
@@ -132,7 +132,7 @@ double test_accuracy(const io::Model& model, const data::TokenizedDataset& token
                      const Settings& settings) {
   train::ClassifierOptions options;
   options.allow_fresh = true;
-  options.execution = {.pool = &pool, .isa = settings.isa};
+  options.execution = settings.execution(pool);
   train::TextClassifier classifier(model, options);
   train::EvaluationOptions evaluation;
   evaluation.progress = [](std::int64_t, std::int64_t) { return !is_interrupted(); };
@@ -164,7 +164,7 @@ io::Model train_model(report::HtmlPage& page, io::Model model, const Arguments& 
   train::TrainOptions options;
   options.trainer.epochs = arguments.epochs;
   options.trainer.seed = settings.seed;
-  options.execution = {.pool = &pool, .isa = settings.isa};
+  options.execution = settings.execution(pool);
   report::Progress progress(stderr,
                             {.is_enabled = !settings.quiet, .label = "training", .unit = "steps"});
   std::vector<double> losses;
@@ -273,7 +273,7 @@ int run(const Arguments& arguments, const Settings& settings) {
 
   train::ClassifierOptions options;
   options.allow_fresh = true;
-  options.execution = {.pool = &pool, .isa = settings.isa};
+  options.execution = settings.execution(pool);
   train::TextClassifier classifier(model, options);
   auto& executor = dynamic_cast<engine::CpuExecutor&>(classifier.executor());
   executor.set_timing(true);

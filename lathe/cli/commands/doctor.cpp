@@ -13,6 +13,7 @@
 
 #include "lathe/cli/command.h"
 #include "lathe/core/thread_pool.h"
+#include "lathe/engine/cpu/kernels.h"
 
 namespace lathe::cli {
 namespace {
@@ -66,15 +67,15 @@ int run(const Settings& settings) {
   const double available =
       static_cast<double>(memory.freeram + memory.bufferram) * memory.mem_unit / 1e9;
   std::vector<std::string> sets;
-  for (const engine::Isa isa : {engine::Isa::Avx512, engine::Isa::Avx2, engine::Isa::Plain})
-    if (engine::is_supported(isa)) sets.emplace_back(engine::name(isa));
+  for (const Isa isa : {Isa::Avx512, Isa::Avx2, Isa::Plain})
+    if (is_supported(isa)) sets.emplace_back(name(isa));
   const double peak = engine::fma_peak(settings.isa, 0.1);
   const int devices = num_cuda_devices();
   if (settings.json) {
     nlohmann::ordered_json line;
     line["processor"] = processor_name();
     line["instruction_sets"] = sets;
-    line["chosen"] = engine::name(settings.isa);
+    line["chosen"] = name(settings.isa);
     line["fma_peak_gflops_per_core"] = peak;
     line["threads"] = num_available_threads();
     line["memory_gb"] = total;
@@ -87,7 +88,7 @@ int run(const Settings& settings) {
     return 0;
   }
   fmt::print("processor      {}\n", processor_name());
-  fmt::print("instructions   {} (uses {})\n", fmt::join(sets, ", "), engine::name(settings.isa));
+  fmt::print("instructions   {} (uses {})\n", fmt::join(sets, ", "), name(settings.isa));
   fmt::print("FMA peak       {:.0f} GFLOP/s a core, measured\n", peak);
   fmt::print("threads        {}\n", num_available_threads());
   fmt::print("memory         {:.1f} GB, {:.1f} GB free\n", total, available);

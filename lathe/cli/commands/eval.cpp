@@ -17,7 +17,6 @@ struct Arguments {
   ModelArguments model;
   std::string data;
   std::string split = "test";
-  std::string executor = "cpu";
   bool is_padded = false;
   std::int64_t length = 0;
   std::int64_t limit = 0;
@@ -101,14 +100,14 @@ io::Model load(const Arguments& arguments, const Settings& settings) {
 }
 
 int evaluate_language(const io::Model& model, const data::TokenizedDataset& tokenized,
-                      const data::Tokenizer& tokenizer, const Arguments& arguments,
-                      const Settings& settings, const engine::ExecutionOptions& execution) {
+                      const data::Tokenizer& tokenizer, const Settings& settings,
+                      const engine::ExecutionOptions& execution) {
   constexpr double kMaskShare = 0.15;
   report::Progress progress(
       stderr, {.is_enabled = !settings.quiet, .label = "evaluating", .unit = "texts"});
   const train::LossEvaluation result = train::evaluate_loss(
       model, tokenized, train::make_objective(model.task, tokenizer, kMaskShare, settings.seed),
-      arguments.executor, execution, [&](std::int64_t examples) {
+      execution, [&](std::int64_t examples) {
         progress.update(examples, tokenized.size());
         return !is_interrupted();
       });
@@ -121,9 +120,8 @@ int run(const Arguments& arguments, const Settings& settings) {
   const io::Model model = load(arguments, settings);
   ThreadPool pool(settings.threads);
   train::ClassifierOptions options;
-  options.executor = arguments.executor;
   options.is_padded = arguments.is_padded;
-  options.execution = {.pool = &pool, .isa = settings.isa};
+  options.execution = settings.execution(pool);
   const std::shared_ptr<const data::Tokenizer> tokenizer = train::load_tokenizer(model);
 
   const data::Truncation truncation = data::parse_truncation(arguments.truncation);
@@ -140,7 +138,7 @@ int run(const Arguments& arguments, const Settings& settings) {
   const data::TokenizedDataset tokenized =
       data::tokenize(dataset, *tokenizer, length, truncation, pool, is_interrupted);
   if (is_language_task(model.task))
-    return evaluate_language(model, tokenized, *tokenizer, arguments, settings, options.execution);
+    return evaluate_language(model, tokenized, *tokenizer, settings, options.execution);
 
   train::TextClassifier classifier(model, options);
   report::Progress progress(
@@ -166,7 +164,6 @@ std::function<int(const Settings&)> setup(CLI::App& app) {
                  "tree, or reviews")
       ->required();
   app.add_option("--split", arguments->split, "which part of the data [test]");
-  app.add_option("--executor", arguments->executor, "cpu or reference [cpu]");
   app.add_flag("--padded", arguments->is_padded, "pad and mask instead of packing sequences");
   app.add_option("--length", arguments->length, "cut texts to so many tokens [the model's most]");
   app.add_option("--limit", arguments->limit, "use so many examples only, each label in its share");

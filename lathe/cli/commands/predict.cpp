@@ -16,7 +16,6 @@ constexpr std::int64_t kBatchTokens = 4096;
 struct Arguments {
   ModelArguments model;
   std::string file;
-  std::string executor = "cpu";
 };
 
 void print_prediction(const std::vector<std::string>& labels, std::span<const float> logits,
@@ -40,14 +39,12 @@ std::function<int(const Settings&)> setup(CLI::App& app) {
   auto arguments = std::make_shared<Arguments>();
   add_model_option(app, arguments->model);
   app.add_option("file", arguments->file, "texts, one a line [standard input]");
-  app.add_option("--executor", arguments->executor, "cpu or reference [cpu]");
   return [arguments](const Settings& settings) {
     const io::Model model = io::load_model(arguments->model.model, {.task = "classify"});
     const std::shared_ptr<const data::Tokenizer> tokenizer = train::load_tokenizer(model);
     ThreadPool pool(settings.threads);
     train::ClassifierOptions options;
-    options.executor = arguments->executor;
-    options.execution = {.pool = &pool, .isa = settings.isa};
+    options.execution = settings.execution(pool);
     train::TextClassifier classifier(model, options);
     const std::int64_t longest = train::max_length(model);
     read_lines(arguments->file, kGroup, [&](const std::vector<std::string>& lines) {

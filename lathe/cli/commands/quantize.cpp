@@ -33,7 +33,7 @@ Sensitivity measure_sensitivity(const io::Model& original, const io::Model& mode
                                 const Settings& settings) {
   const auto evaluate = [&](const io::Model& candidate) {
     train::ClassifierOptions options;
-    options.execution = {.pool = &pool, .isa = settings.isa};
+    options.execution = settings.execution(pool);
     train::TextClassifier classifier(candidate, options);
     train::EvaluationOptions evaluation;
     evaluation.progress = [](std::int64_t, std::int64_t) { return !is_interrupted(); };

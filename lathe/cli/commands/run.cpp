@@ -10,7 +10,6 @@ namespace {
 
 struct Arguments {
   std::string model, task, inputs, out;
-  std::string executor = "cpu";
 };
 
 Feed read_tensors(const std::string& path) {
@@ -40,10 +39,8 @@ int run(const Arguments& arguments, const Settings& settings) {
     fmt::print(stderr, "note: freshly initialised: {}\n", fmt::join(model.fresh, ", "));
   const Feed tensors = read_tensors(arguments.inputs);
   ThreadPool pool(settings.threads);
-  const Feed outputs = with_place(arguments.inputs, [&] {
-    return train::run_model(model, tensors, arguments.executor,
-                            {.pool = &pool, .isa = settings.isa});
-  });
+  const Feed outputs = with_place(
+      arguments.inputs, [&] { return train::run_model(model, tensors, settings.execution(pool)); });
   io::write_safetensors(arguments.out, State(outputs.begin(), outputs.end()));
   print(outputs, arguments, settings);
   return 0;
@@ -52,9 +49,9 @@ int run(const Arguments& arguments, const Settings& settings) {
 const Register registration{Command{
     .name = "run",
     .summary = "run a model on given tensors, to compare it with another program",
-    .examples = "  lathe run --model DIR --inputs tensors.safetensors --out outputs.safetensors\n"
-                "  lathe run --model DIR --inputs t.safetensors --out o.safetensors --executor "
-                "reference",
+    .examples =
+        "  lathe run --model DIR --inputs tensors.safetensors --out outputs.safetensors\n"
+        "  lathe run --model DIR --inputs t.safetensors --out o.safetensors --device reference",
     .setup =
         [](CLI::App& app) {
           auto arguments = std::make_shared<Arguments>();
@@ -67,7 +64,6 @@ const Register registration{Command{
               ->required();
           app.add_option("--out", arguments->out, "safetensors file to write the outputs to")
               ->required();
-          app.add_option("--executor", arguments->executor, "cpu or reference [cpu]");
           return [arguments](const Settings& settings) { return run(*arguments, settings); };
         },
 }};

@@ -47,7 +47,7 @@ struct Arguments {
   bool no_dropout = false;
   std::uint64_t seed = 0;
   // How it runs, but not what comes out.
-  std::string out, executor = "cpu";
+  std::string out;
   bool force = false, resume = false, no_eval = false;
   int keep = 2;
 };
@@ -232,8 +232,7 @@ train::TrainOptions to_options(const Arguments& arguments, const Settings& setti
   options.mask_share = arguments.mask;
   options.length = arguments.length;
   options.truncation = data::parse_truncation(arguments.truncation);
-  options.executor = arguments.executor;
-  options.execution = {.pool = &pool, .isa = settings.isa};
+  options.execution = settings.execution(pool);
   options.keep_checkpoints = arguments.keep;
   options.finish = [](io::Model model) {
     compress::pack_model(model);
@@ -289,7 +288,6 @@ std::optional<train::Evaluation> evaluate_test(const Arguments& arguments, const
       data::tokenize(test, *train::load_tokenizer(model), length, options.truncation,
                      *options.execution.pool, is_interrupted);
   train::ClassifierOptions running;
-  running.executor = arguments.executor;
   running.execution = options.execution;
   train::TextClassifier classifier(model, running);
   report::Progress progress(stderr,
@@ -532,7 +530,6 @@ std::function<int(const Settings&)> setup(CLI::App& app) {
   app.add_option("--checkpoint-every", arguments->checkpoint_every, "steps [an epoch]");
   app.add_option("--keep", arguments->keep, "checkpoints to keep, besides the best [2]");
   app.add_flag("--no-eval", arguments->no_eval, "do not evaluate on the test split at the end");
-  app.add_option("--executor", arguments->executor, "cpu or reference [cpu]");
   return [arguments, &app](const Settings& settings) { return run(*arguments, settings, app); };
 }
 

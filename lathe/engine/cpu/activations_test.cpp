@@ -47,8 +47,8 @@ TEST(Activations, AgreeWithTheReferenceForwardAndBackward) {
     for (const Graph& graph : {forward, backward}) {
       Feed feed = random_feed(graph, {{"T", 7}}, 2);
       for (float& value : feed.at("x").mutable_data<float>()) value = 0.25f + std::abs(value);
-      expect_near(make_executor("cpu", graph, {})->run(feed),
-                  make_executor("reference", graph, {})->run(feed), 2e-6);
+      expect_near(make_executor(graph, {})->run(feed),
+                  make_executor(graph, {}, {.device = "reference"})->run(feed), 2e-6);
       const NodeId y = graph.at("y");
       const bool has_step =
           Registry<CpuKernel>::instance().at(graph.op(y).name, "kernel").make(graph, y) != nullptr;
@@ -74,8 +74,8 @@ TEST(Activations, AreFusedIntoProductsWhereTheTableSaysSo) {
     EXPECT_EQ(lowered.attribute(fused[0]).text("activation"), activation.name);
     const State state = random_state(graph, 3);
     const Feed feed = random_feed(graph, {{"T", 7}}, 2);
-    expect_near(make_executor("cpu", graph, state)->run(feed),
-                make_executor("reference", graph, state)->run(feed), 2e-6);
+    expect_near(make_executor(graph, state)->run(feed),
+                make_executor(graph, state, {.device = "reference"})->run(feed), 2e-6);
   }
 }
 

@@ -143,7 +143,8 @@ TEST_P(EveryNetwork, AgreesWithTheReferenceOnEveryPathThreadCountAndBatch) {
       SCOPED_TRACE(rows);
       const Feed feed = random_feed(graph, {{"B", rows}}, 7);
       const Feed outputs = alone.run(feed);
-      expect_near(outputs, make_executor("reference", graph, state)->run(feed), kTolerance);
+      expect_near(outputs, make_executor(graph, state, {.device = "reference"})->run(feed),
+                  kTolerance);
       expect_identical(pair.run(feed), outputs);
       expect_identical(triple.run(feed), outputs);
       expect_identical(alone.run(feed), outputs);
@@ -168,7 +169,7 @@ TEST(CpuExecutor, NamesTheNodeOfAnIdOutsideItsTable) {
   )");
   const State state = random_state(graph, 1);
   const auto refusal = [&](const char* kind, std::int32_t id) {
-    const auto executor = make_executor(kind, graph, state);
+    const auto executor = make_executor(graph, state, {.device = kind});
     return error_text([&] { executor->run({{"ids", Tensor::from<std::int32_t>({2}, {0, id})}}); });
   };
   EXPECT_EQ(refusal("cpu", 9), "node \"words\": id 9 is outside the table of 9 rows");

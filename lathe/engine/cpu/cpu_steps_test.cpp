@@ -204,7 +204,7 @@ TEST(AxisPartsStep, RefusesAnIndexThatTheBatchDoesNotHave) {
     x = input() : f32[B,L,4]
     y = select(x) {axis=1, index=5}
     output y <- y)");
-  const auto executor = make_executor("cpu", graph, {});
+  const auto executor = make_executor(graph, {});
   EXPECT_THROW(executor->run(random_feed(graph, {{"B", 2}, {"L", 3}}, 1)), UserError);
 }
 

@@ -14,14 +14,15 @@ const char* const kFormats[] = {"int:4",     "int:3,asymmetric", "int:4,dynamic"
 class RoundedAttention : public EveryIsa {
  protected:
   Feed run(const Graph& graph, const Feed& feed, ThreadPool* pool = nullptr) const {
-    return make_executor("cpu", graph, random_state(graph, 1), {.pool = pool, .isa = GetParam()})
+    return make_executor(graph, random_state(graph, 1), {.pool = pool, .isa = GetParam()})
         ->run(feed);
   }
   // Bits may differ from the reference's; no weight lies so near the middle of two numbers that the
   // difference decides where it goes.
   void expect_reference(const Graph& graph, const Feed& feed) const {
     const Feed outputs = run(graph, feed);
-    expect_near(outputs, make_executor("reference", graph, random_state(graph, 1))->run(feed),
+    expect_near(outputs,
+                make_executor(graph, random_state(graph, 1), {.device = "reference"})->run(feed),
                 3e-6);
     ThreadPool two(2);
     expect_identical(run(graph, feed, &two), outputs);

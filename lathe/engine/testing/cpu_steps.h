@@ -29,14 +29,13 @@ inline std::string nodes_without_steps(const Graph& graph) {
 inline void expect_own_steps(const Graph& graph, const State& state, const Feed& feed,
                              double tolerance) {
   EXPECT_EQ(nodes_without_steps(graph), "");
-  const Feed expected = make_executor("reference", graph, state)->run(feed);
+  const Feed expected = make_executor(graph, state, {.device = "reference"})->run(feed);
   ThreadPool pool(3);
   for (const Isa isa : supported_isas()) {
     SCOPED_TRACE(std::string(name(isa)));
-    const Feed actual = make_executor("cpu", graph, state, {.isa = isa})->run(feed);
+    const Feed actual = make_executor(graph, state, {.isa = isa})->run(feed);
     expect_near(actual, expected, tolerance);
-    expect_identical(make_executor("cpu", graph, state, {.pool = &pool, .isa = isa})->run(feed),
-                     actual);
+    expect_identical(make_executor(graph, state, {.pool = &pool, .isa = isa})->run(feed), actual);
   }
 }
 
