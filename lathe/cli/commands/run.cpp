@@ -36,7 +36,10 @@ int run(const Arguments& arguments, const Settings& settings) {
   const io::Model model =
       io::load_model(arguments.model, {.task = arguments.task, .seed = settings.seed});
   if (!model.fresh.empty() && !settings.quiet)
-    fmt::print(stderr, "note: freshly initialised: {}\n", fmt::join(model.fresh, ", "));
+    fmt::print(stderr, "note: freshly initialised: {}\n",
+               model.fresh.size() == model.state.size()
+                   ? "every tensor"
+                   : fmt::format("{}", fmt::join(model.fresh, ", ")));
   const Feed tensors = read_tensors(arguments.inputs);
   ThreadPool pool(settings.threads);
   const Feed outputs = with_place(
