@@ -19,7 +19,9 @@
 #include "lathe/data/dataset.h"
 #include "lathe/engine/cpu/cpu_executor.h"
 #include "lathe/engine/cpu/kernels.h"
-#include "lathe/train/text_classifier.h"
+#include "lathe/train/classifier.h"
+#include "lathe/train/make_source.h"
+#include "lathe/train/text_source.h"
 
 namespace {
 
@@ -88,9 +90,11 @@ std::vector<data::Batch> read_batches(const std::string& path) {
   return batches;
 }
 
-double seconds_of(train::TextClassifier& classifier, const std::vector<data::Batch>& batches) {
+double seconds_of(train::Classifier& classifier, const train::TextFeeding& feeding,
+                  const std::vector<data::Batch>& batches) {
   const auto start = std::chrono::steady_clock::now();
-  for (const data::Batch& batch : batches) classifier.logits(batch);
+  for (const data::Batch& batch : batches)
+    classifier.logits(train::evaluation_feed(batch, feeding));
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
@@ -133,30 +137,32 @@ int run(int argc, char** argv) {
   }
   ThreadPool pool(threads);
   train::ClassifierOptions options;
-  options.allow_fresh = true;
+  options.allows_fresh = true;
   options.execution = {.pool = &pool};
+  train::TextFeeding feeding;
   std::vector<data::Batch> batches;
   if (what.starts_with("padded:")) {
     long long rows = 0, length = 0;
     if (std::sscanf(what.c_str(), "padded:%lldx%lld", &rows, &length) != 2)
       fail("{}: expected padded:ROWSxLENGTH", what);
     options.is_padded = true;
+    feeding.padding_id = 0;
     batches.push_back(made_up_batch(rows, length));
   } else if (what.starts_with("packed:")) {
     batches = read_batches(what.substr(7));
   } else {
     fail("{}: expected padded:..., packed:... or dump:...", what);
   }
-  train::TextClassifier classifier(model, options);
+  train::Classifier classifier(model, options);
   auto& executor = dynamic_cast<engine::CpuExecutor&>(classifier.executor());
   const double peak = engine::fma_peak(best_isa(), 0.3);
-  seconds_of(classifier, batches);  // lays the arena out
+  seconds_of(classifier, feeding, batches);  // lays the arena out
   std::int64_t tokens = 0;
   for (const data::Batch& batch : batches) tokens += batch.num_tokens();
   double best = 1e30, total = 0;
   int rounds = 0;
   while (wanted_rounds > 0 ? rounds < wanted_rounds : total < seconds || rounds < 3) {
-    const double once = seconds_of(classifier, batches);
+    const double once = seconds_of(classifier, feeding, batches);
     best = std::min(best, once);
     total += once;
     ++rounds;
@@ -170,7 +176,7 @@ int run(int argc, char** argv) {
   if (steps) {
     executor.set_timing(true);
     const int timed = 5;
-    for (int round = 0; round < timed; ++round) seconds_of(classifier, {batches.back()});
+    for (int round = 0; round < timed; ++round) seconds_of(classifier, feeding, {batches.back()});
     print_steps(executor.report(), peak, timed);
   }
   return 0;

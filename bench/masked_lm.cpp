@@ -19,7 +19,7 @@
 #include "lathe/data/dataset.h"
 #include "lathe/data/tokenized_dataset.h"
 #include "lathe/engine/executor.h"
-#include "lathe/train/text_classifier.h"
+#include "lathe/train/make_source.h"
 #include "lathe/train/training_feed.h"
 #include "lathe/train/training_graph.h"
 

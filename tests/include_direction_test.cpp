@@ -31,9 +31,12 @@ const std::map<std::string, Modules, std::less<>> kMayInclude = {
     {"train", {"core", "numerics", "ops", "models", "io", "data", "engine"}},
     {"compress", {"core", "numerics", "ops", "models", "io", "data", "engine", "train"}},
     {"study", {"core"}},
-    {"cli",
+    {"experiment",
      {"core", "report", "numerics", "ops", "models", "io", "data", "engine", "train", "compress",
       "study"}},
+    {"cli",
+     {"core", "report", "numerics", "ops", "models", "io", "data", "engine", "train", "compress",
+      "study", "experiment"}},
 };
 
 // What stands between the quotes of an #include line; empty for every other line.

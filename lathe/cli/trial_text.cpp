@@ -121,8 +121,4 @@ Json trial_json(const study::TrialRecord& trial) {
   return json;
 }
 
-void print_json(const Json& json) {
-  fmt::print("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));
-}
-
 }  // namespace lathe::cli

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "lathe/cli/print_json.h"
 #include "lathe/study/trial_record.h"
 
 namespace lathe::cli {
@@ -34,8 +35,5 @@ nlohmann::ordered_json attribute_json(const std::string& text);
 nlohmann::ordered_json attributes_json(const study::Attributes& attributes);
 /// Number, state, value or values, and params.
 nlohmann::ordered_json trial_json(const study::TrialRecord& trial);
-
-/// One line on standard output; bytes that are no UTF-8 are replaced.
-void print_json(const nlohmann::ordered_json& json);
 
 }  // namespace lathe::cli

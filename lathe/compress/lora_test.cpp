@@ -11,7 +11,6 @@
 #include "lathe/io/testing/refusal.h"
 #include "lathe/io/testing/tiny_bert.h"
 #include "lathe/models/initialize.h"
-#include "lathe/train/text_classifier.h"
 #include "lathe/train/train_model.h"
 #include "lathe/train/training_graph.h"
 

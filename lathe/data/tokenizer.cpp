@@ -13,6 +13,10 @@ Truncation parse_truncation(std::string_view name) {
   throw unknown_name("truncation", name, {"head", "head+tail"});
 }
 
+std::string_view name(Truncation truncation) {
+  return truncation == Truncation::Head ? "head" : "head+tail";
+}
+
 void Tokenizer::encode(std::string_view text, std::vector<std::int32_t>& ids,
                        std::int64_t max_length, Truncation truncation) const {
   check_length(max_length);

@@ -21,6 +21,7 @@ enum class Truncation : std::uint8_t {
 };
 /// The truncation called `head` or `head+tail`.
 Truncation parse_truncation(std::string_view name);
+std::string_view name(Truncation truncation);
 
 /// One of the files that a tokenizer is made of.
 struct TokenizerFile {

@@ -160,7 +160,7 @@ std::shared_ptr<const Tokenizer> load(const TokenizerSource& source) {
 
 const Register registration{TokenizerKind{
     .name = "wordpiece",
-    .summary = "words cut into the longest pieces of a vocabulary (BERT)",
+    .summary = "words cut into the longest pieces of a vocabulary",
     .files = {"tokenizer.json", "vocab.txt"},
     .recognizes = recognizes,
     .load = load,

@@ -6,6 +6,7 @@
 
 #include "lathe/core/error.h"
 #include "lathe/core/interrupt.h"
+#include "lathe/data/batching.h"
 
 namespace lathe::train {
 
@@ -45,19 +46,19 @@ double cross_entropy(std::span<const float> logits, std::size_t label) {
 
 }  // namespace
 
-Evaluation evaluate(TextClassifier& classifier, const data::TokenizedDataset& dataset,
-                    std::int64_t num_labels, const EvaluationOptions& options) {
+Evaluation evaluate(Classifier& classifier, ExampleSource& source, std::int64_t num_labels,
+                    const EvaluationOptions& options) {
   // Sorting everything by length groups equal lengths: padded batches waste nothing, and packed
   // ones have equal work in each sequence. The sums below do not care about the order.
   data::BatchOptions batching;
   batching.max_examples = options.batch_examples;
   batching.max_tokens = options.batch_examples > 0 ? 0 : options.batch_tokens;
-  batching.sort_window = dataset.size();
-  const std::vector<std::int64_t> lengths = dataset.lengths();
+  batching.sort_window = source.size();
+  const std::vector<std::int64_t> lengths = source.lengths();
   const data::BatchPlan plan = data::plan_batches(lengths, batching);
 
-  for (std::int64_t i = 0; i < dataset.size(); ++i) {
-    const std::int32_t label = dataset.labels[static_cast<std::size_t>(i)];
+  for (std::int64_t i = 0; i < source.size(); ++i) {
+    const std::int32_t label = source.label(i);
     if (label < 0 || label >= num_labels)
       fail("example {} has label {}: expected 0 to {}", i + 1, label, num_labels - 1);
   }
@@ -66,31 +67,31 @@ Evaluation evaluate(TextClassifier& classifier, const data::TokenizedDataset& da
   const auto labels = static_cast<std::size_t>(num_labels);
   result.confusion.assign(labels, std::vector<std::int64_t>(labels));
   // Losses are added in the order of the examples, so that batches do not change the last bits.
-  std::vector<double> losses(static_cast<std::size_t>(dataset.size()));
+  std::vector<double> losses(static_cast<std::size_t>(source.size()));
   std::int64_t correct = 0;
   for (std::int64_t index = 0; index < plan.num_batches(); ++index) {
-    const data::Batch batch = data::make_batch(dataset, plan.examples(index));
+    const ExampleBatch batch = source.evaluation_batch(plan.examples(index));
     const auto start = std::chrono::steady_clock::now();
-    const Tensor logits = classifier.logits(batch);
+    const Tensor logits = classifier.logits(batch.feed);
     result.forward_seconds +=
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     check(logits.dim(1) == num_labels, "as many logits as labels");
     const std::span<const float> values = logits.data<float>();
-    for (std::size_t row = 0; row < batch.labels.size(); ++row) {
+    for (std::size_t row = 0; row < batch.examples.size(); ++row) {
       const std::span<const float> scores = values.subspan(row * labels, labels);
       const auto best =
           static_cast<std::size_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
-      const auto label = static_cast<std::size_t>(batch.labels[row]);
-      losses[static_cast<std::size_t>(batch.example_indices[row])] = cross_entropy(scores, label);
+      const auto label = static_cast<std::size_t>(source.label(batch.examples[row]));
+      losses[static_cast<std::size_t>(batch.examples[row])] = cross_entropy(scores, label);
       ++result.confusion[label][best];
       correct += best == label ? 1 : 0;
     }
-    result.examples += batch.num_sequences();
-    result.tokens += batch.num_tokens();
+    result.examples += static_cast<std::int64_t>(batch.examples.size());
+    result.tokens += batch.tokens;
     if (options.progress && !options.progress(result.examples, result.tokens)) throw Interrupted();
   }
   for (const double loss : losses) result.loss += loss;
-  result.loss /= static_cast<double>(std::max<std::int64_t>(1, dataset.size()));
+  result.loss /= static_cast<double>(std::max<std::int64_t>(1, source.size()));
   result.accuracy = static_cast<double>(correct) /
                     static_cast<double>(std::max<std::int64_t>(1, result.examples));
   const Interval interval = wilson_interval(correct, result.examples);

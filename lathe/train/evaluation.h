@@ -4,8 +4,8 @@
 #include <functional>
 #include <vector>
 
-#include "lathe/data/tokenized_dataset.h"
-#include "lathe/train/text_classifier.h"
+#include "lathe/train/classifier.h"
+#include "lathe/train/example_source.h"
 
 namespace lathe::train {
 
@@ -38,8 +38,8 @@ Interval wilson_interval(std::int64_t correct, std::int64_t total);
 
 /// Evaluates every example once. Results do not depend on the batches. Fails on an example without
 /// a label below `num_labels`.
-Evaluation evaluate(TextClassifier& classifier, const data::TokenizedDataset& dataset,
-                    std::int64_t num_labels, const EvaluationOptions& options = {});
+Evaluation evaluate(Classifier& classifier, ExampleSource& source, std::int64_t num_labels,
+                    const EvaluationOptions& options = {});
 
 /// Probabilities of one row of logits.
 std::vector<double> softmax(std::span<const float> logits);

@@ -9,6 +9,7 @@
 #include "lathe/core/interrupt.h"
 #include "lathe/io/testing/refusal.h"
 #include "lathe/io/testing/tiny_bert.h"
+#include "lathe/train/text_source.h"
 
 namespace lathe::train {
 namespace {
@@ -61,9 +62,15 @@ data::TokenizedDataset small_dataset() {
 
 class Evaluate : public testing::Test {
  protected:
+  static TextFeeding feeding(bool is_padded) {
+    TextFeeding feeding;
+    if (is_padded) feeding.padding_id = 0;
+    return feeding;
+  }
   Evaluation run(const ClassifierOptions& options, const EvaluationOptions& evaluation = {}) {
-    TextClassifier classifier(model_, options);
-    return evaluate(classifier, small_dataset(), 2, evaluation);
+    Classifier classifier(model_, options);
+    TokenizedTexts texts(small_dataset(), feeding(options.is_padded));
+    return evaluate(classifier, texts, 2, evaluation);
   }
   static void expect_same_counts(const Evaluation& got, const Evaluation& expected) {
     EXPECT_EQ(got.accuracy, expected.accuracy);
@@ -92,12 +99,12 @@ TEST_F(Evaluate, CountsEveryExampleOnce) {
 }
 
 TEST_F(Evaluate, MeasuresTheMeanCrossEntropyOfEachLogitRow) {
-  TextClassifier classifier(model_, {.execution = {.device = "reference"}});
+  Classifier classifier(model_, {.execution = {.device = "reference"}});
   const data::TokenizedDataset dataset = small_dataset();
   double expected = 0;
   for (std::int64_t i = 0; i < dataset.size(); ++i) {
     const std::vector<std::int64_t> one{i};
-    const Tensor logits = classifier.logits(data::make_batch(dataset, one));
+    const Tensor logits = classifier.logits(evaluation_feed(data::make_batch(dataset, one), {}));
     const auto label = static_cast<std::size_t>(dataset.labels[static_cast<std::size_t>(i)]);
     expected -= std::log(softmax(logits.data<float>())[label]) / 12;
   }
@@ -134,11 +141,12 @@ TEST_F(Evaluate, GivesTheSameForPaddedAndPackedBatches) {
 }
 
 TEST_F(Evaluate, RefusesExamplesWithoutALabel) {
-  TextClassifier classifier(model_, {.execution = {.device = "reference"}});
+  Classifier classifier(model_, {.execution = {.device = "reference"}});
   for (const std::int32_t label : {-1, 2}) {
     data::TokenizedDataset dataset = small_dataset();
     dataset.labels[4] = label;
-    EXPECT_EQ(io::refusal("", [&] { evaluate(classifier, dataset, 2); }),
+    TokenizedTexts texts(dataset, {});
+    EXPECT_EQ(io::refusal("", [&] { evaluate(classifier, texts, 2); }),
               fmt::format("example 5 has label {}: expected 0 to 1", label));
   }
 }

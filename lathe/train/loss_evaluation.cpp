@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <chrono>
 
-#include "lathe/core/error.h"
 #include "lathe/core/interrupt.h"
 #include "lathe/core/select_outputs.h"
+#include "lathe/data/batching.h"
+#include "lathe/train/find_loss.h"
+#include "lathe/train/make_source.h"
 
 namespace lathe::train {
 namespace {
@@ -14,43 +16,38 @@ namespace {
 constexpr std::int64_t kBatchTokens = 1024;
 
 // The graph's loss is a quotient: its two parts add up over batches, it does not.
-Graph loss_graph(const Graph& graph) {
-  const std::optional<Value> loss = graph.output("loss");
-  if (!loss) fail("the model's graph has no loss: it needs the input labels");
-  check(graph.is(loss->node, "div"), "a loss to be a sum divided by a count");
-  Graph result = graph;
-  result.set_output("loss_sum", graph.input(loss->node, 0));
-  result.set_output("loss_count", graph.input(loss->node, 1));
+Graph loss_graph(const io::Model& model) {
+  const Loss loss = find_loss(model.graph);
+  Graph result = model.graph;
+  result.set_output("loss_sum", loss.sum);
+  result.set_output("loss_count", loss.count);
   result = select_outputs(std::move(result), {"loss_sum", "loss_count"});
-  run_pass("pack-sequences", result);
+  pack_inputs(result, model);
   return result;
 }
 
 }  // namespace
 
-LossEvaluation evaluate_loss(const io::Model& model, const data::TokenizedDataset& dataset,
-                             const Objective& objective, const engine::ExecutionOptions& options,
-                             const std::function<bool(std::int64_t)>& progress) {
-  const auto running = engine::make_executor(loss_graph(model.graph), model.state, options);
-  data::BatchOptions batching;
-  batching.max_examples = 0;
-  batching.max_tokens = kBatchTokens;
-  const std::vector<std::int64_t> lengths = dataset.lengths();
-  const data::BatchPlan plan = data::plan_batches(lengths, batching);
+LossEvaluation evaluate_loss(const io::Model& model, ExampleSource& source,
+                             const engine::ExecutionOptions& execution,
+                             const std::function<bool(std::int64_t, std::int64_t)>& progress) {
+  const auto running = engine::make_executor(loss_graph(model), model.state, execution);
+  const std::vector<std::int64_t> lengths = source.lengths();
+  const data::BatchPlan plan =
+      data::plan_batches(lengths, {.max_examples = 0, .max_tokens = kBatchTokens});
   LossEvaluation result;
   double sum = 0, count = 0;
   for (std::int64_t index = 0; index < plan.num_batches(); ++index) {
-    const data::Batch batch = data::make_batch(dataset, plan.examples(index));
-    const Feed feed = make_validation_feed(batch, objective);
+    const ExampleBatch batch = source.evaluation_batch(plan.examples(index));
     const auto start = std::chrono::steady_clock::now();
-    const Feed outputs = running->run(feed);
+    const Feed outputs = running->run(batch.feed);
     result.forward_seconds +=
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     sum += outputs.at("loss_sum").at(0);
     count += outputs.at("loss_count").at(0);
-    result.examples += static_cast<std::int64_t>(batch.labels.size());
-    result.tokens += static_cast<std::int64_t>(batch.ids.size());
-    if (progress && !progress(result.examples)) throw Interrupted();
+    result.examples += static_cast<std::int64_t>(batch.examples.size());
+    result.tokens += batch.tokens;
+    if (progress && !progress(result.examples, result.tokens)) throw Interrupted();
   }
   result.predictions = static_cast<std::int64_t>(count);
   result.loss = sum / std::max(1.0, count);

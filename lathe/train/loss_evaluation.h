@@ -2,12 +2,10 @@
 
 #include <cstdint>
 #include <functional>
-#include <string>
 
-#include "lathe/data/tokenized_dataset.h"
 #include "lathe/engine/executor.h"
 #include "lathe/io/model.h"
-#include "lathe/train/training_feed.h"
+#include "lathe/train/example_source.h"
 
 namespace lathe::train {
 
@@ -20,10 +18,10 @@ struct LossEvaluation {
   double forward_seconds = 0;  ///< the model alone
 };
 
-/// The loss of an objective over a dataset, without dropout. Masks are the same every time.
-/// `progress` hears of the examples done and may stop the work by returning false.
-LossEvaluation evaluate_loss(const io::Model& model, const data::TokenizedDataset& dataset,
-                             const Objective& objective, const engine::ExecutionOptions& options,
-                             const std::function<bool(std::int64_t)>& progress = {});
+/// The loss of a model over the examples of a source, without dropout. `progress` hears of the
+/// examples and tokens done and may stop the work by returning false.
+LossEvaluation evaluate_loss(
+    const io::Model& model, ExampleSource& source, const engine::ExecutionOptions& execution,
+    const std::function<bool(std::int64_t examples_done, std::int64_t tokens_done)>& progress = {});
 
 }  // namespace lathe::train

@@ -39,7 +39,7 @@ RunDirectory RunDirectory::create(fs::path path, json configuration) {
   return run;
 }
 
-std::optional<RunDirectory> RunDirectory::open(fs::path path) {
+std::optional<json> RunDirectory::recorded_configuration(const fs::path& path) {
   std::error_code error;
   const fs::path file = path / kRunFile;
   if (!fs::exists(file, error)) return std::nullopt;
@@ -47,8 +47,14 @@ std::optional<RunDirectory> RunDirectory::open(fs::path path) {
   if (!text.is_object() || text.value("format", json()) != kRunFormat ||
       text.value("version", json()) != 1 || !text.value("configuration", json()).is_object())
     fail("{}: is not the record of a run that this program can read", file.string());
+  return text["configuration"];
+}
+
+std::optional<RunDirectory> RunDirectory::open(fs::path path) {
+  std::optional<json> configuration = recorded_configuration(path);
+  if (!configuration) return std::nullopt;
   RunDirectory run(std::move(path));
-  run.configuration_ = text["configuration"];
+  run.configuration_ = std::move(*configuration);
   make_directory(run.path_ / "checkpoints");
   run.checkpoint_ = read_newest_checkpoint(run.path_ / "checkpoints", run.skipped_);
   if (run.checkpoint_) run.last_checkpoint_ = run.checkpoint_->path.string();

@@ -8,22 +8,13 @@
 #include <vector>
 
 #include "lathe/io/directory_lock.h"
-#include "lathe/train/evaluation.h"
 #include "lathe/train/event_file.h"
 #include "lathe/train/metrics_log.h"
 #include "lathe/train/trainer.h"
 #include "lathe/train/training_checkpoint.h"
+#include "lathe/train/validation.h"
 
 namespace lathe::train {
-
-/// What looking at held-out examples gave.
-struct Validation {
-  std::int64_t step = 0;
-  double epoch = 0;
-  double loss = 0;
-  double score = 0;                        ///< higher is better: accuracy, or the negated loss
-  std::optional<Evaluation> classes = {};  ///< of a classifier
-};
 
 /// The directory of a run: `run.json` (how it was started), `metrics.jsonl`, TensorBoard's event
 /// files, `checkpoints/`, and at the end the trained model itself, so that the directory is a model
@@ -34,6 +25,9 @@ class RunDirectory {
   static RunDirectory create(std::filesystem::path path, nlohmann::json configuration);
   /// Takes up the run in a directory; nullopt when none was started there.
   static std::optional<RunDirectory> open(std::filesystem::path path);
+
+  /// What the run in a directory was started with, without taking it up; nullopt when none was.
+  static std::optional<nlohmann::json> recorded_configuration(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return path_; }
   const nlohmann::json& configuration() const { return configuration_; }

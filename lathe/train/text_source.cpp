@@ -17,16 +17,17 @@ Feed padded_feed(const data::Batch& batch, std::int32_t padding_id) {
   Feed feed;
   feed["input_ids"] = tensor({padded.num_rows, padded.length}, padded.ids);
   feed["attention_mask"] = tensor({padded.num_rows, padded.length}, padded.mask);
+  feed["token_type_ids"] = Tensor(DType::I32, {padded.num_rows, padded.length});
   feed["labels"] = tensor({padded.num_rows}, batch.labels);
   return feed;
 }
 
-ExampleBatch measured(const data::Batch& batch, const TextFeeding& feeding) {
-  return with_feed(batch, feeding.padding_id ? padded_feed(batch, *feeding.padding_id)
-                                             : make_validation_feed(batch, feeding.objective));
-}
-
 }  // namespace
+
+Feed evaluation_feed(const data::Batch& batch, const TextFeeding& feeding) {
+  return feeding.padding_id ? padded_feed(batch, *feeding.padding_id)
+                            : make_validation_feed(batch, feeding.objective);
+}
 
 ExampleBatch TokenizedTexts::training_batch(std::span<const std::int64_t> examples,
                                             std::int64_t epoch) {
@@ -35,7 +36,8 @@ ExampleBatch TokenizedTexts::training_batch(std::span<const std::int64_t> exampl
 }
 
 ExampleBatch TokenizedTexts::evaluation_batch(std::span<const std::int64_t> examples) {
-  return measured(data::make_batch(tokens_, examples), feeding_);
+  const data::Batch batch = data::make_batch(tokens_, examples);
+  return with_feed(batch, evaluation_feed(batch, feeding_));
 }
 
 ExampleBatch StreamedTexts::training_batch(std::span<const std::int64_t> examples,
@@ -45,7 +47,8 @@ ExampleBatch StreamedTexts::training_batch(std::span<const std::int64_t> example
 }
 
 ExampleBatch StreamedTexts::evaluation_batch(std::span<const std::int64_t> examples) {
-  return measured(stream_.batch(examples), feeding_);
+  const data::Batch batch = stream_.batch(examples);
+  return with_feed(batch, evaluation_feed(batch, feeding_));
 }
 
 }  // namespace lathe::train

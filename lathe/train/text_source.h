@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 
 #include "lathe/data/tokenized_dataset.h"
@@ -15,6 +16,9 @@ struct TextFeeding {
   /// The id that fills padded rows, for a graph in padded form; none: sequences are packed.
   std::optional<std::int32_t> padding_id = {};
 };
+
+/// What a graph that is measured reads of a batch.
+Feed evaluation_feed(const data::Batch& batch, const TextFeeding& feeding);
 
 /// Texts that are tokenized: packed sequences, or padded ones with their mask.
 class TokenizedTexts final : public ExampleSource {
@@ -37,12 +41,13 @@ class TokenizedTexts final : public ExampleSource {
 /// Texts that are tokenized while training is under way, in the order it needs them.
 class StreamedTexts final : public ExampleSource {
  public:
-  /// The dataset and the tokenizer must outlive the source; see TokenStream for the rest.
-  StreamedTexts(const data::Dataset& dataset, const data::Tokenizer& tokenizer,
+  /// The dataset must outlive the source; see TokenStream for the rest.
+  StreamedTexts(const data::Dataset& dataset, std::shared_ptr<const data::Tokenizer> tokenizer,
                 std::int64_t max_length, data::Truncation truncation,
                 std::vector<std::int64_t> order, TextFeeding feeding)
       : dataset_(dataset),
-        stream_(dataset, tokenizer, max_length, truncation, std::move(order)),
+        tokenizer_(std::move(tokenizer)),
+        stream_(dataset, *tokenizer_, max_length, truncation, std::move(order)),
         feeding_(std::move(feeding)) {}
   std::int64_t size() const override { return stream_.size(); }
   std::vector<std::int64_t> lengths() override { return stream_.lengths(); }
@@ -54,6 +59,7 @@ class StreamedTexts final : public ExampleSource {
 
  private:
   const data::Dataset& dataset_;
+  std::shared_ptr<const data::Tokenizer> tokenizer_;  // the stream's
   TokenStream stream_;
   TextFeeding feeding_;
 };

@@ -3,8 +3,8 @@
 #include "lathe/core/error.h"
 #include "lathe/train/loss_evaluation.h"
 #include "lathe/train/non_finite.h"
-#include "lathe/train/text_classifier.h"
-#include "lathe/train/text_source.h"
+#include "lathe/train/make_source.h"
+#include "lathe/train/training_feed.h"
 
 namespace lathe::train {
 namespace {
@@ -21,12 +21,12 @@ void check_labels(const data::Dataset& examples, const io::Model& model,
   }
 }
 
-std::int64_t length_of(const TrainOptions& options, const io::Model& model) {
-  const std::int64_t longest = max_length(model);
-  const std::int64_t length = options.length == 0 ? longest : options.length;
-  if (length < 3 || length > longest)
-    fail("a length of {} tokens: expected 3 to {}, the model's longest sequence", length, longest);
-  return length;
+SourceOptions source_options(const TrainOptions& options) {
+  return {.objective = options.graph.objective,
+          .length = options.length,
+          .truncation = options.truncation,
+          .mask_share = options.mask_share,
+          .seed = options.trainer.seed};
 }
 
 // The model with the values that `state` has for its states.
@@ -37,41 +37,20 @@ io::Model with_state(io::Model model, const State& state) {
   return model;
 }
 
-class Validator {
- public:
-  Validator(const io::Model& model, const data::Dataset& examples, const data::Tokenizer& tokenizer,
-            const Objective& objective, const TrainOptions& options, const ShouldStop& should_stop)
-      : model_(model), objective_(objective), options_(options) {
-    ThreadPool alone(1);
-    ThreadPool& pool = options.execution.pool ? *options.execution.pool : alone;
-    tokens_ = data::tokenize(examples, tokenizer, length_of(options, model), options.truncation,
-                             pool, should_stop);
-  }
-
-  Validation validate(const State& state, std::int64_t step) const {
-    const io::Model current = with_state(model_, state);
-    Validation result{.step = step};
-    if (objective_.name != "classify") {
-      result.loss = evaluate_loss(current, tokens_, objective_, options_.execution).loss;
-      result.score = -result.loss;
-      return result;
-    }
-    ClassifierOptions running;
-    running.execution = options_.execution;
-    TextClassifier classifier(current, running);
-    result.classes =
-        evaluate(classifier, tokens_, static_cast<std::int64_t>(current.label_names.size()));
-    result.loss = result.classes->loss;
-    result.score = result.classes->accuracy;
+Validation validate(const io::Model& model, ExampleSource& examples, const TrainOptions& options) {
+  Validation result;
+  if (options.graph.objective != "classify") {
+    result.loss = evaluate_loss(model, examples, options.execution).loss;
+    result.score = -result.loss;
     return result;
   }
-
- private:
-  const io::Model& model_;
-  const Objective& objective_;
-  const TrainOptions& options_;
-  data::TokenizedDataset tokens_;
-};
+  Classifier classifier(model, {.execution = options.execution});
+  result.classes =
+      evaluate(classifier, examples, static_cast<std::int64_t>(model.label_names.size()));
+  result.loss = result.classes->loss;
+  result.score = result.classes->accuracy;
+  return result;
+}
 
 }  // namespace
 
@@ -79,11 +58,9 @@ TrainOutcome train_model(io::Model model, const data::Dataset& examples,
                          const data::Dataset& validation, const TrainOptions& options,
                          const TrainCallbacks& callbacks, RunDirectory* directory) {
   if (examples.examples.empty()) fail("there are no examples to train on");
-  const std::shared_ptr<const data::Tokenizer> tokenizer = load_tokenizer(model);
-  const Objective objective =
-      make_objective(options.graph.objective, *tokenizer, options.mask_share, options.trainer.seed);
-  check_labels(examples, model, objective.name);
-  check_labels(validation, model, objective.name);
+  task_of(options.graph.objective);  // refuses an unknown one
+  check_labels(examples, model, options.graph.objective);
+  check_labels(validation, model, options.graph.objective);
 
   TrainingProgress progress;
   State state = model.state;
@@ -95,17 +72,18 @@ TrainOutcome train_model(io::Model model, const data::Dataset& examples,
     directory->begin(model);
   }
   // Tokenizing begins here and runs beside the planning of the graph.
-  StreamedTexts texts(
-      examples, *tokenizer, length_of(options, model), options.truncation,
-      next_examples(options.trainer, static_cast<std::int64_t>(examples.examples.size()), progress),
-      {.objective = objective});
+  const std::unique_ptr<ExampleSource> source = make_training_source(
+      model, examples, source_options(options),
+      next_examples(options.trainer, static_cast<std::int64_t>(examples.examples.size()),
+                    progress));
   TrainingGraphOptions graph_options = options.graph;
   graph_options.accumulation = static_cast<int>(options.trainer.accumulation);
   const TrainingGraph training = make_training_graph(model, graph_options, state);
   const auto executor = engine::make_executor(training.graph, std::move(state), options.execution);
-  std::optional<Validator> validator;
+  std::unique_ptr<ExampleSource> held_out;
   if (!validation.examples.empty())
-    validator.emplace(model, validation, *tokenizer, objective, options, callbacks.should_stop);
+    held_out = make_evaluation_source(model, validation, source_options(options),
+                                      options.execution.pool, callbacks.should_stop);
 
   TrainerHooks hooks;
   double epochs_done = 0;
@@ -114,9 +92,10 @@ TrainOutcome train_model(io::Model model, const data::Dataset& examples,
     if (directory != nullptr) directory->log(report);
     if (callbacks.step) callbacks.step(report);
   };
-  if (validator)
+  if (held_out != nullptr)
     hooks.validate = [&](const State& values, const TrainingProgress& at) {
-      Validation result = validator->validate(values, at.step);
+      Validation result = validate(with_state(model, values), *held_out, options);
+      result.step = at.step;
       result.epoch = epochs_done;
       if (directory != nullptr) directory->log(result);
       if (callbacks.validation) callbacks.validation(result);
@@ -134,10 +113,10 @@ TrainOutcome train_model(io::Model model, const data::Dataset& examples,
   };
 
   TrainOutcome outcome;
-  outcome.result = run_training(*executor, texts, options.trainer, hooks, progress);
+  outcome.result = run_training(*executor, *source, options.trainer, hooks, progress);
   const TrainingResult& result = outcome.result;
   const bool has_best =
-      validator && result.progress.best_score && result.progress.best_step != result.progress.step;
+      held_out != nullptr && result.progress.best_score && result.progress.best_step != result.progress.step;
   if (has_best && !result.best && directory != nullptr)
     outcome.model = with_state(model, directory->read_model(result.progress.best_step).state);
   else

@@ -7,7 +7,7 @@
 #include "lathe/engine/executor.h"
 #include "lathe/train/example_source.h"
 #include "lathe/train/schedule.h"
-#include "lathe/train/training_checkpoint.h"
+#include "lathe/train/training_progress.h"
 
 namespace lathe::train {
 

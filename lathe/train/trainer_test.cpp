@@ -80,8 +80,7 @@ class TrainerTest : public testing::Test {
   }
 
   data::Dataset dataset_ = data::make_reviews({.num_train = 10}, "train");
-  data::WordpieceTokenizer tokenizer_ =
-      data::WordpieceTokenizer::from_vocabulary(data::reviews_vocabulary());
+  std::shared_ptr<const data::Tokenizer> tokenizer_ = data::reviews_tokenizer();
   TrainerOptions options_{
       .epochs = 2, .batch_examples = 3, .learning_rate = 0.5, .warmup = 0, .cycles = 1, .seed = 5};
   TrainerHooks hooks_;

@@ -8,26 +8,16 @@
 #include "lathe/core/pass.h"
 #include "lathe/core/role.h"
 #include "lathe/core/scalar_constant.h"
+#include "lathe/train/find_loss.h"
+#include "lathe/train/make_source.h"
 
 namespace lathe::train {
 namespace {
 
-// The sum and the count that the graph's output `loss` is the quotient of.
-struct Loss {
-  Value sum, count;
-};
-
-Loss find_loss(const Graph& graph) {
-  const std::optional<Value> loss = graph.output("loss");
-  if (!loss) fail("the model's graph has no loss: it needs the input labels");
-  check(graph.is(loss->node, "div"), "a loss to be a sum divided by a count");
-  return {graph.input(loss->node, 0), graph.input(loss->node, 1)};
-}
-
 bool matches_any(const std::string& name, const std::vector<std::string>& patterns) {
   for (const std::string& text : patterns) {
     const RE2 pattern(text, RE2::Quiet);
-    if (!pattern.ok()) fail("--freeze \"{}\": {}", text, pattern.error());
+    if (!pattern.ok()) fail("freeze \"{}\": {}", text, pattern.error());
     if (RE2::PartialMatch(name, pattern)) return true;
   }
   return false;
@@ -35,14 +25,16 @@ bool matches_any(const std::string& name, const std::vector<std::string>& patter
 
 // The head of a masked language model is needed at the chosen tokens only, a seventh of them, and
 // its 30,000 logits a token dominate the step: the chosen rows are gathered before it.
-void gather_masked_rows(Graph& graph) {
-  const NodeId head = graph.at("cls.predictions.transform.dense");
+void gather_masked_rows(Graph& graph, const models::TaskRecord& task) {
+  if (task.head.empty()) fail("the task {} does not say where its head begins", task.name);
+  const NodeId head = graph.at(task.head);
   const Size chosen = Size::symbol("M");
   const Value masked{
       graph.insert_before(
-          head, {.name = "masked", .op = "input", .inputs = {}, .types = {{DType::I32, {chosen}}}}),
+          head,
+          {.name = "masked", .op = "input", .inputs = {}, .types = {{DType::I32, {chosen}}}}),
       0};
-  const NodeId rows = graph.insert_before(head, {.name = "cls.predictions.masked_rows",
+  const NodeId rows = graph.insert_before(head, {.name = "masked_rows",
                                                  .op = "gather_rows",
                                                  .inputs = {graph.input(head, 0), masked}});
   graph.set_input(head, 0, {rows, 0});
@@ -214,13 +206,24 @@ class TrainingGraphBuilder {
 
 }  // namespace
 
+OptimizerKind parse_optimizer(std::string_view name) {
+  if (name == "adamw") return OptimizerKind::AdamW;
+  if (name == "sgd") return OptimizerKind::Sgd;
+  throw unknown_name("optimizer", name, {"adamw", "sgd"});
+}
+
+std::string_view name(OptimizerKind optimizer) {
+  return optimizer == OptimizerKind::AdamW ? "adamw" : "sgd";
+}
+
 TrainingGraph make_training_graph(const io::Model& model, const TrainingGraphOptions& options,
                                   State& state) {
   TrainingGraph result;
   result.graph = model.graph;
   Graph& graph = result.graph;
-  run_pass("pack-sequences", graph);
-  if (options.objective == "mlm") gather_masked_rows(graph);
+  pack_inputs(graph, model);
+  if (options.objective == "mlm")
+    gather_masked_rows(graph, models::find_task(*model.family, model.task));
   if (options.dropout)
     run_pass("randomize-dropout", graph);
   else

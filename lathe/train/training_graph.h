@@ -10,6 +10,9 @@
 namespace lathe::train {
 
 enum class OptimizerKind { AdamW, Sgd };
+/// The optimizer called `adamw` or `sgd`.
+OptimizerKind parse_optimizer(std::string_view name);
+std::string_view name(OptimizerKind optimizer);
 
 /// How a model is trained: what for, by which optimizer, and which parameters.
 struct TrainingGraphOptions {
@@ -31,7 +34,7 @@ struct TrainingGraph {
   std::vector<std::string> trained;  ///< names of the parameters it updates
 };
 
-/// Adds gradients, optimizer and state updates to the packed form of the model's graph, and the
+/// Adds gradients, optimizer and state updates to the form of the model's graph that sources feed, and the
 /// optimizer's own states (zeros) to `state`.
 TrainingGraph make_training_graph(const io::Model& model, const TrainingGraphOptions& options,
                                   State& state);

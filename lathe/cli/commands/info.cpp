@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lathe/cli/command.h"
+#include "lathe/cli/print_json.h"
 #include "lathe/core/passes/dropout.h"
 #include "lathe/core/passes/profile.h"
 #include "lathe/io/model.h"
@@ -49,7 +50,7 @@ int run(const ModelArguments& arguments, const Settings& settings) {
       line["config"][spec.name] =
           std::visit([](const auto& v) { return nlohmann::ordered_json(v); }, value);
     }
-    fmt::print("{}\n", line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    print_json(line);
     return 0;
   }
   const std::string& architecture = models::find_task(*model.family, model.task).architecture;

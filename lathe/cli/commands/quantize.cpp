@@ -3,61 +3,29 @@
 #include <nlohmann/json.hpp>
 
 #include "lathe/cli/command.h"
-#include "lathe/cli/output_directory.h"
-#include "lathe/cli/quantize_arguments.h"
-#include "lathe/cli/quantize_report.h"
-#include "lathe/cli/quantize_sweep.h"
+#include "lathe/cli/execution.h"
+#include "lathe/cli/print_json.h"
+#include "lathe/cli/progress_line.h"
+#include "lathe/cli/quantize_flags.h"
 #include "lathe/compress/packed_weights.h"
-#include "lathe/compress/quantization_report.h"
-#include "lathe/data/dataset.h"
+#include "lathe/experiment/quantize_report.h"
+#include "lathe/experiment/sensitivity.h"
+#include "lathe/experiment/sweep_report.h"
 #include "lathe/io/atomic_file.h"
-#include "lathe/report/progress.h"
-#include "lathe/report/table.h"
-#include "lathe/train/evaluation.h"
+#include "lathe/io/output_directory.h"
 
 namespace lathe::cli {
 namespace {
 
 struct Arguments {
   ModelArguments model;
-  QuantizeArguments quantize;
-  SweepArguments sweep;
+  experiment::QuantizeOptions quantize;
+  experiment::SweepOptions sweep;
   std::string out;
   bool force = false, is_simulated = false, no_masters = false;
   std::int64_t sensitivity = 0;
   std::string report;
 };
-
-Sensitivity measure_sensitivity(const io::Model& original, const io::Model& model,
-                                const data::TokenizedDataset& texts, ThreadPool& pool,
-                                const Settings& settings) {
-  const auto evaluate = [&](const io::Model& candidate) {
-    train::ClassifierOptions options;
-    options.execution = settings.execution(pool);
-    train::TextClassifier classifier(candidate, options);
-    train::EvaluationOptions evaluation;
-    evaluation.progress = [](std::int64_t, std::int64_t) { return !is_interrupted(); };
-    return train::evaluate(classifier, texts, static_cast<std::int64_t>(model.label_names.size()),
-                           evaluation);
-  };
-  Sensitivity result;
-  result.loss = evaluate(original).loss;
-  const std::vector<std::string> layers = compress::quantized_layers(model.graph);
-  report::Progress progress(
-      stderr, {.is_enabled = !settings.quiet, .label = "sensitivity", .unit = "layers"});
-  for (const std::string& layer : layers) {
-    io::Model candidate = model;
-    candidate.graph = compress::quantize_only(model.graph, layer);
-    const train::Evaluation seen = evaluate(candidate);
-    result.layers.push_back({layer, seen.loss, seen.accuracy});
-    progress.update(static_cast<std::int64_t>(result.layers.size()),
-                    static_cast<std::int64_t>(layers.size()));
-  }
-  progress.finish();
-  std::stable_sort(result.layers.begin(), result.layers.end(),
-                   [](const auto& a, const auto& b) { return a.loss > b.loss; });
-  return result;
-}
 
 nlohmann::ordered_json to_json(const std::vector<compress::TensorReport>& tensors) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
@@ -75,50 +43,16 @@ nlohmann::ordered_json to_json(const std::vector<compress::TensorReport>& tensor
   return list;
 }
 
-int run(const Arguments& arguments, const Settings& settings) {
-  if (!arguments.sweep.sweep.empty())
-    return run_sweep(arguments.model.model, arguments.quantize, arguments.sweep, arguments.out,
-                     arguments.force, settings);
-  if (arguments.out.empty() && arguments.sensitivity == 0 && arguments.report.empty())
-    fail("lathe quantize: --out is required");
-  if (!arguments.out.empty()) check_output_directory(arguments.out, arguments.force);
-  to_options(arguments.quantize);  // a wrong format is found before long work
-  ThreadPool pool(settings.threads);
-  io::Model model =
-      io::load_model(arguments.model.model, {.task = arguments.model.task, .seed = settings.seed});
-  const io::Model original = model;
-  const std::optional<data::TokenizedDataset> calibration =
-      load_calibration(arguments.quantize, model, pool);
-  const compress::QuantizeResult result =
-      quantize(model, arguments.quantize, calibration, pool, settings);
-  const std::vector<compress::TensorReport> tensors =
-      compress::report_tensors(model.graph, model.state, result.observations, original.state);
-  const compress::ModelBits bits = compress::count_bits(model.graph, model.state);
-
-  std::optional<Sensitivity> sensitivity;
-  if (arguments.sensitivity > 0) {
-    if (!calibration) fail("--sensitivity: needs --calibrate DATA to measure on");
-    QuantizeArguments texts = arguments.quantize;
-    texts.calibration_examples = arguments.sensitivity;
-    sensitivity =
-        measure_sensitivity(original, model, *load_calibration(texts, model, pool), pool, settings);
-  }
-  if (!arguments.report.empty())
-    io::write_atomically(arguments.report,
-                         quantize_page("Quantizing " + arguments.model.model, model.graph,
-                                       model.state, result, tensors, sensitivity));
-  if (!arguments.out.empty()) {
-    if (!arguments.is_simulated) compress::pack_model(model, !arguments.no_masters);
-    write_output_directory(arguments.out, arguments.force,
-                           [&](const auto& path) { io::write_checkpoint(path, model); });
-  }
+void print_result(const Arguments& arguments, const experiment::Quantized& result,
+                  const std::optional<experiment::Sensitivity>& sensitivity,
+                  const Settings& settings) {
   if (settings.json) {
     nlohmann::ordered_json line;
     line["out"] = arguments.out;
-    line["quantizers"] = result.quantizers;
-    line["parameter_bytes"] = bits.stored / 8;
-    line["float_bytes"] = bits.floats / 8;
-    line["tensors"] = to_json(tensors);
+    line["quantizers"] = result.result.quantizers;
+    line["parameter_bytes"] = result.bits.stored / 8;
+    line["float_bytes"] = result.bits.floats / 8;
+    line["tensors"] = to_json(result.tensors);
     if (sensitivity) {
       line["float_loss"] = sensitivity->loss;
       for (const compress::LayerSensitivity& each : sensitivity->layers)
@@ -126,18 +60,97 @@ int run(const Arguments& arguments, const Settings& settings) {
             {{"layer", each.layer}, {"loss", each.loss}, {"accuracy", each.accuracy}});
     }
     line["seconds"] = settings.seconds();
-    fmt::print("{}\n", line.dump());
-    return 0;
+    print_json(line);
+    return;
   }
-  fmt::print("{}", tensor_table(tensors).to_text());
-  if (sensitivity) fmt::print("\n{}", sensitivity_table(*sensitivity).to_text());
-  fmt::print("\nparameters {:.2f} MB, as floats {:.2f} MB\n", bits.stored / 8e6, bits.floats / 8e6);
-  if (arguments.out.empty()) return 0;
+  fmt::print("{}", experiment::tensor_table(result.tensors).to_text());
+  if (sensitivity) fmt::print("\n{}", experiment::sensitivity_table(*sensitivity).to_text());
+  fmt::print("\nparameters {:.2f} MB, as floats {:.2f} MB\n", result.bits.stored / 8e6,
+             result.bits.floats / 8e6);
+  if (arguments.out.empty()) return;
   fmt::print("written to {}\n", arguments.out);
-  if (!model.masters.empty())
+  if (!result.model.masters.empty())
     fmt::print(
         "masters.safetensors there holds the floats for lathe train; evaluation does not "
         "read it\n");
+}
+
+void print_sweep(const experiment::SweepResult& result, const experiment::SweepOptions& options,
+                 const Settings& settings) {
+  if (settings.json) {
+    nlohmann::ordered_json line{{"measured_on", result.measured_on}, {"float", result.plain}};
+    line["points"] = nlohmann::ordered_json::array();
+    for (const experiment::SweepPoint& point : result.points) {
+      nlohmann::ordered_json row{
+          {"value", point.value}, {"format", point.format}, {"ptq", point.rounded}};
+      if (point.trained) row["qat"] = *point.trained;
+      line["points"].push_back(std::move(row));
+    }
+    line["out"] = options.out.string();
+    print_json(line);
+    return;
+  }
+  fmt::print("accuracies are of {}\nfloat {:.4f}\n\n{}", result.measured_on, result.plain,
+             experiment::sweep_table(result).to_text());
+  if (options.limit > 0 && options.epochs > 0)
+    fmt::print("\ntrained on {} of the examples\n", options.limit);
+  if (std::any_of(result.points.begin(), result.points.end(),
+                  [](const experiment::SweepPoint& point) { return point.bits > 24; }))
+    fmt::print("\nAbove 24 bits the value itself is a float32, which carries no more.\n");
+  fmt::print("\nwritten to {}: results.json, table.md, sweep.svg\n", options.out.string());
+}
+
+int run_sweep(Arguments arguments, const Settings& settings) {
+  experiment::SweepOptions& options = arguments.sweep;
+  options.model = arguments.model.model;
+  options.quantize = arguments.quantize;
+  options.seed = settings.seed;
+  options.out = arguments.out;
+  options.replaces = arguments.force;
+  Execution execution(settings);
+  ProgressLine line(settings);
+  try {
+    const experiment::SweepResult result =
+        experiment::sweep(options, execution.options(), line.callbacks());
+    line.finish();
+    print_sweep(result, options, settings);
+    return 0;
+  } catch (const Interrupted&) {
+    line.finish();
+    fmt::print(stderr, "interrupted; to go on, give the same command with --resume\n");
+    return 128 + interrupting_signal();
+  }
+}
+
+int run(const Arguments& arguments, const Settings& settings) {
+  if (!arguments.sweep.formats.empty()) return run_sweep(arguments, settings);
+  if (arguments.out.empty() && arguments.sensitivity == 0 && arguments.report.empty())
+    fail("lathe quantize: --out is required");
+  if (arguments.sensitivity > 0 && arguments.quantize.calibrate.empty())
+    fail("--sensitivity: needs --calibrate DATA to measure on");
+  if (!arguments.out.empty()) io::check_output_directory(arguments.out, arguments.force);
+  const io::Model original =
+      io::load_model(arguments.model.model, {.task = arguments.model.task, .seed = settings.seed});
+  Execution execution(settings);
+  ProgressLine line(settings);
+  experiment::Quantized result = experiment::quantize(original, arguments.quantize,
+                                                      execution.options(), line.callbacks());
+  std::optional<experiment::Sensitivity> sensitivity;
+  if (arguments.sensitivity > 0)
+    sensitivity = experiment::measure_sensitivity(original, result.model, arguments.quantize,
+                                                  arguments.sensitivity, execution.options(),
+                                                  line.callbacks());
+  line.finish();
+  if (!arguments.report.empty())
+    io::write_atomically(arguments.report,
+                         experiment::quantize_page("Quantizing " + arguments.model.model, result,
+                                                   sensitivity));
+  if (!arguments.out.empty()) {
+    if (!arguments.is_simulated) compress::pack_model(result.model, !arguments.no_masters);
+    io::write_output_directory(arguments.out, arguments.force,
+                               [&](const auto& path) { io::write_checkpoint(path, result.model); });
+  }
+  print_result(arguments, result, sensitivity, settings);
   return 0;
 }
 
@@ -148,7 +161,7 @@ std::function<int(const Settings&)> setup(CLI::App& app) {
   add_quantize_options(app, arguments->quantize);
   add_sweep_options(app, arguments->sweep);
   app.add_option("--out", arguments->out, "directory to write");
-  app.add_flag("--force", arguments->force, "replace an existing directory");
+  app.add_flag("--force", arguments->force, "replace the model or sweep in --out");
   app.add_flag("--simulate", arguments->is_simulated,
                "keep floats and round them in every run, instead of packed codes");
   app.add_flag("--no-masters", arguments->no_masters,

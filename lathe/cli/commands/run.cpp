@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lathe/cli/command.h"
+#include "lathe/cli/print_json.h"
 #include "lathe/io/safetensors.h"
 #include "lathe/train/run_model.h"
 
@@ -24,7 +25,7 @@ void print(const Feed& outputs, const Arguments& arguments, const Settings& sett
     nlohmann::ordered_json line;
     line["out"] = arguments.out;
     for (const auto& [name, tensor] : outputs) line["outputs"][name] = tensor.dims();
-    fmt::print("{}\n", line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    print_json(line);
     return;
   }
   for (const auto& [name, tensor] : outputs)

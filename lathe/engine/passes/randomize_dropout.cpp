@@ -20,9 +20,9 @@ class DropoutRandomizer {
                                               .types = {{DType::I32, std::move(shape)}}}),
                    0};
     };
-    offsets_ = {graph.at("offsets"), 0};
+    if (const std::optional<NodeId> offsets = graph.find("offsets")) offsets_ = {*offsets, 0};
     random_ = input("random", {3});
-    examples_ = input("examples", {Size::symbol("S")});
+    examples_ = input("examples", {example_rows()});
   }
 
   void randomize(NodeId id) {
@@ -47,6 +47,9 @@ class DropoutRandomizer {
 
   void randomize_attention(NodeId id) {
     if (graph_.attribute(id).real("dropout") == 0) return;
+    if (offsets_.is_none())
+      fail("node \"{}\": dropout of attention needs a packed graph: run pack-sequences first",
+           graph_.name(id));
     std::vector<Value> inputs = graph_.inputs(id);
     inputs.resize(5, kNone);
     inputs.push_back(random_);
@@ -57,15 +60,18 @@ class DropoutRandomizer {
  private:
   RowNames row_names(const Type& type) {
     const Size& rows = type.shape[0];
-    if (rows == Size::symbol("S"))
+    if (rows == example_rows())
       return {examples_,
               made("dropout/first_positions", "full_like", {examples_}, {{"value", 0.0}}, {})};
-    if (rows != Size::symbol("T"))
-      fail("dropout on {} has neither token nor sequence rows", to_text(type));
+    if (offsets_.is_none() || rows != Size::symbol("T"))
+      fail("dropout on {} has neither rows of tokens nor of examples", to_text(type));
     const Type tokens{DType::I32, {Size::symbol("T")}};
     return {made("dropout/examples", "packed_examples", {examples_, offsets_}, {}, {tokens}),
             made("dropout/positions", "packed_positions", {offsets_}, {}, {tokens})};
   }
+
+  // What has a row for each example: sequences of a packed graph, rows of any other.
+  Size example_rows() const { return Size::symbol(offsets_.is_none() ? "B" : "S"); }
 
   // One node of each kind serves all sites.
   Value made(const std::string& name, const std::string& op, std::vector<Value> inputs,
@@ -84,8 +90,9 @@ class DropoutRandomizer {
 };
 
 int randomize_dropout(Graph& graph) {
-  if (!graph.find("offsets")) fail("needs a packed graph: run pack-sequences first");
   if (graph.find("random")) return 0;
+  if (!graph.find("offsets") && graph.symbols().contains("L"))
+    fail("needs a packed graph: run pack-sequences first");
   DropoutRandomizer randomizer(graph);
   int changed = 0;
   for (const NodeId id : graph.topological_order()) {
@@ -103,7 +110,7 @@ int randomize_dropout(Graph& graph) {
 const Register registration{Pass{
     .name = "randomize-dropout",
     .summary =
-        "make dropout of a packed graph drop, by numbers that depend on example and position",
+        "make dropout drop, by numbers that depend on example and position",
     .run = randomize_dropout,
 }};
 

@@ -1,4 +1,4 @@
-#include "lathe/cli/quantize_report.h"
+#include "lathe/experiment/quantize_report.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,15 +6,17 @@
 #include "lathe/report/html_page.h"
 #include "lathe/report/plot.h"
 
-namespace lathe::cli {
+namespace lathe::experiment {
 namespace {
 
 // The values that a quantizer rounds: a parameter's, or what was seen of an activation.
 std::vector<double> values_of(const compress::Quantizer& quantizer, const Graph& graph,
                               const State& state, const compress::QuantizeResult& result) {
+  Tensor parameter;
   std::span<const float> values;
   if (quantizer.is_parameter) {
-    values = state.find(quantizer.state)->second.data<float>();
+    parameter = compress::parameter_value(graph, state, quantizer);
+    values = parameter.data<float>();
   } else {
     const auto seen = result.observations.find(graph.name(quantizer.node));
     if (seen != result.observations.end()) values = seen->second.sample;
@@ -60,16 +62,14 @@ report::Table sensitivity_table(const Sensitivity& sensitivity) {
   return table;
 }
 
-std::string quantize_page(const std::string& title, const Graph& graph, const State& state,
-                          const compress::QuantizeResult& result,
-                          const std::vector<compress::TensorReport>& tensors,
+std::string quantize_page(const std::string& title, const Quantized& quantized,
                           const std::optional<Sensitivity>& sensitivity) {
+  const Graph& graph = quantized.model.graph;
   report::HtmlPage page(title);
-  const compress::ModelBits bits = compress::count_bits(graph, state);
-  page.figures({{"quantizers", fmt::format("{}", result.quantizers)},
-                {"parameters", fmt::format("{:.2f} MB", bits.stored / 8e6)},
-                {"as floats", fmt::format("{:.2f} MB", bits.floats / 8e6)}});
-  page.section("Tensors").table(tensor_table(tensors));
+  page.figures({{"quantizers", fmt::format("{}", quantized.result.quantizers)},
+                {"parameters", fmt::format("{:.2f} MB", quantized.bits.stored / 8e6)},
+                {"as floats", fmt::format("{:.2f} MB", quantized.bits.floats / 8e6)}});
+  page.section("Tensors").table(tensor_table(quantized.tensors));
   if (sensitivity) {
     page.section("Sensitivity").table(sensitivity_table(*sensitivity));
     std::vector<std::string> layers;
@@ -85,7 +85,7 @@ std::string quantize_page(const std::string& title, const Graph& graph, const St
   }
   page.section("Values");
   for (const compress::Quantizer& quantizer : compress::find_quantizers(graph)) {
-    const std::vector<double> values = values_of(quantizer, graph, state, result);
+    const std::vector<double> values = values_of(quantizer, graph, quantized.model.state, quantized.result);
     if (values.empty()) continue;
     const std::string tensor = quantizer.is_parameter ? quantizer.state : quantizer.tensor;
     page.svg(report::histogram({.title = fmt::format("{}, {}", tensor, quantizer.format),
@@ -97,4 +97,4 @@ std::string quantize_page(const std::string& title, const Graph& graph, const St
   return page.str();
 }
 
-}  // namespace lathe::cli
+}  // namespace lathe::experiment

@@ -1,0 +1,257 @@
+#include "lathe/experiment/fine_tune.h"
+
+#include "lathe/compress/lora.h"
+#include "lathe/compress/lora_adapter.h"
+#include "lathe/compress/lora_options.h"
+#include "lathe/compress/packed_weights.h"
+#include "lathe/compress/trained_parameters.h"
+#include "lathe/data/match_labels.h"
+#include "lathe/data/validation_split.h"
+#include "lathe/experiment/evaluate.h"
+#include "lathe/experiment/read_data.h"
+#include "lathe/experiment/run_record.h"
+#include "lathe/io/model_family.h"
+#include "lathe/io/output_directory.h"
+#include "lathe/train/make_source.h"
+#include "lathe/train/train_model.h"
+#include "lathe/train/training_feed.h"
+
+namespace lathe::experiment {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Rows held out where something is chosen by them and no number was given.
+constexpr std::int64_t kHeldOut = 2000;
+
+struct Examples {
+  data::Dataset train, validation;
+};
+
+// The same rows are held out whatever the seed, so that runs can be compared.
+Examples hold_out(data::Dataset all, std::int64_t count) {
+  if (count == 0) return {.train = std::move(all), .validation = {}};
+  const auto size = static_cast<std::int64_t>(all.examples.size());
+  if (count >= size) fail("validation {}: the data has {} examples only", count, size);
+  const data::ValidationSplit split = data::split_validation(all.labels(), count, 0);
+  return {.train = data::select(all, split.train),
+          .validation = data::select(all, split.validation)};
+}
+
+// What is decided by held-out rows needs some.
+void decide_validation(FineTuneOptions& options, std::int64_t examples) {
+  const bool is_choosing = options.trainer.patience > 0 || options.trainer.validate_every > 0;
+  if (is_choosing && options.validation == 0) options.validation = std::min(kHeldOut, examples / 5);
+}
+
+void check_options(const FineTuneOptions& options) {
+  if (options.model.empty()) fail("model: is missing: expected a directory or a builder's name");
+  if (options.data.empty()) fail("data: is missing: expected a directory, or reviews");
+  if (!options.lora.empty() && !options.graph.freeze.empty())
+    fail("freeze: with lora everything but its paths and fresh heads is frozen already");
+  if (!options.teacher.empty() && options.graph.objective != "classify")
+    fail("teacher: is for the objective classify, not {}", options.graph.objective);
+}
+
+io::Model load_teacher(const FineTuneOptions& options) {
+  io::Model teacher =
+      io::load_model(options.teacher, {.task = "classify", .seed = options.trainer.seed});
+  if (!teacher.fresh.empty())
+    fail("teacher {}: has no trained classifier: tensor \"{}\" is missing", options.teacher,
+         teacher.fresh.front());
+  return teacher;
+}
+
+// A graph that is trained needs its loss, and with it the input of labels.
+std::vector<std::string> inputs_with_labels(const models::ModelFamily& family,
+                                            const std::string& task) {
+  std::vector<std::string> inputs = models::find_task(family, task).inputs;
+  if (std::find(inputs.begin(), inputs.end(), "labels") == inputs.end())
+    inputs.push_back("labels");
+  return inputs;
+}
+
+// A classifier that was trained and knows the data's labels keeps its head; any other starts one
+// with a logit for each of them.
+bool keeps_labels(const io::Model& model, const data::Dataset& examples) {
+  const std::string& layer = models::find_task(*model.family, model.task).label_layer;
+  for (const std::string& name : model.fresh)
+    if (layer.empty() || name.starts_with(layer + ".")) return false;
+  data::Dataset names{.examples = {}, .label_names = examples.label_names};
+  for (std::int32_t label = 0; label < examples.num_labels(); ++label)
+    names.examples.push_back({.text = {}, .label = label});
+  try {
+    data::match_labels(std::move(names), model.label_names);
+    return true;
+  } catch (const UserError&) {
+    return examples.label_names.size() == model.label_names.size();
+  }
+}
+
+io::Model load_student(const FineTuneOptions& options, const data::Dataset& examples) {
+  const std::string task = train::task_of(options.graph.objective);
+  io::LoadOptions loading{.task = task,
+                          .inputs = inputs_with_labels(io::model_family(options.model), task),
+                          .seed = options.trainer.seed,
+                          .with_masters = true};
+  if (options.graph.objective == "regression") loading.num_labels = 1;
+  io::Model model = load_with_tokenizer(options.model, options.tokenizer, options.data, loading);
+  if (options.graph.objective == "classify" && !keeps_labels(model, examples)) {
+    loading.num_labels = std::max(2, examples.num_labels());
+    if (loading.num_labels != static_cast<std::int64_t>(model.label_names.size()))
+      model = load_with_tokenizer(options.model, options.tokenizer, options.data, loading);
+  }
+  compress::unpack_model(model);
+  return model;
+}
+
+// Puts LoRA's paths into a model; of one that is resumed they are there. Returns what trains.
+std::vector<std::string> prepare_lora(io::Model& model, const FineTuneOptions& options,
+                                      const train::TrainingCheckpoint* resumed) {
+  if (resumed != nullptr) {
+    State state = model.state;
+    return compress::parameters_with_moments(
+        train::make_training_graph(model, options.graph, state).graph, resumed->state);
+  }
+  const compress::LoraOptions lora =
+      with_place("lora", [&] { return compress::parse_lora_options(options.lora); });
+  // Before the insertion, after which the paths' states would count as the file's.
+  const std::vector<std::string> fresh = compress::fresh_head(model);
+  with_place("lora", [&] {
+    compress::insert_lora(model.graph, model.state, lora, options.trainer.seed);
+  });
+  return compress::lora_parameters(model.graph, fresh);
+}
+
+void save_adapter(const fs::path& run, const io::Model& model,
+                  const std::vector<std::string>& trained, const std::string& base) {
+  std::vector<std::string> saved = trained;
+  for (const compress::LoraPath& path : compress::find_lora(model.graph))
+    for (const NodeId id : {path.a, path.b}) std::erase(saved, model.graph.name(id));
+  compress::save_adapter(run / "adapter", model, saved, base);
+}
+
+train::TrainOptions to_train_options(const FineTuneOptions& options,
+                                     const engine::ExecutionOptions& execution) {
+  train::TrainOptions result;
+  result.trainer = options.trainer;
+  result.graph = options.graph;
+  result.mask_share = options.mask;
+  result.length = options.length;
+  result.truncation = options.truncation;
+  result.execution = execution;
+  result.keep_checkpoints = options.keep_checkpoints;
+  result.finish = [](io::Model model) {
+    compress::pack_model(model);
+    return model;
+  };
+  return result;
+}
+
+train::TrainCallbacks to_train_callbacks(const FineTuneCallbacks& callbacks) {
+  train::TrainCallbacks result;
+  // A single batch's loss jumps about: what is shown follows it slowly.
+  struct Shown {
+    double loss = 0, tokens = 0, seconds = 0;
+  };
+  result.step = [&callbacks, shown = Shown()](const train::StepReport& report) mutable {
+    shown.loss = shown.tokens == 0 ? report.loss : 0.95 * shown.loss + 0.05 * report.loss;
+    shown.tokens += static_cast<double>(report.tokens);
+    shown.seconds += report.seconds;
+    if (callbacks.step) callbacks.step(report);
+    callbacks.tell(
+        {.activity = "training",
+         .unit = "steps",
+         .done = report.step,
+         .total = report.num_steps,
+         .note = fmt::format("loss {:.4f}, {:.0f} tokens/s", shown.loss,
+                             shown.tokens / shown.seconds)});
+  };
+  result.validation = callbacks.validation;
+  result.should_stop = callbacks.should_stop;
+  return result;
+}
+
+// The directory of a run that is resumed; nothing for a new one.
+std::optional<train::RunDirectory> open_run(const FineTuneOptions& options,
+                                            const Callbacks& callbacks) {
+  if (!options.resumes) return std::nullopt;
+  if (options.out.empty()) fail("resume: needs out, the directory of the run");
+  std::optional<train::RunDirectory> directory = train::RunDirectory::open(options.out);
+  if (directory)
+    for (const std::string& line : directory->skipped())
+      callbacks.warn("passed over a damaged checkpoint: " + line);
+  return directory;
+}
+
+train::RunDirectory create_run(const FineTuneOptions& options) {
+  // A run that is resumed may have been stopped before it wrote anything.
+  if (!options.resumes || fs::exists(options.out / "manifest.json"))
+    io::clear_output_directory(options.out, options.replaces, {options.model});
+  return train::RunDirectory::create(options.out, to_json(options));
+}
+
+}  // namespace
+
+bool take_up_run(FineTuneOptions& options, const std::set<std::string>& given) {
+  if (options.out.empty()) fail("resume: needs out, the directory of the run");
+  const std::optional<nlohmann::json> recorded =
+      train::RunDirectory::recorded_configuration(options.out);
+  if (!recorded) return false;
+  take_recorded(options, *recorded, given);
+  return true;
+}
+
+FineTuned fine_tune(FineTuneOptions options, const engine::ExecutionOptions& execution,
+                    const FineTuneCallbacks& callbacks) {
+  check_options(options);
+  std::optional<train::RunDirectory> directory = open_run(options, callbacks);
+  if (!directory && !options.out.empty() && !options.resumes)
+    io::check_output_directory(options.out, options.replaces, {options.model});
+  const train::TrainingCheckpoint* const checkpoint =
+      directory && directory->checkpoint() ? &*directory->checkpoint() : nullptr;
+
+  data::Dataset all = read_examples(options.model, options.data, options.split, options.limit,
+                                    callbacks.should_stop);
+  decide_validation(options, static_cast<std::int64_t>(all.examples.size()));
+  io::Model model = checkpoint != nullptr ? checkpoint->model : load_student(options, all);
+  if (options.graph.objective == "classify") adopt_labels(model, all);
+  if (!options.lora.empty()) options.graph.train_only = prepare_lora(model, options, checkpoint);
+  std::optional<io::Model> teacher;
+  if (!options.teacher.empty()) {
+    teacher = load_teacher(options);
+    options.graph.distillation.teacher = &*teacher;
+  }
+  const Examples examples = hold_out(std::move(all), options.validation);
+  if (!options.out.empty() && !directory) directory = create_run(options);
+
+  const train::TrainOptions training = to_train_options(options, execution);
+  if (callbacks.start)
+    callbacks.start({.options = options,
+                     .model = model,
+                     .examples = static_cast<std::int64_t>(examples.train.examples.size()),
+                     .held_out = static_cast<std::int64_t>(examples.validation.examples.size()),
+                     .length = train::text_length(model, options.length),
+                     .resumed_step = checkpoint != nullptr ? checkpoint->progress.step : 0,
+                     .trained = options.graph.train_only});
+  train::TrainOutcome outcome =
+      train::train_model(std::move(model), examples.train, examples.validation, training,
+                         to_train_callbacks(callbacks), directory ? &*directory : nullptr);
+  FineTuned result{std::move(outcome.model), std::move(outcome.result), std::nullopt};
+  if (result.training.ending == train::Ending::Interrupted) return result;
+  if (directory && !options.lora.empty())
+    save_adapter(options.out, result.model, options.graph.train_only,
+                 to_json(options)["model"].get<std::string>());
+  if (options.is_tested && options.graph.objective == "classify" &&
+      data::has_split(options.data, "test", {.reads = train::reads_of(*result.model.family)}))
+    result.test = evaluate_on(result.model,
+                              {.data = options.data,
+                               .length = options.length,
+                               .limit = options.limit,
+                               .truncation = options.truncation},
+                              execution, callbacks)
+                      .classes;
+  return result;
+}
+
+}  // namespace lathe::experiment

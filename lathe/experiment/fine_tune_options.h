@@ -1,0 +1,36 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "lathe/data/tokenizer.h"
+#include "lathe/train/trainer.h"
+#include "lathe/train/training_graph.h"
+
+namespace lathe::experiment {
+
+/// A run of training: what, on what, and how. Everything down to `out` decides the weights and is
+/// what `run.json` records (run_record.h).
+struct FineTuneOptions {
+  std::string model = {};      ///< directory, or a builder's name
+  std::string data = {};       ///< directory, or `reviews`
+  std::string tokenizer = {};  ///< directory with the tokenizer of a builder's model
+  std::string split = "train";  ///< or several: `train,unsup`
+  std::int64_t limit = 0;       ///< examples, each label in its share; 0: all
+  std::int64_t length = 0;      ///< most tokens of a text; 0: the model's most
+  data::Truncation truncation = data::Truncation::Head;
+  double mask = 0.15;           ///< share of tokens to guess, for `mlm`
+  std::int64_t validation = 0;  ///< examples held out, by which the best weights are chosen
+  train::TrainerOptions trainer = {};
+  train::TrainingGraphOptions graph = {};
+  std::string lora = {};     ///< options of LoRA, such as `rank=8`; empty: everything trains
+  std::string teacher = {};  ///< model to learn from as well
+
+  std::filesystem::path out = {};  ///< directory of the run; empty: nothing is written
+  bool resumes = false;            ///< goes on with the run in `out`
+  bool replaces = false;           ///< may replace a run or model that is in `out`
+  int keep_checkpoints = 2;
+  bool is_tested = true;  ///< on the split `test`, where there is one
+};
+
+}  // namespace lathe::experiment

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+
+#include "lathe/data/dataset.h"
+#include "lathe/io/model.h"
+
+/// How models and data find each other.
+namespace lathe::experiment {
+
+/// Reads one split, or several joined by commas, of what a model of that name reads.
+data::Dataset read_examples(const std::string& model, const std::string& data,
+                            const std::string& splits, std::int64_t limit,
+                            const ShouldStop& should_stop = {});
+
+/// The same for a model that is there.
+data::Dataset read_examples(const io::Model& model, const std::string& data,
+                            const std::string& splits, std::int64_t limit,
+                            const ShouldStop& should_stop = {});
+
+/// Loads a model; one that is made by name takes its tokenizer from the directory `tokenizer`, or
+/// from the built-in reviews when they are the data.
+io::Model load_with_tokenizer(const std::string& model, const std::string& tokenizer,
+                              const std::string& data, io::LoadOptions options);
+
+/// Makes the examples' labels those of the model, by name. A model without names for its labels, or
+/// with a fresh classifier, takes the data's.
+void adopt_labels(io::Model& model, data::Dataset& examples);
+
+}  // namespace lathe::experiment

@@ -1,0 +1,132 @@
+#include "lathe/experiment/run_record.h"
+
+#include "lathe/core/error.h"
+
+namespace lathe::experiment {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+// How an option stands in JSON: as itself, or, where its type is a choice, as the choice's name.
+template <typename T>
+json write(const T& value) {
+  return value;
+}
+json write(data::Truncation value) {
+  return std::string(data::name(value));
+}
+json write(train::Decay value) {
+  return std::string(train::name(value));
+}
+json write(train::OptimizerKind value) {
+  return std::string(train::name(value));
+}
+template <typename T>
+void read(const json& text, T& value) {
+  text.get_to(value);
+}
+void read(const json& text, data::Truncation& value) {
+  value = data::parse_truncation(text.get<std::string>());
+}
+void read(const json& text, train::Decay& value) {
+  value = train::parse_decay(text.get<std::string>());
+}
+void read(const json& text, train::OptimizerKind& value) {
+  value = train::parse_optimizer(text.get<std::string>());
+}
+
+// Everything that decides the weights, by the name users know it under.
+template <typename Options, typename Visit>
+void each_option(Options& options, Visit visit) {
+  visit("model", options.model);
+  visit("data", options.data);
+  visit("tokenizer", options.tokenizer);
+  visit("split", options.split);
+  visit("limit", options.limit);
+  visit("length", options.length);
+  visit("truncation", options.truncation);
+  visit("mask", options.mask);
+  visit("validation", options.validation);
+  auto& trainer = options.trainer;
+  visit("epochs", trainer.epochs);
+  visit("cycles", trainer.cycles);
+  visit("steps", trainer.max_steps);
+  visit("batch-size", trainer.batch_examples);
+  visit("batch-tokens", trainer.batch_tokens);
+  visit("accumulate", trainer.accumulation);
+  visit("lr", trainer.learning_rate);
+  visit("schedule", trainer.decay);
+  visit("warmup", trainer.warmup);
+  visit("seed", trainer.seed);
+  visit("validate-every", trainer.validate_every);
+  visit("patience", trainer.patience);
+  visit("checkpoint-every", trainer.checkpoint_every);
+  auto& graph = options.graph;
+  visit("objective", graph.objective);
+  visit("optimizer", graph.optimizer);
+  visit("momentum", graph.momentum);
+  visit("weight-decay", graph.weight_decay);
+  visit("clip", graph.max_norm);
+  visit("freeze", graph.freeze);
+  visit("dropout", graph.dropout);
+  visit("lora", options.lora);
+  visit("teacher", options.teacher);
+  visit("teacher-weight", graph.distillation.weight);
+  visit("temperature", graph.distillation.temperature);
+}
+
+std::string absolute_path(const std::string& given) {
+  std::error_code error;
+  if (given.empty() || !fs::exists(given, error)) return given;
+  const fs::path path = fs::canonical(given, error);
+  return error ? given : path.string();
+}
+
+// Runs recorded before options had names of their own wrote flags: `--epochs`, `--vocabulary`.
+json upgraded(const json& recorded) {
+  json result = json::object();
+  for (const auto& [key, value] : recorded.items()) {
+    if (key == "--vocabulary")
+      result["tokenizer"] = value;
+    else if (key == "--no-dropout")
+      result["dropout"] = !value.get<bool>();
+    else
+      result[key.starts_with("--") ? key.substr(2) : key] = value;
+  }
+  return result;
+}
+
+}  // namespace
+
+json to_json(const FineTuneOptions& options) {
+  FineTuneOptions absolute = options;
+  for (std::string* path :
+       {&absolute.model, &absolute.data, &absolute.tokenizer, &absolute.teacher})
+    *path = absolute_path(*path);
+  json result = json::object();
+  each_option(absolute, [&](const char* name, const auto& value) { result[name] = write(value); });
+  return result;
+}
+
+void take_recorded(FineTuneOptions& options, const json& recorded,
+                   const std::set<std::string>& given) {
+  const json asked = to_json(options), known = upgraded(recorded);
+  each_option(options, [&](const char* name, auto& value) {
+    const auto found = known.find(name);
+    if (found == known.end()) return;
+    if (given.contains(name) && asked[name] != *found)
+      throw UserError(fmt::format("{} {}: the run in {} was started with {}", name,
+                                  asked[name].dump(), options.out.string(), found->dump()),
+                      "leave the option out to go on with it, or start another run");
+    with_place((options.out / "run.json").string(), [&] {
+      try {
+        read(*found, value);
+      } catch (const json::exception&) {
+        fail("\"{}\" is {}, which is not a value of its kind", name, found->dump());
+      }
+    });
+  });
+}
+
+}  // namespace lathe::experiment

@@ -1,0 +1,79 @@
+#include "lathe/experiment/sweep.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "lathe/core/testing/error_text.h"
+#include "lathe/experiment/testing/opinions.h"
+
+namespace lathe::experiment {
+namespace {
+
+using testing::HasSubstr;
+
+class SweepTest : public testing::Test {
+ protected:
+  SweepTest() {
+    options_.model = io::write_tiny_bert(scratch_, "m");
+    options_.data = write_opinions(scratch_, "data");
+    options_.formats = "fixed:{w},{w/2} w=4,8";
+    options_.batch_size = 8;
+    options_.out = scratch_ / "sweep";
+  }
+
+  io::ScratchDirectory scratch_;
+  SweepOptions options_;
+};
+
+TEST_F(SweepTest, MeasuresOnRowsHeldOutOfTrain) {
+  const SweepResult result = sweep(options_, {});
+  EXPECT_EQ(result.measured_on, "8 rows held out of train");
+  ASSERT_EQ(result.points.size(), 2u);
+  EXPECT_EQ(result.points[0].format, "fixed:4,2");
+  EXPECT_EQ(result.points[0].bits, 4);
+  EXPECT_TRUE(result.points[1].trained.has_value());
+  EXPECT_THAT(scratch_.read("sweep/table.md"), HasSubstr("8 rows held out of train"));
+  EXPECT_THAT(scratch_.read("sweep/sweep.svg"), HasSubstr("8 rows held out of train"));
+}
+
+TEST_F(SweepTest, MeasuresOnASplitThatIsAskedFor) {
+  options_.split = "test";
+  options_.epochs = 0;
+  const SweepResult result = sweep(options_, {});
+  EXPECT_EQ(result.measured_on, "12 rows of the split test");
+  EXPECT_FALSE(result.points[0].trained.has_value());
+}
+
+TEST_F(SweepTest, GoesOnWhereItWasStopped) {
+  const SweepResult whole = sweep(options_, {});
+  options_.out = scratch_ / "parts";
+  int asked = 0;
+  Callbacks callbacks;
+  callbacks.should_stop = [&] { return ++asked > 12; };
+  EXPECT_THROW(sweep(options_, {}, callbacks), Interrupted);
+  options_.resumes = true;
+  const SweepResult second = sweep(options_, {});
+  EXPECT_EQ(second.plain, whole.plain);
+  for (std::size_t i = 0; i < whole.points.size(); ++i) {
+    EXPECT_EQ(second.points[i].rounded, whole.points[i].rounded);
+    EXPECT_EQ(second.points[i].trained, whole.points[i].trained);
+  }
+}
+
+TEST_F(SweepTest, GoesOnWithTheSameOptionsOnly) {
+  sweep(options_, {});
+  options_.resumes = true;
+  options_.quantize.weight_range = "minmax";
+  EXPECT_EQ(error_text([&] { sweep(options_, {}); }),
+            fmt::format("weight-range \"minmax\": the sweep in {} was started with \"mse\"",
+                        options_.out.string()));
+}
+
+TEST_F(SweepTest, GivesFormatsItself) {
+  options_.quantize.weights = "int:8";
+  EXPECT_EQ(error_text([&] { sweep(options_, {}); }),
+            "weights int:8: a sweep gives weights, biases and activations their format itself");
+}
+
+}  // namespace
+}  // namespace lathe::experiment

@@ -1,0 +1,27 @@
+#include "lathe/io/model_family.h"
+
+#include <filesystem>
+
+#include "lathe/io/json_file.h"
+#include "lathe/io/model.h"
+
+namespace lathe::io {
+
+const models::ModelFamily& model_family(const std::string& directory_or_name) {
+  if (const auto named = models::find_named_model(directory_or_name)) return *named->family;
+  const std::filesystem::path config_path =
+      std::filesystem::path(directory_or_name) / "config.json";
+  std::error_code error;
+  if (std::filesystem::is_regular_file(config_path, error)) {
+    const nlohmann::json config = read_json(config_path);
+    const auto type = config.is_object() ? config.find("model_type") : config.end();
+    if (type != config.end() && type->is_string())
+      if (const models::ModelFamily* family =
+              models::FamilyRegistry::instance().find(type->get<std::string>()))
+        return *family;
+  }
+  // Whatever is wrong or left out there, loading says or finds it.
+  return *load_model(directory_or_name).family;
+}
+
+}  // namespace lathe::io

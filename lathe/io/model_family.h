@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string>
+
+#include "lathe/models/family.h"
+
+namespace lathe::io {
+
+/// The family of a model directory or of a builder's name, found without reading weights where the
+/// configuration names it.
+const models::ModelFamily& model_family(const std::string& directory_or_name);
+
+}  // namespace lathe::io

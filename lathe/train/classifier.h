@@ -1,0 +1,33 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "lathe/core/pass.h"
+#include "lathe/engine/executor.h"
+#include "lathe/io/model.h"
+
+namespace lathe::train {
+
+/// How a classifier runs.
+struct ClassifierOptions {
+  bool allows_fresh = false;  ///< run a classifier nobody trained, to look at it
+  bool is_padded = false;     ///< the graph's own padded form, instead of packed sequences
+  engine::ExecutionOptions execution = {};
+};
+
+/// A model that gives logits for examples, ready to run batch after batch.
+class Classifier {
+ public:
+  /// Fails when the classifier's own weights are fresh: its answers would mean nothing.
+  Classifier(const io::Model& model, const ClassifierOptions& options);
+
+  /// One row of logits for each example. `feed` may hold more than the graph reads.
+  Tensor logits(const Feed& feed) { return executor_->run(feed).at("logits"); }
+  engine::Executor& executor() { return *executor_; }
+
+ private:
+  std::unique_ptr<engine::Executor> executor_;
+};
+
+}  // namespace lathe::train

@@ -1,0 +1,125 @@
+#include "lathe/train/make_source.h"
+
+#include <algorithm>
+
+#include "lathe/core/pass.h"
+#include "lathe/train/array_source.h"
+#include "lathe/train/text_source.h"
+
+namespace lathe::train {
+namespace {
+
+// A value that a family says its configuration holds under some key.
+std::int64_t config_integer(const io::Model& model, const std::string& key) {
+  return AttributeReader(model.config, model.family->config).integer(key);
+}
+
+bool reads_tokens(const io::Model& model) {
+  return model.family->reads == models::Reads::Tokens;
+}
+
+// The one input that takes an example's numbers.
+NodeId number_input(const Graph& graph) {
+  std::optional<NodeId> found;
+  for (const NodeId id : graph.nodes_of("input")) {
+    if (graph.types(id)[0].dtype != DType::F32 || graph.name(id) == "labels") continue;
+    if (found)
+      fail("the model has the inputs \"{}\" and \"{}\": expected one that reads numbers",
+           graph.name(*found), graph.name(id));
+    found = id;
+  }
+  if (!found) fail("the model has no input that reads numbers");
+  return *found;
+}
+
+std::unique_ptr<ExampleSource> make_array_source(const io::Model& model,
+                                                 const data::Dataset& dataset) {
+  if (!dataset.arrays) fail("the model reads numbers, but the data has texts");
+  const NodeId input = number_input(model.graph);
+  const Type& type = model.graph.types(input)[0];
+  std::vector<std::int64_t> shape;
+  for (std::size_t axis = 1; axis < type.rank(); ++axis) shape.push_back(type.shape[axis].constant());
+  // 28 x 28 pixels are 784 features where the model takes features.
+  if (num_elements(shape) != num_elements(dataset.arrays->shape))
+    fail("the model reads examples of shape {}, but the data's are of shape {}", to_text(shape),
+         to_text(dataset.arrays->shape));
+  return std::make_unique<ArraySource>(model.graph.name(input), std::move(shape),
+                                       dataset.arrays->values, dataset.labels());
+}
+
+TextFeeding make_feeding(const io::Model& model, const data::Tokenizer& tokenizer,
+                         const SourceOptions& options) {
+  TextFeeding feeding{
+      .objective = make_objective(options.objective, tokenizer, options.mask_share, options.seed)};
+  if (options.is_padded)
+    feeding.padding_id =
+        static_cast<std::int32_t>(config_integer(model, model.family->token_keys.padding));
+  return feeding;
+}
+
+}  // namespace
+
+std::string objective_of(const io::Model& model) {
+  const std::vector<std::string>& names = objective_names();
+  const bool is_objective = std::find(names.begin(), names.end(), model.task) != names.end();
+  return is_objective ? model.task : "classify";
+}
+
+data::Reads reads_of(const models::ModelFamily& family) {
+  return family.reads == models::Reads::Tokens ? data::Reads::Text : data::Reads::Numbers;
+}
+
+std::shared_ptr<const data::Tokenizer> load_tokenizer(const io::Model& model) {
+  if (!reads_tokens(model)) fail("a {} model does not read text", model.family->name);
+  if (model.tokenizer == nullptr && model.directory.empty())
+    fail("a model made by name has no vocabulary: give a model directory");
+  std::shared_ptr<const data::Tokenizer> tokenizer =
+      model.tokenizer != nullptr ? model.tokenizer : data::load_tokenizer(model.directory);
+  tokenizer->check_size(config_integer(model, model.family->token_keys.vocabulary));
+  return tokenizer;
+}
+
+std::int64_t max_length(const io::Model& model) {
+  return reads_tokens(model) ? config_integer(model, model.family->token_keys.length) : 0;
+}
+
+std::int64_t text_length(const io::Model& model, std::int64_t length) {
+  const std::int64_t longest = max_length(model);
+  if (length == 0 || longest == 0) return longest;
+  if (length < 3 || length > longest)
+    fail("length {}: expected 3 to {}, the model's longest sequence", length, longest);
+  return length;
+}
+
+void pack_inputs(Graph& graph, const io::Model& model) {
+  if (reads_tokens(model)) run_pass("pack-sequences", graph);
+}
+
+std::unique_ptr<ExampleSource> make_evaluation_source(const io::Model& model,
+                                                      const data::Dataset& dataset,
+                                                      const SourceOptions& options,
+                                                      ThreadPool* pool,
+                                                      const ShouldStop& should_stop) {
+  if (!reads_tokens(model)) return make_array_source(model, dataset);
+  const std::shared_ptr<const data::Tokenizer> tokenizer = load_tokenizer(model);
+  ThreadPool alone(1);
+  return std::make_unique<TokenizedTexts>(
+      data::tokenize(dataset, *tokenizer, text_length(model, options.length), options.truncation,
+                     pool != nullptr ? *pool : alone, should_stop),
+      make_feeding(model, *tokenizer, options));
+}
+
+std::unique_ptr<ExampleSource> make_training_source(const io::Model& model,
+                                                    const data::Dataset& dataset,
+                                                    const SourceOptions& options,
+                                                    std::vector<std::int64_t> order) {
+  if (!reads_tokens(model)) return make_array_source(model, dataset);
+  std::shared_ptr<const data::Tokenizer> tokenizer = load_tokenizer(model);
+  TextFeeding feeding = make_feeding(model, *tokenizer, options);
+  return std::make_unique<StreamedTexts>(dataset, std::move(tokenizer),
+                                              text_length(model, options.length),
+                                              options.truncation, std::move(order),
+                                              std::move(feeding));
+}
+
+}  // namespace lathe::train

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "lathe/core/interrupt.h"
+#include "lathe/core/thread_pool.h"
+#include "lathe/data/dataset.h"
+#include "lathe/data/tokenizer.h"
+#include "lathe/io/model.h"
+#include "lathe/train/example_source.h"
+
+/// From a model and data to what the model's graph is fed with.
+namespace lathe::train {
+
+/// How the examples of a dataset are fed to a model.
+struct SourceOptions {
+  std::string objective = "classify";
+  std::int64_t length = 0;  ///< most tokens of a text; 0: the model's most
+  data::Truncation truncation = data::Truncation::Head;
+  bool is_padded = false;  ///< for a graph in padded form
+  double mask_share = 0.15;
+  std::uint64_t seed = 0;  ///< of what is hidden from a masked language model
+};
+
+/// What a model that was saved for a task is measured by; `classify` for one without a loss.
+std::string objective_of(const io::Model& model);
+
+/// What data must hold for a model: what its family reads.
+data::Reads reads_of(const models::ModelFamily& family);
+
+/// The tokenizer of a model: its own, or its directory's. Fails for a model that reads no text, and
+/// when the vocabulary's size is not the configuration's.
+std::shared_ptr<const data::Tokenizer> load_tokenizer(const io::Model& model);
+
+/// The longest sequence the model takes; 0 for a model that reads no text.
+std::int64_t max_length(const io::Model& model);
+/// The length that texts are cut to: `length`, or for 0 the model's most; 0 for a model that reads
+/// no text. Fails on a length that the model does not take.
+std::int64_t text_length(const io::Model& model, std::int64_t length);
+
+/// Turns a graph of the model, which is in padded form, into the form that sources feed: sequences
+/// of tokens are packed.
+void pack_inputs(Graph& graph, const io::Model& model);
+
+/// Examples to measure a model on. Texts are tokenized at once, on all threads of the pool; arrays
+/// of numbers are the dataset's own, which must then outlive the source.
+std::unique_ptr<ExampleSource> make_evaluation_source(const io::Model& model,
+                                                      const data::Dataset& dataset,
+                                                      const SourceOptions& options,
+                                                      ThreadPool* pool,
+                                                      const ShouldStop& should_stop = {});
+
+/// Examples to train a model on, which will be asked for in this order first. Texts are tokenized
+/// while training is under way. The dataset must outlive the source.
+std::unique_ptr<ExampleSource> make_training_source(const io::Model& model,
+                                                    const data::Dataset& dataset,
+                                                    const SourceOptions& options,
+                                                    std::vector<std::int64_t> order);
+
+}  // namespace lathe::train
