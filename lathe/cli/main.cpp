@@ -157,6 +157,23 @@ int report_error(const UserError& error) {
   return kUserError;
 }
 
+// The library names an option that is wrong (`epochs 0: ...`); on the command line it has dashes.
+// Commands of a group speak of things that share a name with an option (`study "s": ...`).
+std::string with_dashes(const CLI::App& command, const std::string& text) {
+  if (command.get_parent()->get_parent() != nullptr) return text;
+  const std::string word = text.substr(0, text.find_first_of(": "));
+  const bool is_option = command.get_option_no_throw("--" + word) != nullptr;
+  return is_option && word.size() < text.size() ? "--" + text : text;
+}
+template <typename Action>
+int with_dashes(const CLI::App& command, Action action) {
+  try {
+    return action();
+  } catch (const UserError& error) {
+    throw UserError(with_dashes(command, error.message()), with_dashes(command, error.hint()));
+  }
+}
+
 // What the commands below a common word are about.
 const char* group_summary(std::string_view group) {
   return group == "lora"    ? "look at a model's LoRA paths, fuse them into its weights"
@@ -220,7 +237,7 @@ int run_program(int argc, char** argv) {
   }
   finish_settings(global);
   install_signal_handlers();
-  const int status = action->second(global.settings);
+  const int status = with_dashes(deepest(app), [&] { return action->second(global.settings); });
   if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category());
   return status;
 }

@@ -21,8 +21,8 @@ void ProgressLine::show(const experiment::Progress& now) {
     finish();
     activity_ = now.activity;
     bar_ = std::make_unique<report::Progress>(
-        stderr, report::ProgressOptions{
-                    .is_enabled = !is_quiet_, .label = now.activity, .unit = now.unit});
+        stderr,
+        report::ProgressOptions{.is_enabled = !is_quiet_, .label = now.activity, .unit = now.unit});
   }
   bar_->update(now.done, now.total, now.note);
 }

@@ -44,10 +44,10 @@ void print_recipe(const experiment::FineTuneStart& start) {
                                                 : fmt::format("{} steps", trainer.warmup);
   fmt::print(stderr, "{} for {}: {} examples, {} held out\n", options.model,
              options.graph.objective, start.examples, start.held_out);
-  fmt::print(stderr, "  {} epochs, {} a batch{}, seed {}\n", trainer.epochs, batch,
-             trainer.accumulation > 1 ? fmt::format(", {} batches a step", trainer.accumulation)
-                                      : "",
-             trainer.seed);
+  fmt::print(
+      stderr, "  {} epochs, {} a batch{}, seed {}\n", trainer.epochs, batch,
+      trainer.accumulation > 1 ? fmt::format(", {} batches a step", trainer.accumulation) : "",
+      trainer.seed);
   fmt::print(stderr, "  {} at {:g}, {} schedule{}, warm-up {}, clipping {:g}\n",
              train::name(options.graph.optimizer), trainer.learning_rate,
              train::name(trainer.decay),

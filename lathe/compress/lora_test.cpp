@@ -11,6 +11,8 @@
 #include "lathe/io/testing/refusal.h"
 #include "lathe/io/testing/tiny_bert.h"
 #include "lathe/models/initialize.h"
+#include "lathe/train/classifier.h"
+#include "lathe/train/text_source.h"
 #include "lathe/train/train_model.h"
 #include "lathe/train/training_graph.h"
 
@@ -359,9 +361,11 @@ TEST_P(LoraOnBert, StartsBitForBitFromARealModelPaddedAndPacked) {
   const auto answer = [&](bool is_padded) {
     train::ClassifierOptions options;
     options.execution.device = GetParam();
-    options.allow_fresh = true;
+    options.allows_fresh = true;
     options.is_padded = is_padded;
-    return train::TextClassifier(model, options).logits(batch);
+    train::TextFeeding feeding;
+    if (is_padded) feeding.padding_id = 0;
+    return train::Classifier(model, options).logits(train::evaluation_feed(batch, feeding));
   };
   const Tensor padded = answer(true), packed = answer(false);
   EXPECT_EQ(insert_lora(model.graph, model.state, {}, 3), 12);

@@ -40,8 +40,8 @@ class Demonstrator {
   Demonstration run() {
     say("model      {}, {} tensors{}", options_.model, model_.state.size(),
         model_.fresh.empty() ? "" : ", freshly initialised");
-    source_ = train::make_evaluation_source(model_, test_, {}, execution_.pool,
-                                            callbacks_.should_stop);
+    source_ =
+        train::make_evaluation_source(model_, test_, {}, execution_.pool, callbacks_.should_stop);
     say("data       {}, {} examples", options_.data, source_->size());
     const std::string svg = show_model();
     compare_executors();

@@ -27,8 +27,8 @@ struct Demonstration {
   std::filesystem::path page;
 };
 
-/// Builds or loads a model, draws it, shows that the executors agree, trains it if it is fresh, runs
-/// it, and writes all that as a page.
+/// Builds or loads a model, draws it, shows that the executors agree, trains it if it is fresh,
+/// runs it, and writes all that as a page.
 Demonstration demonstrate(const DemonstrationOptions& options,
                           const engine::ExecutionOptions& execution,
                           const DemonstrationCallbacks& callbacks = {});

@@ -66,8 +66,7 @@ io::Model load_teacher(const FineTuneOptions& options) {
 std::vector<std::string> inputs_with_labels(const models::ModelFamily& family,
                                             const std::string& task) {
   std::vector<std::string> inputs = models::find_task(family, task).inputs;
-  if (std::find(inputs.begin(), inputs.end(), "labels") == inputs.end())
-    inputs.push_back("labels");
+  if (std::find(inputs.begin(), inputs.end(), "labels") == inputs.end()) inputs.push_back("labels");
   return inputs;
 }
 
@@ -117,9 +116,8 @@ std::vector<std::string> prepare_lora(io::Model& model, const FineTuneOptions& o
       with_place("lora", [&] { return compress::parse_lora_options(options.lora); });
   // Before the insertion, after which the paths' states would count as the file's.
   const std::vector<std::string> fresh = compress::fresh_head(model);
-  with_place("lora", [&] {
-    compress::insert_lora(model.graph, model.state, lora, options.trainer.seed);
-  });
+  with_place("lora",
+             [&] { compress::insert_lora(model.graph, model.state, lora, options.trainer.seed); });
   return compress::lora_parameters(model.graph, fresh);
 }
 
@@ -159,13 +157,12 @@ train::TrainCallbacks to_train_callbacks(const FineTuneCallbacks& callbacks) {
     shown.tokens += static_cast<double>(report.tokens);
     shown.seconds += report.seconds;
     if (callbacks.step) callbacks.step(report);
-    callbacks.tell(
-        {.activity = "training",
-         .unit = "steps",
-         .done = report.step,
-         .total = report.num_steps,
-         .note = fmt::format("loss {:.4f}, {:.0f} tokens/s", shown.loss,
-                             shown.tokens / shown.seconds)});
+    callbacks.tell({.activity = "training",
+                    .unit = "steps",
+                    .done = report.step,
+                    .total = report.num_steps,
+                    .note = fmt::format("loss {:.4f}, {:.0f} tokens/s", shown.loss,
+                                        shown.tokens / shown.seconds)});
   };
   result.validation = callbacks.validation;
   result.should_stop = callbacks.should_stop;

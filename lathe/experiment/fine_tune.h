@@ -17,8 +17,8 @@ struct FineTuneStart {
   const io::Model& model;
   std::int64_t examples = 0;
   std::int64_t held_out = 0;
-  std::int64_t length = 0;       ///< most tokens of a text; 0: the model reads none
-  std::int64_t resumed_step = 0;  ///< 0: it starts from the beginning
+  std::int64_t length = 0;                  ///< most tokens of a text; 0: the model reads none
+  std::int64_t resumed_step = 0;            ///< 0: it starts from the beginning
   const std::vector<std::string>& trained;  ///< the only parameters that train; empty: all
 };
 

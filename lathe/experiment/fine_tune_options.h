@@ -12,9 +12,9 @@ namespace lathe::experiment {
 /// A run of training: what, on what, and how. Everything down to `out` decides the weights and is
 /// what `run.json` records (run_record.h).
 struct FineTuneOptions {
-  std::string model = {};      ///< directory, or a builder's name
-  std::string data = {};       ///< directory, or `reviews`
-  std::string tokenizer = {};  ///< directory with the tokenizer of a builder's model
+  std::string model = {};       ///< directory, or a builder's name
+  std::string data = {};        ///< directory, or `reviews`
+  std::string tokenizer = {};   ///< directory with the tokenizer of a builder's model
   std::string split = "train";  ///< or several: `train,unsup`
   std::int64_t limit = 0;       ///< examples, each label in its share; 0: all
   std::int64_t length = 0;      ///< most tokens of a text; 0: the model's most

@@ -35,8 +35,7 @@ TEST_F(FineTune, LearnsAndIsTested) {
   std::int64_t held_out = -1;
   callbacks_.start = [&](const FineTuneStart& start) { held_out = start.held_out; };
   callbacks_.progress = [&](const Progress& now) {
-    if (activities.empty() || activities.back() != now.activity)
-      activities.push_back(now.activity);
+    if (activities.empty() || activities.back() != now.activity) activities.push_back(now.activity);
   };
   const FineTuned result = run();
   EXPECT_EQ(held_out, 0);

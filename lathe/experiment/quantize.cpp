@@ -29,8 +29,8 @@ compress::QuantizeOptions to_rules(const QuantizeOptions& options) {
   take(TensorRole::AttentionWeights, "attention-weights", options.attention_weights);
   if (!everywhere.formats.empty()) result.rules.push_back(everywhere);
   if (result.rules.empty()) fail("nothing to quantize: give weights, activations or rules");
-  result.parameter_range = with_place(
-      "weight-range", [&] { return compress::parse_range_rule(options.weight_range); });
+  result.parameter_range =
+      with_place("weight-range", [&] { return compress::parse_range_rule(options.weight_range); });
   result.activation_range = with_place(
       "activation-range", [&] { return compress::parse_range_rule(options.activation_range); });
   result.calibration_examples = options.calibration_examples;
@@ -50,14 +50,14 @@ Quantized quantize(const io::Model& original, const QuantizeOptions& options,
                    train::ExampleSource* calibration, const engine::ExecutionOptions& execution,
                    const Callbacks& callbacks) {
   Quantized result{.model = original, .result = {}, .tensors = {}, .bits = {}};
-  result.result = compress::quantize_model(
-      result.model, to_rules(options), calibration, execution, [&](std::int64_t done) {
-        callbacks.tell({.activity = "calibrating",
-                        .unit = "examples",
-                        .done = done,
-                        .total = calibration->size()});
-        return !callbacks.stops();
-      });
+  result.result = compress::quantize_model(result.model, to_rules(options), calibration, execution,
+                                           [&](std::int64_t done) {
+                                             callbacks.tell({.activity = "calibrating",
+                                                             .unit = "examples",
+                                                             .done = done,
+                                                             .total = calibration->size()});
+                                             return !callbacks.stops();
+                                           });
   for (const std::string& rule : result.result.unused_rules)
     callbacks.warn(fmt::format("{}: matches no layer of the model", rule));
   for (const std::string& note : result.result.notes) callbacks.warn(note);
@@ -73,9 +73,9 @@ Quantized quantize(const io::Model& original, const QuantizeOptions& options,
   if (options.calibrate.empty()) return quantize(original, options, nullptr, execution, callbacks);
   const data::Dataset examples =
       calibration_examples(original, options, options.calibration_examples, callbacks);
-  const auto source = train::make_evaluation_source(
-      original, examples, {.objective = train::objective_of(original)}, execution.pool,
-      callbacks.should_stop);
+  const auto source = train::make_evaluation_source(original, examples,
+                                                    {.objective = train::objective_of(original)},
+                                                    execution.pool, callbacks.should_stop);
   return quantize(original, options, source.get(), execution, callbacks);
 }
 

@@ -85,7 +85,8 @@ std::string quantize_page(const std::string& title, const Quantized& quantized,
   }
   page.section("Values");
   for (const compress::Quantizer& quantizer : compress::find_quantizers(graph)) {
-    const std::vector<double> values = values_of(quantizer, graph, quantized.model.state, quantized.result);
+    const std::vector<double> values =
+        values_of(quantizer, graph, quantized.model.state, quantized.result);
     if (values.empty()) continue;
     const std::string tensor = quantizer.is_parameter ? quantizer.state : quantizer.tensor;
     page.svg(report::histogram({.title = fmt::format("{}, {}", tensor, quantizer.format),

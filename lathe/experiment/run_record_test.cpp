@@ -54,7 +54,9 @@ TEST(RunRecord, ReadsRunsThatRecordedFlags) {
 TEST(RunRecord, NamesAValueOfTheWrongKind) {
   FineTuneOptions read;
   read.out = "run";
-  EXPECT_EQ(error_text([&] { take_recorded(read, {{"epochs", "many"}}, {}); }),
+  EXPECT_EQ(error_text([&] {
+              take_recorded(read, {{"epochs", "many"}}, {});
+            }),
             "run/run.json: \"epochs\" is \"many\", which is not a value of its kind");
 }
 

@@ -36,7 +36,7 @@ std::string absolute_path(const std::string& path) {
 json to_json(const SweepOptions& options) {
   const QuantizeOptions& quantize = options.quantize;
   return {{"model", absolute_path(options.model)},
-          {"formats", options.formats},
+          {"sweep", options.formats},
           {"data", absolute_path(options.data)},
           {"split", options.split},
           {"validation", options.validation},
@@ -65,8 +65,8 @@ class Sweep {
       : options_(options),
         execution_(execution),
         callbacks_(callbacks),
-        formats_(with_place("formats",
-                            [&] { return compress::parse_format_sweep(options.formats); })),
+        formats_(
+            with_place("sweep", [&] { return compress::parse_format_sweep(options.formats); })),
         model_(io::load_model(options.model, {.task = "classify", .seed = options.seed})),
         configuration_(to_json(options)) {
     if (compress::is_quantized(model_.graph)) fail("{}: is quantized already", options.model);
@@ -122,8 +122,8 @@ class Sweep {
     data::Dataset train = read("train");
     if (options_.split.empty()) {
       const auto size = static_cast<std::int64_t>(train.examples.size());
-      const data::ValidationSplit split = data::split_validation(
-          train.labels(), std::min(options_.validation, size / 5), 0);
+      const data::ValidationSplit split =
+          data::split_validation(train.labels(), std::min(options_.validation, size / 5), 0);
       held_out_ = data::select(train, split.validation);
       train = data::select(train, split.train);
       measured_on_ = fmt::format("{} rows held out of train", held_out_.examples.size());
@@ -136,11 +136,12 @@ class Sweep {
     measured_ = train::make_evaluation_source(model_, held_out_, {}, execution_.pool,
                                               callbacks_.should_stop);
     const std::int64_t count = options_.quantize.calibration_examples;
-    calibration_examples_ = options_.quantize.calibrate.empty()
-                                ? data::take_some(examples_, count)
-                                : calibration_examples(model_, options_.quantize, count, callbacks_);
-    calibration_ = train::make_evaluation_source(model_, calibration_examples_, {},
-                                                 execution_.pool, callbacks_.should_stop);
+    calibration_examples_ =
+        options_.quantize.calibrate.empty()
+            ? data::take_some(examples_, count)
+            : calibration_examples(model_, options_.quantize, count, callbacks_);
+    calibration_ = train::make_evaluation_source(model_, calibration_examples_, {}, execution_.pool,
+                                                 callbacks_.should_stop);
   }
 
   void visit(const compress::FormatSweep::Point& point) {
@@ -150,8 +151,9 @@ class Sweep {
     QuantizeOptions quantizing = options_.quantize;
     quantizing.weights = quantizing.bias = quantizing.activations = point.format;
     io::Model rounded =
-        quantize(model_, quantizing, calibration_.get(), execution_,
-                 {.progress = {}, .notice = callbacks_.notice, .should_stop = callbacks_.should_stop})
+        quantize(
+            model_, quantizing, calibration_.get(), execution_,
+            {.progress = {}, .notice = callbacks_.notice, .should_stop = callbacks_.should_stop})
             .model;
     if (!result.contains("ptq")) {
       result["ptq"] = accuracy(rounded, point.format);
@@ -245,11 +247,11 @@ class Sweep {
 };
 
 void check_options(const SweepOptions& options) {
-  if (options.out.empty()) fail("a sweep needs out, a directory for its results");
-  if (options.data.empty()) fail("a sweep needs data, to measure and train on");
-  for (const auto& [name, value] : {std::pair("weights", &options.quantize.weights),
-                                    std::pair("bias", &options.quantize.bias),
-                                    std::pair("activations", &options.quantize.activations)})
+  if (options.out.empty()) fail("sweep: needs out, a directory for its results");
+  if (options.data.empty()) fail("sweep: needs data, to measure and train on");
+  for (const auto& [name, value] :
+       {std::pair("weights", &options.quantize.weights), std::pair("bias", &options.quantize.bias),
+        std::pair("activations", &options.quantize.activations)})
     if (!value->empty())
       fail("{} {}: a sweep gives weights, biases and activations their format itself", name,
            *value);
@@ -260,8 +262,7 @@ void check_options(const SweepOptions& options) {
 SweepResult sweep(const SweepOptions& options, const engine::ExecutionOptions& execution,
                   const Callbacks& callbacks) {
   check_options(options);
-  if (!options.resumes)
-    io::clear_output_directory(options.out, options.replaces, {options.model});
+  if (!options.resumes) io::clear_output_directory(options.out, options.replaces, {options.model});
   return Sweep(options, execution, callbacks).run();
 }
 

@@ -14,7 +14,7 @@ struct SweepOptions {
   std::string model = {};
   std::string formats = {};  ///< `widths`, or a format with its variable: `fixed:{w},{w/2} w=4,6,8`
   std::string data = {};
-  std::string split = {};  ///< what accuracies are of; empty: rows held out of train
+  std::string split = {};          ///< what accuracies are of; empty: rows held out of train
   std::int64_t validation = 5000;  ///< rows held out, a fifth of train at most
   std::int64_t epochs = 1;         ///< of training after rounding; 0: none
   double learning_rate = 2e-4;
@@ -32,8 +32,8 @@ struct SweepPoint {
   double value = 0;  ///< of the variable
   std::string format;
   int bits = 0;
-  double rounded = 0;                     ///< accuracy
-  std::optional<double> trained = {};     ///< accuracy after training
+  double rounded = 0;                  ///< accuracy
+  std::optional<double> trained = {};  ///< accuracy after training
 };
 
 struct SweepResult {

@@ -39,12 +39,11 @@ void write_report(const SweepResult& result, const std::filesystem::path& direct
   series.push_back(plain);
   std::string label = result.variable;
   std::replace(label.begin(), label.end(), '_', ' ');
-  io::write_atomically(
-      directory / "sweep.svg",
-      report::line_chart({.title = "Accuracy by " + label,
-                          .x = {.label = label},
-                          .y = {.label = "accuracy, " + result.measured_on}},
-                         series));
+  io::write_atomically(directory / "sweep.svg",
+                       report::line_chart({.title = "Accuracy by " + label,
+                                           .x = {.label = label},
+                                           .y = {.label = "accuracy, " + result.measured_on}},
+                                          series));
   io::write_atomically(directory / "table.md",
                        fmt::format("Accuracy of {}; float {:.4f}.\n\n{}", result.measured_on,
                                    result.plain, sweep_table(result).to_markdown()));

@@ -38,8 +38,7 @@ ExampleBatch ArraySource::evaluation_batch(std::span<const std::int64_t> example
     labels.push_back(label(example));
     numbers.push_back(static_cast<std::int32_t>(example));
   }
-  ExampleBatch batch{
-      .feed = {}, .examples = {examples.begin(), examples.end()}, .tokens = count};
+  ExampleBatch batch{.feed = {}, .examples = {examples.begin(), examples.end()}, .tokens = count};
   batch.feed[input_] = std::move(rows);
   batch.feed["labels"] = Tensor::from<std::int32_t>({count}, std::span<const std::int32_t>(labels));
   batch.feed["examples"] =

@@ -59,8 +59,7 @@ TEST(Classifier, IsRefusedWhileItsHeadIsFresh) {
               directory + ": has no trained classifier: tensor \"classifier.bias\" is missing");
     EXPECT_EQ(error.hint(), "train it first: lathe train --model M --data D --out DIR");
   }
-  EXPECT_NO_THROW(
-      Classifier(model, {.allows_fresh = true, .execution = {.device = "reference"}}));
+  EXPECT_NO_THROW(Classifier(model, {.allows_fresh = true, .execution = {.device = "reference"}}));
 }
 
 TEST(Classifier, IsRefusedForAnotherTask) {

@@ -38,7 +38,8 @@ std::unique_ptr<ExampleSource> make_array_source(const io::Model& model,
   const NodeId input = number_input(model.graph);
   const Type& type = model.graph.types(input)[0];
   std::vector<std::int64_t> shape;
-  for (std::size_t axis = 1; axis < type.rank(); ++axis) shape.push_back(type.shape[axis].constant());
+  for (std::size_t axis = 1; axis < type.rank(); ++axis)
+    shape.push_back(type.shape[axis].constant());
   // 28 x 28 pixels are 784 features where the model takes features.
   if (num_elements(shape) != num_elements(dataset.arrays->shape))
     fail("the model reads examples of shape {}, but the data's are of shape {}", to_text(shape),
@@ -117,9 +118,8 @@ std::unique_ptr<ExampleSource> make_training_source(const io::Model& model,
   std::shared_ptr<const data::Tokenizer> tokenizer = load_tokenizer(model);
   TextFeeding feeding = make_feeding(model, *tokenizer, options);
   return std::make_unique<StreamedTexts>(dataset, std::move(tokenizer),
-                                              text_length(model, options.length),
-                                              options.truncation, std::move(order),
-                                              std::move(feeding));
+                                         text_length(model, options.length), options.truncation,
+                                         std::move(order), std::move(feeding));
 }
 
 }  // namespace lathe::train

@@ -2,8 +2,8 @@
 
 #include "lathe/core/error.h"
 #include "lathe/train/loss_evaluation.h"
-#include "lathe/train/non_finite.h"
 #include "lathe/train/make_source.h"
+#include "lathe/train/non_finite.h"
 #include "lathe/train/training_feed.h"
 
 namespace lathe::train {
@@ -115,8 +115,8 @@ TrainOutcome train_model(io::Model model, const data::Dataset& examples,
   TrainOutcome outcome;
   outcome.result = run_training(*executor, *source, options.trainer, hooks, progress);
   const TrainingResult& result = outcome.result;
-  const bool has_best =
-      held_out != nullptr && result.progress.best_score && result.progress.best_step != result.progress.step;
+  const bool has_best = held_out != nullptr && result.progress.best_score &&
+                        result.progress.best_step != result.progress.step;
   if (has_best && !result.best && directory != nullptr)
     outcome.model = with_state(model, directory->read_model(result.progress.best_step).state);
   else

@@ -31,12 +31,10 @@ void gather_masked_rows(Graph& graph, const models::TaskRecord& task) {
   const Size chosen = Size::symbol("M");
   const Value masked{
       graph.insert_before(
-          head,
-          {.name = "masked", .op = "input", .inputs = {}, .types = {{DType::I32, {chosen}}}}),
+          head, {.name = "masked", .op = "input", .inputs = {}, .types = {{DType::I32, {chosen}}}}),
       0};
-  const NodeId rows = graph.insert_before(head, {.name = "masked_rows",
-                                                 .op = "gather_rows",
-                                                 .inputs = {graph.input(head, 0), masked}});
+  const NodeId rows = graph.insert_before(
+      head, {.name = "masked_rows", .op = "gather_rows", .inputs = {graph.input(head, 0), masked}});
   graph.set_input(head, 0, {rows, 0});
   graph.set_types(graph.at("labels"), {{DType::I32, {chosen}}});
   run_pass("infer-types", graph);

@@ -34,8 +34,8 @@ struct TrainingGraph {
   std::vector<std::string> trained;  ///< names of the parameters it updates
 };
 
-/// Adds gradients, optimizer and state updates to the form of the model's graph that sources feed, and the
-/// optimizer's own states (zeros) to `state`.
+/// Adds gradients, optimizer and state updates to the form of the model's graph that sources feed,
+/// and the optimizer's own states (zeros) to `state`.
 TrainingGraph make_training_graph(const io::Model& model, const TrainingGraphOptions& options,
                                   State& state);
 

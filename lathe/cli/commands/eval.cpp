@@ -76,8 +76,8 @@ void print_result(const train::LossEvaluation& result, const io::Model& model,
 
 int run(Arguments arguments, const Settings& settings) {
   arguments.options.seed = settings.seed;
-  const io::Model model = experiment::load_for_evaluation(arguments.model.model,
-                                                          arguments.model.task, settings.seed);
+  const io::Model model =
+      experiment::load_for_evaluation(arguments.model.model, arguments.model.task, settings.seed);
   Execution execution(settings);
   ProgressLine line(settings);
   const experiment::ModelEvaluation result =

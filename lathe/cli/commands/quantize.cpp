@@ -133,8 +133,8 @@ int run(const Arguments& arguments, const Settings& settings) {
       io::load_model(arguments.model.model, {.task = arguments.model.task, .seed = settings.seed});
   Execution execution(settings);
   ProgressLine line(settings);
-  experiment::Quantized result = experiment::quantize(original, arguments.quantize,
-                                                      execution.options(), line.callbacks());
+  experiment::Quantized result =
+      experiment::quantize(original, arguments.quantize, execution.options(), line.callbacks());
   std::optional<experiment::Sensitivity> sensitivity;
   if (arguments.sensitivity > 0)
     sensitivity = experiment::measure_sensitivity(original, result.model, arguments.quantize,
@@ -142,9 +142,9 @@ int run(const Arguments& arguments, const Settings& settings) {
                                                   line.callbacks());
   line.finish();
   if (!arguments.report.empty())
-    io::write_atomically(arguments.report,
-                         experiment::quantize_page("Quantizing " + arguments.model.model, result,
-                                                   sensitivity));
+    io::write_atomically(
+        arguments.report,
+        experiment::quantize_page("Quantizing " + arguments.model.model, result, sensitivity));
   if (!arguments.out.empty()) {
     if (!arguments.is_simulated) compress::pack_model(result.model, !arguments.no_masters);
     io::write_output_directory(arguments.out, arguments.force,

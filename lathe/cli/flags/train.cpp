@@ -88,8 +88,7 @@ void add_fine_tune_options(CLI::App& app, FineTuneOptions& options) {
 std::set<std::string> given_options(const CLI::App& app) {
   std::set<std::string> names;
   for (const CLI::Option* option : app.get_options())
-    if (option->count() > 0)
-      names.insert(option->get_lnames().begin(), option->get_lnames().end());
+    if (option->count() > 0) names.insert(option->get_lnames().begin(), option->get_lnames().end());
   return names;
 }
 

@@ -17,8 +17,8 @@ inline std::string write_opinions(const io::ScratchDirectory& scratch, const std
   for (const auto& [split, count] : {std::pair("train", 40), std::pair("test", 12)}) {
     std::string rows = "text,label\n";
     for (int i = 0; i < count; ++i)
-      rows += std::string("\"a ") + (i % 2 == 1 ? "fine " : "poor ") + endings[i / 2 % 5] +
-              "\"," + (i % 2 == 1 ? positive : negative) + "\n";
+      rows += std::string("\"a ") + (i % 2 == 1 ? "fine " : "poor ") + endings[i / 2 % 5] + "\"," +
+              (i % 2 == 1 ? positive : negative) + "\n";
     scratch.write(name + "/" + split + ".csv", rows);
   }
   return (scratch / name).string();
