@@ -103,6 +103,8 @@ struct Op {
   bool is_commutative = false;
   /// Each element of the result comes from the same element of its operands, after broadcasting.
   bool is_elementwise = false;
+  /// Its result is operand 0's bytes under another name or shape, so nothing need be computed.
+  bool is_alias = false;
   /// Its value comes from outside the graph: inputs and states are not computed, merged or removed.
   bool is_source = false;
   /// A loss can be differentiated through it, so it has a `gradient`. Not so sources and constants,

@@ -14,11 +14,6 @@ bool has_constant_types(const Graph& graph, NodeId id) {
   return true;
 }
 
-// Other names for the same bytes; not worth a copy of their own.
-bool is_alias(const Graph& graph, NodeId id) {
-  return graph.is(id, "reshape") || graph.is(id, "identity");
-}
-
 // Whether a state of this role may have a part in a parameter: what a step of training or a run
 // leaves behind may not.
 bool can_be_part(StateRole role) {
@@ -35,7 +30,7 @@ bool is_learned(const Graph& graph, NodeId state) {
 std::set<NodeId> find_parameter_nodes(const Graph& graph) {
   std::set<NodeId> found;
   for (const NodeId id : graph.topological_order()) {
-    if (graph.op(id).is_source || graph.inputs(id).empty() || is_alias(graph, id) ||
+    if (graph.op(id).is_source || graph.inputs(id).empty() || graph.op(id).is_alias ||
         !has_constant_types(graph, id))
       continue;
     bool all = true, any = false;

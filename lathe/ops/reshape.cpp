@@ -47,6 +47,7 @@ const Register registration{Op{
     .flops = [](const OpCall&) { return Size(0); },
     .reference = reference,
     .gradient = gradient,
+    .is_alias = true,
     .pack = pack,
     .examples = {"reshape(f32[B,L,8]) : f32[B,L,2,4]", "reshape(f32[B,L,8]) : f32[B*L,8]",
                  "reshape(i64[6]) : i64[3,2]"},

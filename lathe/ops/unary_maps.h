@@ -19,6 +19,7 @@ struct UnaryMap {
   std::vector<AttributeSpec> attributes = {};
   std::string example_attributes = {};
   void (*check_attributes)(const AttributeReader&) = nullptr;
+  bool is_alias = false;  ///< as in Op
 };
 
 /// All of them, sorted by name.

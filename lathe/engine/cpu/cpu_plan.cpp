@@ -14,14 +14,9 @@ constexpr std::int64_t kTileBytes = std::int64_t{384} << 10;
 constexpr std::int64_t kTileGrain = 42;
 constexpr std::int64_t kMaxTileRows = 8 * kTileGrain;
 
-// Reshapes and identities are other names for the same bytes.
-bool is_alias(const Graph& graph, NodeId id) {
-  return graph.is(id, "reshape") || graph.is(id, "identity");
-}
-
 void make_steps(CpuPlan& plan) {
   for (const NodeId id : plan.graph.topological_order()) {
-    if (is_alias(plan.graph, id)) {
+    if (plan.graph.op(id).is_alias) {
       plan.slot_of[{id, 0}] = plan.slot_of.at(plan.graph.input(id, 0));
       continue;
     }
