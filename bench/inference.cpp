@@ -17,7 +17,6 @@
 
 #include "lathe/core/error.h"
 #include "lathe/data/dataset.h"
-#include "lathe/engine/cpu/cpu_executor.h"
 #include "lathe/engine/cpu/kernels.h"
 #include "lathe/train/classifier.h"
 #include "lathe/train/make_source.h"
@@ -106,8 +105,9 @@ void print_steps(const engine::PlanReport& report, double peak, int rounds) {
       gflops = static_cast<double>(step.flops.evaluate(sizes)) * rounds / step.seconds / 1e9;
     } catch (const UserError&) {  // packed attention's cost is no polynomial of the sizes
     }
-    fmt::print(stderr, "  {:<55} {:>9.3f} ms {:>7.1f} GFLOP/s a thread {:>5.1f} % of peak\n",
-               step.name, step.seconds * 1e3 / rounds, gflops, 100 * gflops / peak);
+    fmt::print(stderr, "  {:<24} {:<55} {:>9.3f} ms {:>7.1f} GFLOP/s a thread {:>5.1f} % of peak\n",
+               kernel_text(step), step.name, step.seconds * 1e3 / rounds, gflops,
+               100 * gflops / peak);
   }
 }
 
@@ -154,7 +154,7 @@ int run(int argc, char** argv) {
     fail("{}: expected padded:..., packed:... or dump:...", what);
   }
   train::Classifier classifier(model, options);
-  auto& executor = dynamic_cast<engine::CpuExecutor&>(classifier.executor());
+  engine::Executor& executor = classifier.executor();
   const double peak = engine::fma_peak(best_isa(), 0.3);
   seconds_of(classifier, feeding, batches);  // lays the arena out
   std::int64_t tokens = 0;

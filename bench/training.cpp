@@ -146,10 +146,10 @@ int run(int argc, char** argv) {
                planned.seconds / 1e9;
     } catch (const UserError&) {  // packed attention's cost is no polynomial of the sizes
     }
-    if (planned.seconds / kTimed < 1e-4) continue;
+    if (planned.seconds / kTimed < 1e-4 && !planned.is_reference) continue;
     fmt::print(stderr, "{:>3} {:<24} {:<62} {:>8.3f} ms {:>7.1f} GFLOP/s {:>5.1f} % of peak\n",
-               planned.stage, planned.op, planned.name, planned.seconds * 1e3 / kTimed, gflops,
-               100 * gflops / peak);
+               planned.stage, kernel_text(planned), planned.name, planned.seconds * 1e3 / kTimed,
+               gflops, 100 * gflops / peak);
   }
   return 0;
 }

@@ -52,6 +52,13 @@ std::string quoted_include(std::string_view line) {
   return std::string(line.substr(open + 1, close - open - 1));
 }
 
+// A backend is known by its record alone: what lies in lathe/engine/BACKEND is for that folder.
+// Tests look inside, and `lathe doctor` says what the processor can do.
+bool may_look_inside_backends(const std::string& file) {
+  return file.starts_with("engine/cpu/") || file.starts_with("engine/testing/") ||
+         file.ends_with("_test.cpp") || file == "cli/commands/doctor.cpp";
+}
+
 std::string listed(const Modules& modules) {
   return modules.empty() ? "nothing of ours" : fmt::format("{}", fmt::join(modules, ", "));
 }
@@ -76,6 +83,10 @@ std::vector<std::string> violations(const std::string& file, const std::string& 
     // A path relative to the including file could leave the module unseen.
     if (!included.starts_with("lathe/") || included.find("/../") != included.npos) {
       report("headers of ours are included as \"lathe/MODULE/FILE\"");
+      continue;
+    }
+    if (included.starts_with("lathe/engine/cpu/") && !may_look_inside_backends(file)) {
+      report("nobody but a backend itself includes its files");
       continue;
     }
     const std::string other = included.substr(6, included.find('/', 6) - 6);
@@ -121,6 +132,16 @@ TEST(IncludeDirection, IsReportedWithFileLineAndRule) {
   EXPECT_EQ(violations("core/size.h", "#  include \"lathe/ops/axes.h\""),
             std::vector<std::string>{"lathe/core/size.h:1: #include \"lathe/ops/axes.h\": "
                                      "core may include only nothing of ours"});
+}
+
+TEST(IncludeDirection, KeepsTheEngineApartFromItsBackends) {
+  const std::string line = "#include \"lathe/engine/cpu/step.h\"";
+  for (const char* file : {"engine/lower.cpp", "engine/passes/fold_constants.cpp", "train/run.cpp"})
+    EXPECT_EQ(violations(file, line),
+              std::vector<std::string>{fmt::format(
+                  "lathe/{}:1: {}: nobody but a backend itself includes its files", file, line)});
+  EXPECT_TRUE(violations("engine/cpu/steps/linear.cpp", line).empty());
+  EXPECT_TRUE(violations("engine/lower_test.cpp", line).empty());
 }
 
 TEST(IncludeDirection, CannotBeAvoidedByRelativePaths) {

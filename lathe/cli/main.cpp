@@ -13,6 +13,7 @@
 #include "lathe/cli/config_file.h"
 #include "lathe/core/error.h"
 #include "lathe/core/interrupt.h"
+#include "lathe/engine/backend.h"
 
 namespace lathe::cli {
 namespace {
@@ -148,7 +149,7 @@ void finish_settings(GlobalArguments& global) {
     if (!is_supported(*isa)) fail("--isa {}: this processor does not have it", global.isa);
     global.settings.isa = *isa;
   }
-  Registry<engine::ExecutorKind>::instance().at(global.settings.device, "device");
+  engine::find_backend(global.settings.device);
 }
 
 int report_error(const UserError& error) {

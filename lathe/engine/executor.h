@@ -2,44 +2,47 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "lathe/core/graph.h"
 #include "lathe/core/isa.h"
 #include "lathe/core/pass.h"
-#include "lathe/core/registry.h"
 #include "lathe/core/thread_pool.h"
+#include "lathe/engine/plan_report.h"
 
 namespace lathe::engine {
 
 /// How to execute a graph.
 struct ExecutionOptions {
-  std::string device = "cpu";  ///< an `ExecutorKind`
+  std::string device = "cpu";  ///< the name of a `Backend`
   ThreadPool* pool = nullptr;  ///< nullptr: the calling thread alone
   Isa isa = best_isa();
 };
 
 /// Runs one graph again and again, from the values of its states on.
+///
+/// States live where the backend keeps them, on a device perhaps. A run reads and writes them there
+/// and only its outputs come back, so that a step of training moves no state; `state` and
+/// `set_state` are copies, made when somebody asks.
 class Executor {
  public:
   virtual ~Executor() = default;
   /// The graph's outputs by name for these inputs. Fails when an input is missing or does not fit.
   /// When the graph binds states, they take their new values once everything else is computed.
   virtual Feed run(const Feed& inputs) = 0;
-  /// The states' values after the last run.
+  /// The states' values after the last run, copied back.
   virtual State state() const = 0;
-};
-
-/// A way to execute graphs, known by name: `reference`, `cpu`.
-struct ExecutorKind {
-  std::string name;
-  std::string summary;
-  std::unique_ptr<Executor> (*make)(const Graph&, State, const ExecutionOptions&);
+  /// Gives some states other values for the runs to come. Fails when one is none of the executor's
+  /// states or does not fit.
+  virtual void set_state(const State& values) = 0;
+  /// The plan and what it has used so far; empty for an executor that makes none.
+  virtual PlanReport report() const { return {}; }
+  /// Measures how long the steps of the report take, from now on.
+  virtual void set_timing(bool /*on*/) {}
 };
 
 /// Prepares a graph for execution on `options.device`: checks the states and, where that plans
-/// ahead, plans. States
-/// that the graph updates are copied, except those that are moved in and shared with nobody.
+/// ahead, plans. States that the graph updates are copied, except those that are moved in and
+/// shared with nobody.
 std::unique_ptr<Executor> make_executor(const Graph& graph, State state,
                                         const ExecutionOptions& options = {});
 

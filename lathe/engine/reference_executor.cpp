@@ -1,5 +1,6 @@
 #include "lathe/engine/reference_executor.h"
 
+#include "lathe/engine/backend.h"
 #include "lathe/engine/symbol_binding.h"
 
 namespace lathe::engine {
@@ -63,15 +64,21 @@ class ReferenceExecutor final : public Executor {
     return outputs;
   }
   State state() const override { return state_; }
+  void set_state(const State& values) override {
+    check_new_state(graph_, values);
+    for (const auto& [name, tensor] : values) state_[name] = tensor;
+  }
 
  private:
   Graph graph_;
   State state_;
 };
 
-const Register registration{ExecutorKind{
+const Register registration{Backend{
     .name = "reference",
     .summary = "node by node with clear loops that accumulate in double precision",
+    .can_run = [](const Graph& graph,
+                  NodeId id) { return static_cast<bool>(graph.op(id).reference); },
     .make = [](const Graph& graph, State state,
                const ExecutionOptions&) -> std::unique_ptr<Executor> {
       return std::make_unique<ReferenceExecutor>(graph, std::move(state));

@@ -49,5 +49,43 @@ TEST(Executors, KeepTheirOwnGraphAndStates) {
   }
 }
 
+// One state is read as it is, one is rounded first, and one is updated by every run.
+TEST(Executors, TakeNewValuesOfStates) {
+  const Graph graph = parse_graph(R"(
+    x = input() : f32[B,2]
+    w = state() : f32[3,2]
+    v = state() : f32[3,3]
+    r = quantize(v) {format="fixed:8,4"}
+    n = state() {role="buffer"} : f32[2]
+    h = linear(x, w)
+    y = linear(h, r)
+    m = add(n, n)
+    z = add(x, n)
+    output y <- y
+    output z <- z
+    state n <- m
+  )");
+  const Feed feed = random_feed(graph, {{"B", 3}}, 2);
+  for (const char* device : {"reference", "cpu"}) {
+    SCOPED_TRACE(device);
+    const auto executor = make_executor(graph, random_state(graph, 1), {.device = device});
+    executor->run(feed);
+    State other = random_state(graph, 5);
+    const auto fresh = make_executor(graph, other, {.device = device});
+    executor->set_state(other);
+    for (int run = 0; run < 2; ++run) expect_identical(executor->run(feed), fresh->run(feed));
+    expect_identical(executor->state(), fresh->state());
+    EXPECT_TRUE(identical(other.at("n"), random_state(graph, 5).at("n"))) << "written through";
+    EXPECT_EQ(error_text([&] {
+                executor->set_state({{"r", other.at("v")}});
+              }),
+              "tensor \"r\" is no state of the graph");
+    EXPECT_EQ(error_text([&] {
+                executor->set_state({{"w", other.at("v")}});
+              }),
+              "tensor \"w\" is f32[3,3], but f32[3,2] is expected");
+  }
+}
+
 }  // namespace
 }  // namespace lathe::engine

@@ -2,87 +2,10 @@
 
 #include <array>
 
-#include "lathe/engine/cpu/step.h"
-#include "lathe/engine/fusion.h"
+#include "lathe/engine/origin.h"
 
 namespace lathe::engine {
 namespace {
-
-const Type kCount{DType::I32, {}};
-
-const Register embedding_gradient_rows{Op{
-    .name = "embedding_gradient_rows",
-    .summary = "the rows of embedding_gradient that are not zero, in the table's order; for each "
-               "row of the table where it is among them, or -1; and how many there are",
-    .operands = {{"dy"}, {"ids"}},
-    .attributes = {{"rows", 0, "number of rows of the table", true}},
-    .num_results = 3,
-    .infer =
-        [](const OpCall& call) {
-          const Type& dy = call.input(0);
-          const Size rows(call.attributes().integer("rows"));
-          return std::vector<Type>{
-              {dy.dtype, {call.input(1).num_elements(), dy.axis(-1)}},
-              {DType::I32, {rows}},
-              kCount,
-          };
-        },
-    .flops = [](const OpCall& call) { return call.input(0).num_elements(); },
-    .is_differentiable = false,
-}};
-
-const Register sum_squares_of_rows{Op{
-    .name = "sum_squares_of_rows",
-    .summary = "sum_squares of the first `used` rows",
-    .operands = {{"rows"}, {"used"}},
-    .infer =
-        [](const OpCall&) {
-          return std::vector<Type>{{DType::F32, {}}};
-        },
-    .is_differentiable = false,
-}};
-
-const Register adamw_of_rows{Op{
-    .name = "adamw_of_rows",
-    .summary = "adamw with a gradient of embedding_gradient_rows",
-    .operands =
-        {{"param"}, {"rows"}, {"m"}, {"v"}, {"learning_rate"}, {"scale"}, {"random"}, {"places"}},
-    .attributes = {{"beta1", 0.9, "how slowly m forgets"},
-                   {"beta2", 0.999, "how slowly v forgets"},
-                   {"eps", 1e-8, "added to the denominator"},
-                   {"weight_decay", 0.0, "share of the parameter a step of rate 1 takes away"}},
-    .num_results = 3,
-    .infer =
-        [](const OpCall& call) {
-          return std::vector<Type>{call.input(0), call.input(2), call.input(3)};
-        },
-    .flops = [](const OpCall& call) { return Size(14) * call.input(0).num_elements(); },
-    .is_differentiable = false,
-}};
-
-const Register sgd_of_rows{Op{
-    .name = "sgd_of_rows",
-    .summary = "sgd with a gradient of embedding_gradient_rows",
-    .operands = {{"param"}, {"rows"}, {"velocity"}, {"learning_rate"}, {"scale"}, {"places"}},
-    .attributes = {{"momentum", 0.0, "share of the velocity that a step keeps"},
-                   {"weight_decay", 0.0, "share of the parameter added to its gradient"}},
-    .num_results = 2,
-    .infer =
-        [](const OpCall& call) {
-          return std::vector<Type>{call.input(0), call.input(2)};
-        },
-    .flops = [](const OpCall& call) { return Size(7) * call.input(0).num_elements(); },
-    .is_differentiable = false,
-}};
-
-const Register add_embedding_gradient{Op{
-    .name = "add_embedding_gradient",
-    .summary = "base + embedding_gradient(dy, ids)",
-    .operands = {{"dy"}, {"ids"}, {"base"}},
-    .infer = [](const OpCall& call) { return std::vector<Type>{call.input(2)}; },
-    .flops = [](const OpCall& call) { return call.input(0).num_elements(); },
-    .is_differentiable = false,
-}};
 
 // A table that a batch is likely to fill is as well off whole.
 constexpr std::int64_t kFewestRows = 1024;
@@ -101,15 +24,10 @@ const RowsReader* find_reader(const Graph& graph, NodeId id) {
   return nullptr;
 }
 
-bool has_kernel(const Graph& graph, NodeId id) {
-  const CpuKernel* kernel = Registry<CpuKernel>::instance().find(graph.op(id).name);
-  return kernel != nullptr && kernel->make(graph, id) != nullptr;
-}
-
-bool can_be_rows(const Graph& graph, NodeId id) {
-  if (!has_kernel(graph, id)) return false;
+bool can_be_rows(const Graph& graph, NodeId id, const Backend& backend) {
+  if (!backend.can_run(graph, id)) return false;
   for (const Use& use : graph.uses(id)) {
-    if (use.kind != Use::Kind::Operand || !has_kernel(graph, use.user)) return false;
+    if (use.kind != Use::Kind::Operand || !backend.can_run(graph, use.user)) return false;
     const RowsReader* reader = find_reader(graph, use.user);
     if (reader == nullptr || use.operand != reader->gradient) return false;
   }
@@ -145,8 +63,8 @@ void make_rows(Graph& graph, NodeId id) {
 }
 
 // The one reader of a gradient, if that is an addition to something of the same shape.
-std::optional<NodeId> sum_with(const Graph& graph, NodeId id) {
-  if (graph.uses(id).size() != 1 || !has_kernel(graph, id)) return std::nullopt;
+std::optional<NodeId> sum_with(const Graph& graph, NodeId id, const Backend& backend) {
+  if (graph.uses(id).size() != 1 || !backend.can_run(graph, id)) return std::nullopt;
   const Use& use = graph.uses(id).front();
   if (use.kind != Use::Kind::Operand || !graph.is(use.user, "add")) return std::nullopt;
   if (graph.type(graph.input(use.user, 0)) != graph.type(graph.input(use.user, 1)))
@@ -168,13 +86,13 @@ void add_rows(Graph& graph, NodeId id, NodeId sum) {
 
 }  // namespace
 
-int make_embedding_gradients_sparse(Graph& graph) {
+int make_embedding_gradients_sparse(Graph& graph, const Backend& backend) {
   int changed = 0;
   for (const NodeId id : graph.nodes_of("embedding_gradient")) {
     if (graph.attribute(id).integer("rows") < kFewestRows) continue;
-    if (can_be_rows(graph, id))
+    if (can_be_rows(graph, id, backend))
       make_rows(graph, id);
-    else if (const std::optional<NodeId> sum = sum_with(graph, id))
+    else if (const std::optional<NodeId> sum = sum_with(graph, id, backend))
       add_rows(graph, id, *sum);
     else
       continue;

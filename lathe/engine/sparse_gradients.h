@@ -1,6 +1,7 @@
 #pragma once
 
 #include "lathe/core/graph.h"
+#include "lathe/engine/backend.h"
 
 namespace lathe::engine {
 
@@ -11,6 +12,6 @@ namespace lathe::engine {
 ///
 /// Lowered ops: `embedding_gradient_rows`, `sum_squares_of_rows`, `adamw_of_rows`, `sgd_of_rows`,
 /// `add_embedding_gradient`. Returns how many gradients changed.
-int make_embedding_gradients_sparse(Graph& graph);
+int make_embedding_gradients_sparse(Graph& graph, const Backend& backend);
 
 }  // namespace lathe::engine

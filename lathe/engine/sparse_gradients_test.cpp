@@ -2,7 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "lathe/engine/fusion.h"
+#include "lathe/engine/lower.h"
+#include "lathe/engine/origin.h"
 #include "lathe/engine/testing/executor_cases.h"
 
 namespace lathe::engine {
@@ -110,7 +111,7 @@ INSTANTIATE_TEST_SUITE_P(, EveryUpdate, testing::Values(kAdamw, kSgd, kAccumulat
                          [](const auto& update) { return kNames[update.index]; });
 
 TEST(MakeEmbeddingGradientsSparse, KeepsTheRowsThatWereUsed) {
-  const Graph lowered = lower(parse_graph(kAdamw));
+  const Graph lowered = lower(parse_graph(kAdamw), find_backend("cpu"));
   EXPECT_EQ(print(lowered, "gradient/rows"),
             "gradient/rows = embedding_gradient_rows(dy, ids) {rows=1100} : f32[T,5], i32[1100], "
             "i32[]");
@@ -124,7 +125,7 @@ TEST(MakeEmbeddingGradientsSparse, KeepsTheRowsThatWereUsed) {
 }
 
 TEST(MakeEmbeddingGradientsSparse, AddsRowsToTheOtherTermOfASum) {
-  const Graph lowered = lower(parse_graph(kAccumulated));
+  const Graph lowered = lower(parse_graph(kAccumulated), find_backend("cpu"));
   EXPECT_EQ(print(lowered, "total/fused"),
             "total/fused = add_embedding_gradient(dy, ids, earlier) : f32[1100,5]");
   EXPECT_EQ(to_text(*lowered.find_annotation<Origin>(lowered.at("total/fused"))),
@@ -133,7 +134,7 @@ TEST(MakeEmbeddingGradientsSparse, AddsRowsToTheOtherTermOfASum) {
 
 TEST(MakeEmbeddingGradientsSparse, LeavesAGradientThatSomebodyElseReads) {
   Graph graph = parse_graph(std::string(kSgd) + "\n  output gradient <- gradient");
-  EXPECT_EQ(make_embedding_gradients_sparse(graph), 0);
+  EXPECT_EQ(make_embedding_gradients_sparse(graph, find_backend("cpu")), 0);
 }
 
 TEST(MakeEmbeddingGradientsSparse, LeavesASmallTable) {
@@ -143,7 +144,7 @@ TEST(MakeEmbeddingGradientsSparse, LeavesASmallTable) {
     gradient = embedding_gradient(dy, ids) {rows=512}
     squares = sum_squares(gradient)
     output squares <- squares)");
-  EXPECT_EQ(make_embedding_gradients_sparse(graph), 0);
+  EXPECT_EQ(make_embedding_gradients_sparse(graph, find_backend("cpu")), 0);
 }
 
 }  // namespace

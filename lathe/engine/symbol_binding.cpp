@@ -23,6 +23,13 @@ void solve(const Size& size, std::int64_t actual, SymbolValues& values) {
   if (solution >= 0) values[unknown] = solution;
 }
 
+void check_fits(const Graph& graph, NodeId state, const Tensor& tensor) {
+  const Type& type = graph.types(state)[0];
+  if (tensor.dtype() != type.dtype || tensor.dims() != type.dims({}))
+    fail("tensor \"{}\" is {}{}, but {} is expected", graph.name(state),
+         lathe::name(tensor.dtype()), to_text(tensor.dims()), to_text(type));
+}
+
 }  // namespace
 
 SymbolValues bind_symbols(const Graph& graph, const Feed& feed) {
@@ -64,14 +71,18 @@ SymbolValues bind_symbols(const Graph& graph, const Feed& feed) {
 
 void check_state(const Graph& graph, const State& state) {
   for (const NodeId id : graph.nodes_of("state")) {
-    const Type& type = graph.types(id)[0];
     const auto found = state.find(graph.name(id));
     if (found == state.end())
-      fail("tensor \"{}\" is missing: expected {}", graph.name(id), to_text(type));
-    const Tensor& tensor = found->second;
-    if (tensor.dtype() != type.dtype || tensor.dims() != type.dims({}))
-      fail("tensor \"{}\" is {}{}, but {} is expected", graph.name(id), lathe::name(tensor.dtype()),
-           to_text(tensor.dims()), to_text(type));
+      fail("tensor \"{}\" is missing: expected {}", graph.name(id), to_text(graph.types(id)[0]));
+    check_fits(graph, id, found->second);
+  }
+}
+
+void check_new_state(const Graph& graph, const State& values) {
+  for (const auto& [name, tensor] : values) {
+    const std::optional<NodeId> id = graph.find(name);
+    if (!id || !graph.is(*id, "state")) fail("tensor \"{}\" is no state of the graph", name);
+    check_fits(graph, *id, tensor);
   }
 }
 

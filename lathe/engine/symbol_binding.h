@@ -13,4 +13,7 @@ SymbolValues bind_symbols(const Graph& graph, const Feed& feed);
 /// that is missing or of another shape.
 void check_state(const Graph& graph, const State& state);
 
+/// Checks values that some states are to take: each must be a state's, of its declared type.
+void check_new_state(const Graph& graph, const State& values);
+
 }  // namespace lathe::engine

@@ -146,7 +146,7 @@ class Demonstrator {
 
   train::Evaluation measure() {
     train::Classifier classifier(model_, {.allows_fresh = true, .execution = execution_});
-    auto& executor = dynamic_cast<engine::CpuExecutor&>(classifier.executor());
+    engine::Executor& executor = classifier.executor();
     executor.set_timing(true);
     train::Evaluation result =
         train::evaluate(classifier, *source_, static_cast<std::int64_t>(model_.label_names.size()),

@@ -87,6 +87,7 @@ void add_speed_section(report::HtmlPage& page, const train::Evaluation& result,
     page.paragraph(
         "The model's weights were drawn at random, so its accuracy is that of guessing. What this "
         "page shows is that it runs, what it computes, and how fast.");
+  if (plan.steps.empty()) return;  // this device runs node by node
   std::map<std::string, double> seconds_of_op;
   double total = 0;
   for (const engine::PlannedStep& step : plan.steps) {
@@ -105,7 +106,7 @@ void add_speed_section(report::HtmlPage& page, const train::Evaluation& result,
                              names, {{"share", shares}}));
   report::Table steps({"stage", "kernel", "computes", "ms"});
   for (const engine::PlannedStep& step : plan.steps)
-    steps.row({fmt::format("{}", step.stage), step.op,
+    steps.row({fmt::format("{}", step.stage), kernel_text(step),
                fmt::format("{}", fmt::join(step.origins, " + ")),
                fmt::format("{:.2f}", step.seconds * 1e3)});
   page.details("Every kernel of the plan", steps);

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "lathe/core/passes/profile.h"
-#include "lathe/engine/cpu/cpu_executor.h"
+#include "lathe/engine/plan_report.h"
 #include "lathe/io/model.h"
 #include "lathe/report/html_page.h"
 #include "lathe/train/evaluation.h"

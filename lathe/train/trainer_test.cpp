@@ -50,6 +50,7 @@ class OneWeight final : public engine::Executor {
     return outputs;
   }
   State state() const override { return state_; }
+  void set_state(const State& values) override { state_ = values; }
   float weight() const { return static_cast<float>(state_.at("w").at(0)); }
 
   std::int64_t breaks_at = -1;

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "lathe/engine/cpu/step.h"
-#include "lathe/engine/fusion.h"
+#include "lathe/engine/lower.h"
 #include "lathe/engine/testing/executor_cases.h"
 
 namespace lathe::engine {
@@ -67,7 +67,7 @@ TEST(Activations, AreFusedIntoProductsWhereTheTableSaysSo) {
       y = {}(h) {{{}}}
       output y <- y)",
                                                 activation.op, attributes_of(activation)));
-    const Graph lowered = lower(graph);
+    const Graph lowered = lower(graph, find_backend("cpu"));
     const std::vector<NodeId> fused = lowered.nodes_of("fused_linear");
     ASSERT_EQ(fused.size(), activation.is_in_epilogue ? 1u : 0u);
     if (fused.empty()) continue;

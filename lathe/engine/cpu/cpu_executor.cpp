@@ -7,8 +7,9 @@
 
 #include "lathe/core/graph_text.h"
 #include "lathe/engine/cpu/cpu_plan.h"
-#include "lathe/engine/fusion.h"
+#include "lathe/engine/lower.h"
 #include "lathe/engine/memory_plan.h"
+#include "lathe/engine/origin.h"
 #include "lathe/engine/parameter_graph.h"
 #include "lathe/engine/symbol_binding.h"
 
@@ -33,7 +34,8 @@ std::int64_t num_groups(std::int64_t tiles, std::int64_t sum_bytes) {
 
 struct CpuExecutor::Machine {
   CpuPlan plan;
-  State state;  // keeps the weights alive that packed steps and `bases` point to
+  Graph source;  // as the user wrote it: says what its states are
+  State state;   // keeps the weights alive that packed steps and `bases` point to
   // Computes the states of the graph that come from others; empty where there are none.
   std::unique_ptr<CpuExecutor> parameters;
   std::vector<std::string> parameter_sources, computed;
@@ -269,8 +271,9 @@ CpuExecutor::CpuExecutor(const Graph& graph, State state, const ExecutionOptions
     : machine_(std::make_unique<Machine>()) {
   SplitGraph split = split_parameters(graph);
   Machine& machine = *machine_;
-  machine.plan = make_cpu_plan(lower(split.main));
+  machine.plan = make_cpu_plan(lower(split.main, find_backend("cpu")));
   machine.bases.resize(machine.plan.slots.size());
+  machine.source = graph;
   machine.state = std::move(state);
   machine.kernels = &kernels(options.isa);
   machine.pool = options.pool;
@@ -332,6 +335,21 @@ State CpuExecutor::state() const {
   return result;
 }
 
+void CpuExecutor::set_state(const State& values) {
+  Machine& machine = *machine_;
+  check_new_state(machine.source, values);
+  const Graph& graph = machine.plan.graph;
+  for (const auto& [name, tensor] : values) {
+    Tensor& kept = machine.state.find(name)->second;
+    kept = tensor;
+    const std::optional<NodeId> id = graph.find(name);
+    if (!id) continue;  // only other states are computed from it
+    if (graph.state_updates().contains(*id)) kept.mutable_bytes();
+    machine.bases[machine.plan.slot({*id, 0})] = kept.bytes();
+  }
+  machine.states_changed = true;
+}
+
 void CpuExecutor::set_timing(bool on) {
   machine_->timing = on;
   if (machine_->parameters != nullptr) machine_->parameters->set_timing(on);
@@ -351,6 +369,7 @@ PlanReport CpuExecutor::report() const {
                      .op = machine_->plan.graph.op(planned.node).name,
                      .origins = {machine_->plan.graph.name(planned.node)},
                      .stage = planned.stage,
+                     .is_reference = planned.step->is_reference(),
                      .flops = planned.flops};
     if (const Origin* origin = machine_->plan.graph.find_annotation<Origin>(planned.node))
       step.origins = origin->nodes;
@@ -368,9 +387,13 @@ PlanReport CpuExecutor::report() const {
 
 namespace {
 
-const Register registration{ExecutorKind{
+const Register registration{Backend{
     .name = "cpu",
     .summary = "a plan of fused vector kernels in one memory arena",
+    .can_run =
+        [](const Graph& graph, NodeId id) {
+          return graph.op(id).is_alias || make_own_step(graph, id) != nullptr;
+        },
     .make = [](const Graph& graph, State state,
                const ExecutionOptions& options) -> std::unique_ptr<Executor> {
       return std::make_unique<CpuExecutor>(graph, std::move(state), options);

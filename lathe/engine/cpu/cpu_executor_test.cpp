@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "lathe/core/testing/error_text.h"
+#include "lathe/engine/backend.h"
 #include "lathe/engine/cpu/every_isa.h"
 #include "lathe/engine/testing/executor_cases.h"
 
@@ -191,6 +192,26 @@ TEST(CpuExecutor, WorksOnAfterABatchThatFailed) {
   EXPECT_THROW(executor.run({{"ids", Tensor::from<std::int32_t>({2}, {3, 99})}}), UserError);
   EXPECT_THROW(executor.run({}), UserError);
   expect_identical(executor.run(good), before);
+}
+
+TEST(CpuExecutor, MarksAStepThatRunsByDefinition) {
+  const Graph graph = parse_graph(R"(
+    x = input() : f32[B,1,4,4]
+    w = state() : f32[2,1,3,3]
+    c = conv2d(x, w)
+    y = relu(c)
+    output y <- y
+  )");
+  CpuExecutor executor(graph, random_state(graph, 1), {});
+  const PlanReport report = executor.report();
+  ASSERT_EQ(report.steps.size(), 2u);
+  EXPECT_TRUE(report.steps[0].is_reference);
+  EXPECT_EQ(kernel_text(report.steps[0]), "conv2d (reference)");
+  EXPECT_FALSE(report.steps[1].is_reference);
+  EXPECT_EQ(kernel_text(report.steps[1]), "relu");
+  EXPECT_EQ(count_fallbacks(graph, find_backend("cpu")),
+            (std::map<std::string, int>{{"conv2d", 1}}));
+  EXPECT_TRUE(count_fallbacks(graph, find_backend("reference")).empty());
 }
 
 TEST(CpuExecutor, ReportsItsPlan) {

@@ -4,13 +4,13 @@
 #include <gtest/gtest.h>
 
 #include "lathe/core/graph_text.h"
-#include "lathe/engine/fusion.h"
+#include "lathe/engine/lower.h"
 
 namespace lathe::engine {
 namespace {
 
 CpuPlan plan_of(const std::string& text) {
-  return make_cpu_plan(lower(parse_graph(text)));
+  return make_cpu_plan(lower(parse_graph(text), find_backend("cpu")));
 }
 
 Slot::Kind kind_of(const CpuPlan& plan, const std::string& name) {

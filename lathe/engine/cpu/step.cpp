@@ -18,6 +18,7 @@ namespace {
 // Runs an op that the CPU has no kernel for by its definition: right, and as slow as it is.
 class ReferenceStep final : public Step {
  public:
+  bool is_reference() const override { return true; }
   void run_whole(const WholeCall& call) const override {
     const Graph& graph = call.graph;
     std::vector<Tensor> operands;
@@ -45,9 +46,13 @@ class ReferenceStep final : public Step {
 
 }  // namespace
 
+std::unique_ptr<Step> make_own_step(const Graph& graph, NodeId id) {
+  const CpuKernel* const kernel = Registry<CpuKernel>::instance().find(graph.op(id).name);
+  return kernel == nullptr ? nullptr : kernel->make(graph, id);
+}
+
 std::unique_ptr<Step> make_step(const Graph& graph, NodeId id) {
-  if (const CpuKernel* kernel = Registry<CpuKernel>::instance().find(graph.op(id).name))
-    if (std::unique_ptr<Step> step = kernel->make(graph, id)) return step;
+  if (std::unique_ptr<Step> step = make_own_step(graph, id)) return step;
   check(static_cast<bool>(graph.op(id).reference),
         "a CPU kernel or a reference kernel for each op");
   return std::make_unique<ReferenceStep>();

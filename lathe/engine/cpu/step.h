@@ -67,6 +67,8 @@ class Step {
   virtual void prepare(const Kernels& /*kernels*/, std::span<const Tensor* const> /*states*/) {}
   /// Results that may overwrite a state they are the update of.
   virtual std::vector<InPlace> in_place() const { return {}; }
+  /// Whether it is the op's definition, for want of a kernel.
+  virtual bool is_reference() const { return false; }
   virtual void run_rows(const RowCall& /*call*/) const {}
   virtual void run_whole(const WholeCall& /*call*/) const {}
 };
@@ -84,6 +86,9 @@ struct RowShape {
   std::int64_t width = 0;
 };
 std::optional<RowShape> row_shape(const Type& type);
+
+/// The step of a node by a CPU kernel; nullptr where there is none that can.
+std::unique_ptr<Step> make_own_step(const Graph& graph, NodeId id);
 
 /// The step of a node: its CPU kernel's, or its op's reference kernel run whole.
 std::unique_ptr<Step> make_step(const Graph& graph, NodeId id);

@@ -1,5 +1,5 @@
 #include "lathe/core/pass.h"
-#include "lathe/engine/fusion.h"
+#include "lathe/engine/origin.h"
 
 namespace lathe::engine {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "lathe/engine/cpu/every_isa.h"
 #include "lathe/engine/cpu/step.h"
-#include "lathe/engine/fusion.h"
+#include "lathe/engine/lower.h"
 #include "lathe/engine/testing/executor_cases.h"
 
 namespace lathe::engine {
@@ -13,13 +13,10 @@ namespace lathe::engine {
 /// Nodes of the lowered graph that the CPU has no step for, one line each.
 inline std::string nodes_without_steps(const Graph& graph) {
   std::string result;
-  const Graph lowered = lower(graph);
+  const Backend& cpu = find_backend("cpu");
+  const Graph lowered = lower(graph, cpu);
   for (const NodeId id : lowered.topological_order()) {
-    if (lowered.op(id).is_source || lowered.is(id, "reshape") || lowered.is(id, "identity"))
-      continue;
-    const CpuKernel* kernel = Registry<CpuKernel>::instance().find(lowered.op(id).name);
-    if (kernel == nullptr || kernel->make(lowered, id) == nullptr)
-      result += print(lowered, id) + "\n";
+    if (!lowered.op(id).is_source && !cpu.can_run(lowered, id)) result += print(lowered, id) + "\n";
   }
   return result;
 }

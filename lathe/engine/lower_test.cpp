@@ -1,8 +1,9 @@
-#include "lathe/engine/fusion.h"
+#include "lathe/engine/lower.h"
 
 #include <gtest/gtest.h>
 
 #include "lathe/core/graph_text.h"
+#include "lathe/engine/origin.h"
 
 namespace lathe::engine {
 namespace {
@@ -17,7 +18,8 @@ TEST(LowerForInference, FusesActivationAndResidualIntoALinear) {
     a = gelu(d) {approximate="tanh"}
     y = add(x, a)
     output y <- y
-  )"));
+  )"),
+                              find_backend("cpu"));
   EXPECT_EQ(print(lowered), R"(lathe-ir 2
 symbols T
 x = input() : f32[T,8]
@@ -37,7 +39,8 @@ TEST(LowerForInference, LeavesAValueThatSomebodyElseReads) {
     a = relu(h)
     output y <- a
     output hidden <- h
-  )"));
+  )"),
+                              find_backend("cpu"));
   EXPECT_EQ(print(lowered, "a"), "a = relu(h) : f32[T,8]");
 }
 
@@ -54,7 +57,8 @@ TEST(LowerForInference, FusesASumIntoALayerNormAndSumsOfEmbeddings) {
     q = add(r, s)
     n = layer_norm(q, g, g)
     output y <- n
-  )"));
+  )"),
+                              find_backend("cpu"));
   EXPECT_EQ(print(lowered, "s/fused"), "s/fused = embedding_sum(i, t, i, u) : f32[T,8]");
   EXPECT_EQ(print(lowered, "n/fused"), "n/fused = fused_layer_norm(r, s/fused, g, g) : f32[T,8]");
 }
@@ -90,7 +94,7 @@ TEST(LowerForInference, LeavesWhatTheKernelsCannotDo) {
     y = layer_norm(s, g, g)
     output y <- y)"};
   for (const char* text : graphs) {
-    const Graph lowered = lower(parse_graph(text));
+    const Graph lowered = lower(parse_graph(text), find_backend("cpu"));
     EXPECT_EQ(print(lowered).find("fused"), std::string::npos) << print(lowered);
     EXPECT_EQ(print(lowered).find("embedding_sum"), std::string::npos) << print(lowered);
   }

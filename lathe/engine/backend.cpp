@@ -1,0 +1,23 @@
+#include "lathe/engine/backend.h"
+
+#include "lathe/engine/lower.h"
+#include "lathe/engine/parameter_graph.h"
+
+namespace lathe::engine {
+
+const Backend& find_backend(std::string_view device) {
+  return Registry<Backend>::instance().at(device, "device");
+}
+
+std::map<std::string, int> count_fallbacks(const Graph& graph, const Backend& backend) {
+  std::map<std::string, int> result;
+  const SplitGraph split = split_parameters(graph);
+  for (const Graph* part : {&split.parameters, &split.main}) {
+    const Graph lowered = lower(*part, backend);
+    for (const NodeId id : lowered.topological_order())
+      if (!lowered.op(id).is_source && !backend.can_run(lowered, id)) ++result[lowered.op(id).name];
+  }
+  return result;
+}
+
+}  // namespace lathe::engine

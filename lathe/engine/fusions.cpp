@@ -1,0 +1,118 @@
+#include "lathe/engine/fusions.h"
+
+#include <set>
+
+#include "lathe/core/pattern.h"
+#include "lathe/engine/origin.h"
+
+namespace lathe::engine {
+namespace {
+
+bool is_read_once(const Graph& graph, Value value) {
+  return graph.uses(value.node).size() == 1;
+}
+
+// Adds a lowered node in front of the matched root and notes what it came from; nothing where the
+// backend cannot run it (a weight that is no state, ids of 64 bits), because a lowered op has no
+// reference kernel to fall back on.
+std::optional<Value> add_lowered(Graph& graph, const Backend& backend, const Match& match,
+                                 std::string op, std::vector<Value> inputs, Attributes attributes) {
+  const NodeId root = match.nodes.front();
+  Origin origin;
+  for (auto node = match.nodes.rbegin(); node != match.nodes.rend(); ++node) {
+    if (const Origin* earlier = graph.find_annotation<Origin>(*node))
+      origin.nodes.insert(origin.nodes.end(), earlier->nodes.begin(), earlier->nodes.end());
+    else
+      origin.nodes.push_back(graph.name(*node));
+  }
+  const NodeId added = graph.insert_before(root, {.name = graph.name(root) + "/fused",
+                                                  .op = std::move(op),
+                                                  .inputs = std::move(inputs),
+                                                  .attributes = std::move(attributes)});
+  if (!backend.can_run(graph, added)) {
+    graph.erase(added);
+    return std::nullopt;
+  }
+  graph.annotation<Origin>(added) = std::move(origin);
+  return Value{added, 0};
+}
+
+// What `fused_linear` calls a function of each element: the op, and which approximation where it
+// has several. None where the op says more than that.
+std::optional<std::string> activation_name(const Graph& graph, NodeId id) {
+  std::string result = graph.op(id).name;
+  for (const auto& [name, value] : graph.attributes(id)) {
+    if (name != "approximate") return std::nullopt;
+    const std::string approximate = graph.attribute(id).text("approximate");
+    if (approximate != "none") result += "_" + approximate;
+  }
+  return result;
+}
+
+}  // namespace
+
+void fuse_activations(Graph& graph, const Backend& backend) {
+  // Which functions can be fused is the backend's to say, so every op behind a linear is tried.
+  std::set<std::string> ops;
+  for (const NodeId linear : graph.nodes_of("linear"))
+    for (const NodeId user : graph.users(linear))
+      if (graph.inputs(user).size() == 1 && graph.types(user) == graph.types(linear))
+        ops.insert(graph.op(user).name);
+  for (const std::string& op : ops) {
+    const Pattern pattern(fmt::format("{}(y = linear(x, w, b))", op));
+    rewrite(graph, pattern, [&](Graph& g, const Match& match) -> std::optional<Value> {
+      const std::optional<std::string> name = activation_name(g, match.nodes.front());
+      if (!name || !is_read_once(g, match["y"])) return std::nullopt;
+      return add_lowered(g, backend, match, "fused_linear",
+                         {match["x"], match["w"], match["b"], kNone}, {{"activation", *name}});
+    });
+  }
+}
+
+void fuse_residuals(Graph& graph, const Backend& backend) {
+  const auto fuse = [&](Graph& g, const Match& match) -> std::optional<Value> {
+    const Value y = match["y"];
+    if (!is_read_once(g, y) || g.type(match["r"]) != g.type(y)) return std::nullopt;
+    return add_lowered(g, backend, match, "fused_linear",
+                       {match["x"], match["w"], match["b"], match["r"]}, g.attributes(y.node));
+  };
+  rewrite(graph, Pattern("add(y = linear(x, w, b), r)"), fuse);
+  rewrite(graph, Pattern("add(y = fused_linear(x, w, b, none), r)"), fuse);
+}
+
+void fuse_layer_norms(Graph& graph, const Backend& backend) {
+  rewrite(graph, Pattern("layer_norm(s = add(x, r), w, b)"),
+          [&](Graph& g, const Match& match) -> std::optional<Value> {
+            if (!is_read_once(g, match["s"]) || g.type(match["x"]) != g.type(match["r"]))
+              return std::nullopt;
+            return add_lowered(g, backend, match, "fused_layer_norm",
+                               {match["x"], match["r"], match["w"], match["b"]},
+                               g.attributes(match.nodes.front()));
+          });
+}
+
+void fuse_embeddings(Graph& graph, const Backend& backend) {
+  // Three tables before two, so that the longer sum is not cut short.
+  rewrite(
+      graph,
+      Pattern("add(s = add(e = embedding(i, t), f = embedding(j, u)), "
+              "g = embedding(k, v))"),
+      [&](Graph& g, const Match& match) -> std::optional<Value> {
+        for (const char* inner : {"s", "e", "f", "g"})
+          if (!is_read_once(g, match[inner])) return std::nullopt;
+        if (g.type(match["e"]) != g.type(match["f"]) || g.type(match["s"]) != g.type(match["g"]))
+          return std::nullopt;
+        return add_lowered(g, backend, match, "embedding_sum",
+                           {match["i"], match["t"], match["j"], match["u"], match["k"], match["v"]},
+                           {});
+      });
+  rewrite(graph, Pattern("add(e = embedding(i, t), f = embedding(j, u))"),
+          [&](Graph& g, const Match& match) -> std::optional<Value> {
+            if (!is_read_once(g, match["e"]) || !is_read_once(g, match["f"])) return std::nullopt;
+            if (g.type(match["e"]) != g.type(match["f"])) return std::nullopt;
+            return add_lowered(g, backend, match, "embedding_sum",
+                               {match["i"], match["t"], match["j"], match["u"]}, {});
+          });
+}
+
+}  // namespace lathe::engine

@@ -1,0 +1,32 @@
+#include "lathe/engine/lower.h"
+
+#include "lathe/core/pass.h"
+#include "lathe/engine/fusions.h"
+#include "lathe/engine/sparse_gradients.h"
+
+namespace lathe::engine {
+
+Graph lower(const Graph& graph, const Backend& backend) {
+  Graph lowered = graph;
+  if (graph.state_updates().empty()) {
+    run_pass("remove-dropout", lowered);
+    run_pass("remove-dead-nodes", lowered);  // a dead reader would keep rows alive
+    run_pass("select-rows-early", lowered);
+  }
+  run_pass("eliminate-common-subexpressions", lowered);
+  run_pass("remove-dead-nodes", lowered);
+  // Dead nodes would count as readers, so each fusion starts from a clean graph.
+  fuse_activations(lowered, backend);
+  fuse_residuals(lowered, backend);
+  run_pass("remove-dead-nodes", lowered);
+  // Before layer norms, which would take the last addition of a sum of embeddings away.
+  fuse_embeddings(lowered, backend);
+  run_pass("remove-dead-nodes", lowered);
+  fuse_layer_norms(lowered, backend);
+  run_pass("remove-dead-nodes", lowered);
+  make_embedding_gradients_sparse(lowered, backend);
+  verify(lowered);
+  return lowered;
+}
+
+}  // namespace lathe::engine

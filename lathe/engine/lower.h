@@ -1,0 +1,16 @@
+#pragma once
+
+#include "lathe/core/graph.h"
+#include "lathe/engine/backend.h"
+
+namespace lathe::engine {
+
+/// The lowered copy of a graph for a backend: equal expressions joined, and fused whatever the
+/// backend can run fused (fusions.h, sparse_gradients.h). A graph that updates no state is run for
+/// its outputs alone, so its dropout goes too.
+///
+/// Lowered ops (lowered_ops.cpp) exist only here and have no reference kernel: each one is there
+/// because the backend says that it can run it.
+Graph lower(const Graph& graph, const Backend& backend);
+
+}  // namespace lathe::engine

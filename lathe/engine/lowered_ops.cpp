@@ -1,0 +1,124 @@
+#include "lathe/core/op.h"
+
+// The ops of lowered graphs: what a kernel computes at once that the user's graph says in several
+// nodes. They have no reference kernel and no gradient, because nobody writes them.
+namespace lathe::engine {
+namespace {
+
+std::vector<Type> same_as_linear(const OpCall& call) {
+  Type type = call.input(0);
+  type.shape.back() = call.input(1).shape[0];
+  return {type};
+}
+
+const Register fused_linear{Op{
+    .name = "fused_linear",
+    .summary = "activation(x . weight^T + bias) + residual, in one kernel",
+    .operands = {{"x"}, {"weight"}, {"bias", true}, {"residual", true}},
+    .attributes = {{"activation", std::string("none"), "an op applied to the sums"}},
+    .infer = same_as_linear,
+    .flops =
+        [](const OpCall& call) {
+          return Size(2) * call.input(0).num_elements() * call.input(1).shape[0];
+        },
+}};
+
+const Register fused_layer_norm{Op{
+    .name = "fused_layer_norm",
+    .summary = "layer_norm(x + residual), in one kernel",
+    .operands = {{"x"}, {"residual"}, {"weight"}, {"bias"}},
+    .attributes = {{"eps", 1e-5, "added to the variance"}},
+    .infer = [](const OpCall& call) { return std::vector<Type>{call.input(0)}; },
+}};
+
+const Register embedding_sum{Op{
+    .name = "embedding_sum",
+    .summary = "the sum of rows looked up in up to three tables, in one kernel",
+    .operands = {{"ids"}, {"table"}, {"more", false, true}},
+    .infer =
+        [](const OpCall& call) {
+          Type type = call.input(1);
+          type.shape = call.input(0).shape;
+          type.shape.push_back(call.input(1).shape[1]);
+          return std::vector<Type>{type};
+        },
+}};
+
+const Type kCount{DType::I32, {}};
+
+const Register embedding_gradient_rows{Op{
+    .name = "embedding_gradient_rows",
+    .summary = "the rows of embedding_gradient that are not zero, in the table's order; for each "
+               "row of the table where it is among them, or -1; and how many there are",
+    .operands = {{"dy"}, {"ids"}},
+    .attributes = {{"rows", 0, "number of rows of the table", true}},
+    .num_results = 3,
+    .infer =
+        [](const OpCall& call) {
+          const Type& dy = call.input(0);
+          const Size rows(call.attributes().integer("rows"));
+          return std::vector<Type>{
+              {dy.dtype, {call.input(1).num_elements(), dy.axis(-1)}},
+              {DType::I32, {rows}},
+              kCount,
+          };
+        },
+    .flops = [](const OpCall& call) { return call.input(0).num_elements(); },
+    .is_differentiable = false,
+}};
+
+const Register sum_squares_of_rows{Op{
+    .name = "sum_squares_of_rows",
+    .summary = "sum_squares of the first `used` rows",
+    .operands = {{"rows"}, {"used"}},
+    .infer =
+        [](const OpCall&) {
+          return std::vector<Type>{{DType::F32, {}}};
+        },
+    .is_differentiable = false,
+}};
+
+const Register adamw_of_rows{Op{
+    .name = "adamw_of_rows",
+    .summary = "adamw with a gradient of embedding_gradient_rows",
+    .operands =
+        {{"param"}, {"rows"}, {"m"}, {"v"}, {"learning_rate"}, {"scale"}, {"random"}, {"places"}},
+    .attributes = {{"beta1", 0.9, "how slowly m forgets"},
+                   {"beta2", 0.999, "how slowly v forgets"},
+                   {"eps", 1e-8, "added to the denominator"},
+                   {"weight_decay", 0.0, "share of the parameter a step of rate 1 takes away"}},
+    .num_results = 3,
+    .infer =
+        [](const OpCall& call) {
+          return std::vector<Type>{call.input(0), call.input(2), call.input(3)};
+        },
+    .flops = [](const OpCall& call) { return Size(14) * call.input(0).num_elements(); },
+    .is_differentiable = false,
+}};
+
+const Register sgd_of_rows{Op{
+    .name = "sgd_of_rows",
+    .summary = "sgd with a gradient of embedding_gradient_rows",
+    .operands = {{"param"}, {"rows"}, {"velocity"}, {"learning_rate"}, {"scale"}, {"places"}},
+    .attributes = {{"momentum", 0.0, "share of the velocity that a step keeps"},
+                   {"weight_decay", 0.0, "share of the parameter added to its gradient"}},
+    .num_results = 2,
+    .infer =
+        [](const OpCall& call) {
+          return std::vector<Type>{call.input(0), call.input(2)};
+        },
+    .flops = [](const OpCall& call) { return Size(7) * call.input(0).num_elements(); },
+    .is_differentiable = false,
+}};
+
+const Register add_embedding_gradient{Op{
+    .name = "add_embedding_gradient",
+    .summary = "base + embedding_gradient(dy, ids)",
+    .operands = {{"dy"}, {"ids"}, {"base"}},
+    .infer = [](const OpCall& call) { return std::vector<Type>{call.input(2)}; },
+    .flops = [](const OpCall& call) { return call.input(0).num_elements(); },
+    .is_differentiable = false,
+}};
+
+}  // namespace
+}  // namespace lathe::engine

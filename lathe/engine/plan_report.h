@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lathe/core/size.h"
+
+namespace lathe::engine {
+
+/// One kernel call of a plan, as a report shows it.
+struct PlannedStep {
+  std::string name;
+  std::string op;
+  std::vector<std::string> origins;  ///< nodes of the user's graph
+  int stage = 0;                     ///< steps of one stage share their tiles
+  bool is_reference = false;         ///< the backend has no kernel: its op's definition runs
+  Size flops;
+  double seconds = 0;  ///< thread time, when timing is on
+};
+
+/// The plan a graph was compiled to and what it has used so far; empty where nothing is planned.
+struct PlanReport {
+  std::vector<PlannedStep> steps;
+  std::string lowered;                    ///< the lowered graph's text
+  std::int64_t arena_bytes = 0;           ///< at the present capacity
+  std::int64_t arena_bytes_unshared = 0;  ///< if no buffer shared space with another
+  SymbolValues capacity;
+  SymbolValues last_sizes;
+};
+
+/// What a report calls a step's kernel: its op, marked where the definition runs instead.
+std::string kernel_text(const PlannedStep& step);
+
+}  // namespace lathe::engine
