@@ -7,10 +7,23 @@
 #include "lathe/cli/print_json.h"
 #include "lathe/core/passes/dropout.h"
 #include "lathe/core/passes/profile.h"
+#include "lathe/engine/backend.h"
 #include "lathe/io/model.h"
 
 namespace lathe::cli {
 namespace {
+
+// "3 steps to reference kernels: conv2d (2), max_pool2d (1)"
+std::string to_text(const std::map<std::string, int>& fallbacks) {
+  int total = 0;
+  std::vector<std::string> counts;
+  for (const auto& [op, count] : fallbacks) {
+    total += count;
+    counts.push_back(fmt::format("{} ({})", op, count));
+  }
+  return fmt::format("{} {} to reference kernels: {}", total, total == 1 ? "step" : "steps",
+                     fmt::join(counts, ", "));
+}
 
 int run(const ModelArguments& arguments, const Settings& settings) {
   io::Model model = io::load_model(arguments.model, {.task = arguments.task,
@@ -25,6 +38,8 @@ int run(const ModelArguments& arguments, const Settings& settings) {
     bytes += tensor.num_bytes();
     parameters += tensor.num_elements();
   }
+  const std::map<std::string, int> fallbacks =
+      engine::count_fallbacks(model.graph, engine::find_backend(settings.device));
   std::map<std::string, int> ops;
   for (const NodeId id : model.graph.topological_order()) ++ops[model.graph.op(id).name];
 
@@ -38,6 +53,7 @@ int run(const ModelArguments& arguments, const Settings& settings) {
     line["tensors"] = model.state.size();
     line["nodes"] = model.graph.num_nodes();
     line["ops"] = ops;
+    line["fallbacks"] = fallbacks;
     line["flops"] = cost.flops.text();
     line["dropout_nodes"] = dropout.nodes;
     line["dropout_attributes"] = dropout.attributes;
@@ -64,6 +80,7 @@ int run(const ModelArguments& arguments, const Settings& settings) {
   std::vector<std::string> counts;
   for (const auto& [op, count] : ops) counts.push_back(fmt::format("{} {}", count, op));
   fmt::print("ops         {}\n", fmt::join(counts, ", "));
+  if (!fallbacks.empty()) fmt::print("falls back  {}\n", to_text(fallbacks));
   if (!model.fresh.empty() && !model.directory.empty())
     fmt::print("fresh       {} (never trained: freshly initialised)\n",
                fmt::join(model.fresh, ", "));
@@ -77,7 +94,7 @@ int run(const ModelArguments& arguments, const Settings& settings) {
   for (const AttributeSpec& spec : model.family->config) {
     const auto given = model.config.find(spec.name);
     fmt::print("  {:<30} {:<12} {}\n", spec.name,
-               to_text(given == model.config.end() ? spec.default_value : given->second),
+               lathe::to_text(given == model.config.end() ? spec.default_value : given->second),
                spec.summary);
   }
   return 0;
