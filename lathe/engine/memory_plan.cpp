@@ -3,12 +3,31 @@
 #include <algorithm>
 #include <numeric>
 
+#include "lathe/core/error.h"
+
 namespace lathe::engine {
+
+namespace {
+
+constexpr std::int64_t kAlignment = 64;
+
+// No offset is larger than all sizes together, so that none below can overflow.
+void check_total(std::span<const Lifetime> lifetimes) {
+  std::int64_t total = 0;
+  for (const Lifetime& each : lifetimes) {
+    check(each.bytes >= 0, "buffers of no negative size");
+    if (__builtin_add_overflow(total, each.bytes, &total) ||
+        __builtin_add_overflow(total, kAlignment, &total))
+      fail("the values of a run do not fit in memory");
+  }
+}
+
+}  // namespace
 
 // Largest first, each into the lowest gap that the buffers alive beside it leave. Within a few per
 // cent of the best layout on transformer plans, where few sizes occur.
 MemoryPlan plan_memory(std::span<const Lifetime> lifetimes) {
-  constexpr std::int64_t kAlignment = 64;
+  check_total(lifetimes);
   MemoryPlan plan;
   plan.offsets.assign(lifetimes.size(), 0);
   std::vector<std::size_t> order(lifetimes.size());

@@ -20,7 +20,7 @@ struct MemoryPlan {
 };
 
 /// Lays buffers out so that those alive at the same time never overlap. Offsets are multiples
-/// of 64.
+/// of 64. Fails when their sizes together do not fit in 64 bits.
 MemoryPlan plan_memory(std::span<const Lifetime> lifetimes);
 
 }  // namespace lathe::engine

@@ -54,6 +54,7 @@ struct CpuExecutor::Machine {
   void start();
   void compute_parameters();
   void prepare_steps();
+  void check_sizes(const SymbolValues& sizes) const;
   void ensure_capacity(const SymbolValues& sizes);
   void run(const Stage& stage, const SymbolValues& sizes);
   void run_rows(const Stage& stage, const SymbolValues& sizes);
@@ -109,10 +110,17 @@ void CpuExecutor::Machine::prepare_steps() {
   states_changed = false;
 }
 
+void CpuExecutor::Machine::check_sizes(const SymbolValues& sizes) const {
+  for (const auto& [node, size] : plan.doubtful_sizes)
+    if (const std::int64_t value = size.evaluate(sizes); value < 0)
+      fail("node \"{}\": size {} is negative: {}", plan.graph.name(node), size.text(), value);
+}
+
 void CpuExecutor::Machine::ensure_capacity(const SymbolValues& sizes) {
   bool grew = arena.size() == 0;
+  SymbolValues grown = capacity;
   for (const auto& [symbol, value] : sizes) {
-    std::int64_t& most = capacity[symbol];
+    std::int64_t& most = grown[symbol];
     grew = grew || value > most;
     most = std::max(most, value);
   }
@@ -121,7 +129,7 @@ void CpuExecutor::Machine::ensure_capacity(const SymbolValues& sizes) {
   unshared_bytes = 0;
   for (const std::size_t index : plan.arena_slots) {
     const Slot& slot = plan.slots[index];
-    const std::int64_t bytes = slot.type.num_bytes().evaluate(capacity);
+    const std::int64_t bytes = slot.type.num_bytes().evaluate(grown);
     unshared_bytes += bytes;
     lifetimes.push_back({slot.first, slot.last, bytes});
   }
@@ -129,6 +137,7 @@ void CpuExecutor::Machine::ensure_capacity(const SymbolValues& sizes) {
   arena.reserve(std::max<std::int64_t>(layout.total, 64));
   for (const std::size_t index : plan.arena_slots)
     bases[index] = arena.data() + layout.offsets[plan.slots[index].arena_index];
+  capacity = std::move(grown);  // not before there is room: this run may end above
 }
 
 void CpuExecutor::Machine::parallel(std::int64_t tasks,
@@ -290,6 +299,7 @@ Feed CpuExecutor::run(const Feed& inputs) {
   Machine& machine = *machine_;
   const CpuPlan& plan = machine.plan;
   const SymbolValues sizes = bind_symbols(plan.graph, inputs);
+  machine.check_sizes(sizes);
   machine.last_sizes = sizes;
   machine.ensure_capacity(sizes);
   if (machine.states_changed) {

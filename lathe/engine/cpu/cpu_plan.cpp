@@ -14,8 +14,29 @@ constexpr std::int64_t kTileBytes = std::int64_t{384} << 10;
 constexpr std::int64_t kTileGrain = 42;
 constexpr std::int64_t kMaxTileRows = 8 * kTileGrain;
 
+// A row that takes more than this is no row of anybody's model, and the sums below would overflow.
+constexpr std::int64_t kMostRowBytes = std::int64_t{1} << 40;
+
+// The arena is laid out for the largest extents seen, so a size must be largest there, and never
+// negative.
+void check_sizes(CpuPlan& plan, NodeId id) {
+  for (const Type& type : plan.graph.types(id)) {
+    for (const Size& size : type.shape) {
+      if (!size.is_monotone())
+        fail("size {} of {} shrinks where a symbol grows: no memory can be planned for it",
+             size.text(), to_text(type));
+      SymbolValues least;
+      for (const std::string& symbol : size.symbols()) least[symbol] = 0;
+      if (size.evaluate(least) >= 0) continue;
+      if (size.is_constant()) fail("size {} of {} is negative", size.text(), to_text(type));
+      plan.doubtful_sizes.emplace_back(id, size);
+    }
+  }
+}
+
 void make_steps(CpuPlan& plan) {
   for (const NodeId id : plan.graph.topological_order()) {
+    with_place(fmt::format("node \"{}\"", plan.graph.name(id)), [&] { check_sizes(plan, id); });
     if (plan.graph.op(id).is_alias) {
       plan.slot_of[{id, 0}] = plan.slot_of.at(plan.graph.input(id, 0));
       continue;
@@ -94,6 +115,9 @@ void make_stages(CpuPlan& plan) {
     const auto note_width = [&](int slot, std::int64_t width) {
       if (slot < 0 || width == 0) return;
       Slot& touched = plan.slots[static_cast<std::size_t>(slot)];
+      if (width > kMostRowBytes / size_of(touched.type.dtype))
+        fail("node \"{}\": a row of {} takes more than 1 TiB", plan.graph.name(plan.steps[i].node),
+             to_text(touched.type));
       touched.row_bytes = width * size_of(touched.type.dtype);
     };
     for (std::size_t operand = 0; operand < plan.steps[i].inputs.size(); ++operand)

@@ -60,11 +60,14 @@ struct CpuPlan {
   std::vector<std::size_t> arena_slots;
   /// (value, state) slots of the updates that are copied after the last stage.
   std::vector<std::pair<int, int>> late_updates;
+  /// Sizes that are negative for small extents, such as L-5, and the nodes that have them: to be
+  /// checked before a run.
+  std::vector<std::pair<NodeId, Size>> doubtful_sizes;
 
   std::size_t slot(const Value& value) const { return static_cast<std::size_t>(slot_of.at(value)); }
 };
 
-/// Plans a graph that `lower` has made.
+/// Plans a graph that `lower` has made. Fails naming a node whose size cannot be planned for.
 CpuPlan make_cpu_plan(Graph lowered);
 
 }  // namespace lathe::engine
