@@ -16,6 +16,8 @@ fail() {
 
 "$lathe" export --model bert-tiny --out m --quiet >messages 2>&1 || fail "$(cat messages)"
 (printf '%s\n' '[PAD]' '[UNK]' '[CLS]' '[SEP]' '[MASK]' && seq 6 30522) >m/vocab.txt
+# Labels are matched by name, and those of the reviews have names.
+sed -i 's/LABEL_0/negative/; s/LABEL_1/positive/' m/config.json
 
 # Waits until the bit of SIGINT in a mask of /proc/PID/status is set (1) or clear (0).
 wait_for_bit() { # pid mask value
