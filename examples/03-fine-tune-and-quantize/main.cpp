@@ -30,6 +30,7 @@ int main() {
   const double before = experiment::evaluate_on(loaded, measuring, execution).classes->accuracy;
   const double after = experiment::evaluate_on(small.model, measuring, execution).classes->accuracy;
   std::printf("learned to read: %s\n", before > 0.6 ? "yes" : "no");
-  std::printf("a quarter of the bytes: %s\n", small.bits.stored < 0.27 * small.bits.floats ? "yes" : "no");
+  std::printf("a quarter of the bytes: %s\n",
+              small.bits.stored < 0.27 * small.bits.floats ? "yes" : "no");
   std::printf("within a point of float: %s\n", after > before - 0.01 ? "yes" : "no");
 }

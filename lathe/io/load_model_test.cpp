@@ -150,9 +150,9 @@ TEST(LoadModel, SuggestsTheNearestModelType) {
     load_model(directory);
     FAIL() << "accepted";
   } catch (const UserError& error) {
-    EXPECT_THAT(error.message(),
-                testing::StartsWith(directory +
-                                    "/config.json: unknown model_type \"brt\"; known: bert, "));
+    EXPECT_THAT(
+        error.message(),
+        testing::StartsWith(directory + "/config.json: unknown model_type \"brt\"; known: bert, "));
     EXPECT_EQ(error.hint(), "did you mean \"bert\"?");
   }
 }
@@ -167,9 +167,10 @@ TEST(LoadModel, SaysWhenNothingTellsTheModelType) {
   const ScratchDirectory scratch;
   State weights;
   weights["encoder.weight"] = Tensor(DType::F32, {2});
-  EXPECT_THAT(refusal_of(write_tiny_bert(scratch, "m", weights, "{}")),
-              testing::StartsWith("config.json: model_type is missing and the tensors' names do not "
-                                  "tell it; known: bert, "));
+  EXPECT_THAT(
+      refusal_of(write_tiny_bert(scratch, "m", weights, "{}")),
+      testing::StartsWith("config.json: model_type is missing and the tensors' names do not "
+                          "tell it; known: bert, "));
 }
 
 TEST(LoadModel, RefusesAModelTypeThatIsNoText) {

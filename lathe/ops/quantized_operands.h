@@ -22,8 +22,9 @@ Shape given_scale_shape(const NumberFormat& format, const Type& x);
 /// the codes' own rows where each row has scales, else one row for each row of tiles.
 Shape local_scale_shape(const NumberFormat& format, const Type& codes, std::int64_t columns);
 
-/// Fails unless x is float32, a matrix by its attribute `axis`, and operands `scale` and `scale + 1` are what its format
-/// needs: scales where they are handed in, zero points where it has them, nothing otherwise.
+/// Fails unless x is float32, a matrix by its attribute `axis`, and operands `scale` and `scale +
+/// 1` are what its format needs: scales where they are handed in, zero points where it has them,
+/// nothing otherwise.
 void check_quantized_operands(std::string_view op, const OpCall& call, const Type& x,
                               std::size_t scale);
 

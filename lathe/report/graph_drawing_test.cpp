@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "lathe/core/graph_text.h"
 #include "lathe/core/child_process.h"
+#include "lathe/core/graph_text.h"
 #include "lathe/report/render.h"
 
 namespace lathe::report {

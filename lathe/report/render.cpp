@@ -4,8 +4,8 @@
 
 #include <optional>
 
-#include "lathe/core/error.h"
 #include "lathe/core/child_process.h"
+#include "lathe/core/error.h"
 #include "lathe/report/markup.h"
 
 namespace lathe::report {

@@ -5,8 +5,8 @@
 
 #include <cstdlib>
 
-#include "lathe/core/error.h"
 #include "lathe/core/child_process.h"
+#include "lathe/core/error.h"
 
 namespace lathe::report {
 namespace {

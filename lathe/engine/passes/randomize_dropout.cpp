@@ -109,8 +109,7 @@ int randomize_dropout(Graph& graph) {
 
 const Register registration{Pass{
     .name = "randomize-dropout",
-    .summary =
-        "make dropout drop, by numbers that depend on example and position",
+    .summary = "make dropout drop, by numbers that depend on example and position",
     .run = randomize_dropout,
 }};
 
