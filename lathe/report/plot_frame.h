@@ -30,7 +30,6 @@ class PlotFrame {
   double bottom() const { return bottom_; }
   double x(double value) const { return left_ + x_.position(value) * (right_ - left_); }
   double y(double value) const { return bottom_ - y_.position(value) * (bottom_ - top_); }
-  const AxisScale& y_scale() const { return y_; }
 
   void add(std::string_view element) { body_ += element; }
   /// A vertical line with feet from `low` to `high` (in pixels) at `x`.
