@@ -88,7 +88,7 @@ struct Sequence {
   std::int64_t first_query, num_queries, first_key, num_keys;
 };
 
-std::vector<Sequence> sequences_of(std::span<const Tensor* const> operands) {
+std::vector<Sequence> sequences_of(std::span<const Tensor* const> operands, bool causal) {
   std::vector<Sequence> result;
   const Tensor& q = *operands[kQuery];
   const Tensor& k = *operands[kKey];
@@ -98,8 +98,16 @@ std::vector<Sequence> sequences_of(std::span<const Tensor* const> operands) {
     return result;
   }
   const std::vector<std::int64_t> offsets = read_offsets(*operands[kOffsets], k.dim(0));
-  // One query a sequence is its first token's; when every sequence has one token both read alike.
+  // One query a sequence is its first token's. As many tokens as sequences look like that too: it
+  // is the same when every sequence has one token, and nobody can tell when some have none.
   const bool only_first = q.dim(0) != k.dim(0);
+  if (!only_first && !causal && std::ssize(offsets) == k.dim(0) + 1)
+    for (std::size_t s = 0; s + 1 < offsets.size(); ++s)
+      if (offsets[s] == offsets[s + 1])
+        fail(
+            "attention of {} queries and {} keys in as many sequences: sequence {} is empty, so "
+            "whether all tokens ask or the first of each is not known",
+            q.dim(0), k.dim(0), s);
   for (std::size_t s = 0; s + 1 < offsets.size(); ++s) {
     const std::int64_t length = offsets[s + 1] - offsets[s];
     if (only_first)
@@ -235,7 +243,7 @@ void for_each_attention_row(const AttributeReader& attributes,
   const std::vector<double> k = read_elements(*operands[kKey]);
   const std::vector<double> mask =
       has(operands, kMask) ? read_elements(*operands[kMask]) : std::vector<double>{};
-  const std::vector<Sequence> sequences = sequences_of(operands);
+  const std::vector<Sequence> sequences = sequences_of(operands, causal);
   const Dropout dropout = dropout_of(attributes, operands);
   const std::optional<AttentionWeightFormat> format = AttentionWeightFormat::of(attributes);
 

@@ -36,6 +36,11 @@ class AttentionShape {
     const double written = attributes.real("scale");
     scale = static_cast<float>(written == 0 ? 1 / std::sqrt(static_cast<double>(d)) : written);
     causal = attributes.flag("causal");
+    // By the types, for extents may agree by accident: as many tokens as sequences, one of them
+    // empty.
+    only_first_ = !graph.input(id, first + kOffsets).is_none() &&
+                  graph.type(graph.input(id, first)).axis(0) !=
+                      graph.type(graph.input(id, first + 1)).axis(0);
     site = static_cast<std::uint32_t>(attributes.integer("site"));
     weight_format = ops::AttentionWeightFormat::of(attributes);
     if (!graph.input(id, first + kRandom).is_none())
@@ -63,14 +68,14 @@ class AttentionShape {
       for (std::int64_t b = 0; b < q[0]; ++b) result.push_back({b * q[1], b * k[1], q[1], k[1]});
       return result;
     }
-    const bool only_first = q[0] != k[0];
     const std::int64_t num_sequences = dims(kOffsets)[0] - 1;
     for (std::int64_t s = 0; s < num_sequences; ++s) {
       if (offsets[s] < 0 || offsets[s + 1] < offsets[s] || offsets[s + 1] > k[0])
         fail("offsets {} to {} of sequence {} do not lie in the {} tokens", offsets[s],
              offsets[s + 1], s, k[0]);
       const std::int64_t length = offsets[s + 1] - offsets[s];
-      result.push_back({only_first ? s : offsets[s], offsets[s], only_first ? 1 : length, length});
+      result.push_back(
+          {only_first_ ? s : offsets[s], offsets[s], only_first_ ? 1 : length, length});
     }
     return result;
   }
@@ -104,6 +109,7 @@ class AttentionShape {
 
  private:
   std::size_t first_;
+  bool only_first_ = false;  // packed, with one query a sequence: its first token's
 };
 
 // What the kernels call to round a row; lives as long as the call.
@@ -144,6 +150,12 @@ void sort_by_work(std::vector<Task>& tasks, const std::vector<Sequence>& sequenc
                    [&](const Task& a, const Task& b) { return work(a) > work(b); });
 }
 
+// A query of a sequence without tokens sees nothing, and the kernels do nothing: its row is zero.
+void fill_unseeing(const std::vector<Sequence>& sequences, float* result, std::int64_t width) {
+  for (const Sequence& at : sequences)
+    if (at.k_length == 0) std::fill_n(result + at.q_start * width, at.q_length * width, 0.0f);
+}
+
 void reserve_floats(const WholeCall& call, std::int64_t floats) {
   for (AlignedBuffer& buffer : call.scratch)
     buffer.reserve(floats * static_cast<std::int64_t>(sizeof(float)));
@@ -174,6 +186,7 @@ class AttentionStep final : public Step {
     const RowRounder rounder(a, call);
     const std::int64_t group = a.heads / a.kv_heads;
     const std::int64_t q_stride = a.heads * a.d, k_stride = a.kv_heads * a.d;
+    fill_unseeing(sequences, reinterpret_cast<float*>(call.outputs[0]), q_stride);
     call.parallel(static_cast<std::int64_t>(tasks.size()), [&](std::int64_t index, int thread) {
       const Task& task = tasks[static_cast<std::size_t>(index)];
       const Sequence& at = sequences[task.sequence];
@@ -232,6 +245,7 @@ class AttentionGradientStep final : public Step {
     const RowRounder rounder(a, call);
     const std::int64_t group = a.heads / a.kv_heads;
     const std::int64_t q_stride = a.heads * a.d, k_stride = a.kv_heads * a.d;
+    fill_unseeing(sequences, reinterpret_cast<float*>(call.outputs[0]), q_stride);
     call.parallel(static_cast<std::int64_t>(tasks.size()), [&](std::int64_t index, int thread) {
       const Task& task = tasks[static_cast<std::size_t>(index)];
       const Sequence& at = sequences[task.sequence];
