@@ -138,6 +138,7 @@ Op unary_op(const UnaryMap& map) {
             write_elements(call.outputs[0], values);
           },
       .gradient = gradient,
+      .is_elementwise = true,
       .is_alias = map.is_alias,
       .is_per_token = true,
       .examples = {map.name + "(f32[T,4])", map.name + "(f32[2,3])" + map.example_attributes},
