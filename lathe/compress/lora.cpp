@@ -10,6 +10,7 @@
 #include "lathe/compress/layers.h"
 #include "lathe/compress/rounded_parameter.h"
 #include "lathe/core/parameters.h"
+#include "lathe/core/pass.h"
 #include "lathe/core/role.h"
 #include "lathe/core/scalar_constant.h"
 #include "lathe/core/tensor.h"
@@ -286,6 +287,11 @@ int fuse_lora(Graph& graph, State& state) {
     state.erase(b);
   }
   return static_cast<int>(paths.size());
+}
+
+void remove_lora(Graph& graph) {
+  for (const LoraPath& path : find_lora(graph)) remove_path(graph, path);
+  run_pass("remove-dead-nodes", graph);  // the quantizers of paths
 }
 
 }  // namespace lathe::compress

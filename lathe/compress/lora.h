@@ -53,4 +53,7 @@ int insert_lora(Graph& graph, State& state, const LoraOptions& options, std::uin
 /// rounded: the sum would be rounded where its parts were not.
 int fuse_lora(Graph& graph, State& state);
 
+/// Takes every path away and leaves the weights as they are: the model of before the insertion.
+void remove_lora(Graph& graph);
+
 }  // namespace lathe::compress
