@@ -1,0 +1,81 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "lathe/compress/pruning/method.h"
+#include "lathe/core/graph_text.h"
+#include "lathe/core/testing/error_text.h"
+
+namespace lathe::compress {
+namespace {
+
+const Graph& two_linears() {
+  static const Graph graph = parse_graph(R"(
+    x = input() : f32[B,8]
+    w = state() : f32[6,8]
+    h = linear(x, w)
+    a = relu(h)
+    v = state() : f32[4,6]
+    y = linear(a, v)
+    output y <- y
+  )");
+  return graph;
+}
+
+State scores_of(const char* method, const char* granularity, const State& values,
+                std::uint64_t seed = 0) {
+  const Graph& graph = two_linears();
+  const std::vector<PruningUnit> units =
+      make_units(graph, find_prunable(graph), parse_granularity(granularity));
+  return find_pruning_method(method).score({.units = units, .values = values, .seed = seed});
+}
+
+State zeros() {
+  return {{"w", Tensor(DType::F32, {6, 8})}, {"v", Tensor(DType::F32, {4, 6})}};
+}
+
+TEST(L1Scores, AreMagnitudes) {
+  State values = zeros();
+  values.at("w").mutable_data<float>()[5] = -3;
+  values.at("v").mutable_data<float>()[7] = 2;
+  const State scores = scores_of("l1", "element", values);
+  EXPECT_EQ(scores.at("w").data<float>()[5], 3);
+  EXPECT_EQ(scores.at("v").data<float>()[7], 2);
+}
+
+TEST(RandomScores, DependOnTheSeedAndThePlaceAlone) {
+  const State first = scores_of("random", "element", zeros(), 7);
+  EXPECT_TRUE(identical(first.at("w"), scores_of("random", "element", zeros(), 7).at("w")));
+  EXPECT_FALSE(identical(first.at("w"), scores_of("random", "element", zeros(), 8).at("w")));
+  EXPECT_NE(first.at("w").data<float>()[0], first.at("v").data<float>()[0]);
+}
+
+TEST(RandomScores, AreOneNumberForAGranule) {
+  const State scores = scores_of("random", "neuron", zeros(), 7);
+  const std::span<const float> w = scores.at("w").data<float>(), v = scores.at("v").data<float>();
+  for (std::size_t neuron = 0; neuron < 6; ++neuron) {
+    for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(w[neuron * 8 + i], w[neuron * 8]);
+    for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(v[i * 6 + neuron], w[neuron * 8]);
+  }
+  EXPECT_NE(w[0], w[8]);
+}
+
+// Means of 48 uniform numbers in each of many seeds: 0.5 within six standard errors.
+TEST(RandomScores, AreUniform) {
+  double sum = 0;
+  constexpr int kSeeds = 200;
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    const Tensor scores = scores_of("random", "element", zeros(), seed).at("w");
+    for (const float value : scores.data<float>()) sum += static_cast<double>(value);
+  }
+  constexpr double kCount = 48.0 * kSeeds;
+  EXPECT_NEAR(sum / kCount, 0.5, 6 * std::sqrt(1.0 / 12 / kCount));
+}
+
+TEST(PruningMethods, AreNamedWhenUnknown) {
+  EXPECT_NE(error_text([] { find_pruning_method("l2"); }).find("unknown method \"l2\""),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace lathe::compress
