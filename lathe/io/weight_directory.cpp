@@ -53,11 +53,16 @@ std::map<std::string, std::string> read_weight_map(const fs::path& index_path) {
   });
 }
 
+std::set<std::string> shard_names(const std::map<std::string, std::string>& shard_of) {
+  std::set<std::string> shards;
+  for (const auto& [tensor, shard] : shard_of) shards.insert(shard);
+  return shards;
+}
+
 State read_shards(const fs::path& directory) {
   const fs::path index_path = directory / kIndexFile;
   const std::map<std::string, std::string> shard_of = read_weight_map(index_path);
-  std::set<std::string> shards;
-  for (const auto& [tensor, shard] : shard_of) shards.insert(shard);
+  const std::set<std::string> shards = shard_names(shard_of);
 
   State weights;
   std::set<std::string> found;
@@ -157,6 +162,15 @@ State read_weights(const fs::path& directory) {
   }
   if (!is_there(directory / kIndexFile)) fail_without_weights(directory);
   return read_shards(directory);
+}
+
+std::vector<std::string> weight_files(const fs::path& directory) {
+  require_directory(directory);
+  if (is_there(directory / kSingleFile)) return {std::string(kSingleFile)};
+  if (!is_there(directory / kIndexFile)) fail_without_weights(directory);
+  std::set<std::string> names = shard_names(read_weight_map(directory / kIndexFile));
+  names.emplace(kIndexFile);
+  return {names.begin(), names.end()};
 }
 
 void write_weights(const fs::path& directory, const State& weights, std::int64_t max_shard_bytes) {

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include "lathe/core/tensor.h"
 
@@ -13,6 +15,9 @@ inline constexpr std::int64_t kDefaultShardBytes = 50'000'000'000;
 /// Reads the weights of a Hugging Face model directory: `model.safetensors`, or the shards that
 /// `model.safetensors.index.json` lists. Tensors view the files.
 State read_weights(const std::filesystem::path& directory);
+
+/// The names of the files that `read_weights` reads, sorted.
+std::vector<std::string> weight_files(const std::filesystem::path& directory);
 
 /// Writes weights into an existing directory as one file, or as shards of at most `max_shard_bytes`
 /// of data (a larger tensor is a shard of its own) and their index. Weight files of an earlier

@@ -5,10 +5,12 @@
 
 #include "lathe/cli/command.h"
 #include "lathe/cli/print_json.h"
+#include "lathe/compress/size_target.h"
 #include "lathe/core/passes/dropout.h"
 #include "lathe/core/passes/profile.h"
 #include "lathe/engine/backend.h"
 #include "lathe/io/model.h"
+#include "lathe/io/model_size.h"
 
 namespace lathe::cli {
 namespace {
@@ -23,6 +25,17 @@ std::string to_text(const std::map<std::string, int>& fallbacks) {
   }
   return fmt::format("{} {} to reference kernels: {}", total, total == 1 ? "step" : "steps",
                      fmt::join(counts, ", "));
+}
+
+// "17.81 MB: model.safetensors 17.55 MB, vocab.txt 232 kB, ...", the largest first.
+std::string to_text(const io::ModelSize& size) {
+  std::vector<std::pair<std::int64_t, std::string>> files;
+  for (const auto& [name, bytes] : size.files) files.emplace_back(bytes, name);
+  std::sort(files.rbegin(), files.rend());
+  std::vector<std::string> parts;
+  for (const auto& [bytes, name] : files)
+    parts.push_back(fmt::format("{} {}", name, compress::bytes_text(bytes)));
+  return fmt::format("{}: {}", compress::bytes_text(size.bytes()), fmt::join(parts, ", "));
 }
 
 int run(const ModelArguments& arguments, const Settings& settings) {
@@ -51,6 +64,11 @@ int run(const ModelArguments& arguments, const Settings& settings) {
     line["parameters"] = parameters;
     line["bytes"] = bytes;
     line["tensors"] = model.state.size();
+    if (!model.directory.empty()) {
+      const io::ModelSize size = io::model_size(model.directory);
+      line["files"] = size.files;
+      line["size"] = size.bytes();
+    }
     line["nodes"] = model.graph.num_nodes();
     line["ops"] = ops;
     line["fallbacks"] = fallbacks;
@@ -75,6 +93,8 @@ int run(const ModelArguments& arguments, const Settings& settings) {
   if (model.task == "classify") fmt::print("labels      {}\n", fmt::join(model.label_names, ", "));
   fmt::print("parameters  {} in {} tensors, {:.1f} MB\n", parameters, model.state.size(),
              static_cast<double>(bytes) / 1e6);
+  if (!model.directory.empty())
+    fmt::print("files       {}\n", to_text(io::model_size(model.directory)));
   fmt::print("graph       {} nodes, flops {}\n", model.graph.num_nodes(), cost.flops.text());
   fmt::print("dropout     {} nodes, {} attention attributes\n", dropout.nodes, dropout.attributes);
   std::vector<std::string> counts;
