@@ -4,12 +4,9 @@
 #include <memory>
 #include <string>
 
+#include "lathe/cli/flags.h"
 #include "lathe/cli/settings.h"
 #include "lathe/core/registry.h"
-
-namespace CLI {
-class App;
-}
 
 namespace lathe::cli {
 
@@ -18,8 +15,8 @@ struct Command {
   std::string name;
   std::string summary;
   std::string examples;  ///< lines shown at the end of its help
-  /// Adds the command's options to `app` and gives what runs once they are parsed.
-  std::function<std::function<int(const Settings&)>(CLI::App& app)> setup;
+  /// Declares the command's options and gives what runs once they are parsed.
+  std::function<std::function<int(const Settings&)>(Flags)> setup;
 };
 
 /// Options that several commands share.
@@ -29,7 +26,7 @@ struct ModelArguments {
   std::vector<std::string> inputs = {};
   std::int64_t num_labels = 0;
 };
-void add_model_option(CLI::App& app, ModelArguments& arguments);
-void add_task_options(CLI::App& app, ModelArguments& arguments);
+void add_model_option(Flags flags, ModelArguments& arguments);
+void add_task_options(Flags flags, ModelArguments& arguments);
 
 }  // namespace lathe::cli

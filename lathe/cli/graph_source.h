@@ -24,7 +24,7 @@ struct GraphWithState {
   std::vector<Feed> feeds;
 };
 
-void add_graph_options(CLI::App& app, GraphSource& source);
+void add_graph_options(Flags flags, GraphSource& source);
 
 /// Builds or reads the graph; with `--data`, also the batches that measuring passes run on.
 GraphWithState load_graph(const GraphSource& source, const Settings& settings);

@@ -27,22 +27,23 @@ struct GlobalArguments {
   std::string config;
 };
 
-void add_global_options(CLI::App& app, GlobalArguments& global) {
-  app.add_flag("--json", global.settings.json, "one JSON object on standard output")
-      ->group("Everywhere");
-  app.add_option("--seed", global.settings.seed, "seed of everything random [0]")
-      ->group("Everywhere")
-      ->check(CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max()));
-  app.add_option("--threads", global.settings.threads, "threads to use [all]")
-      ->group("Everywhere")
-      ->check(CLI::Range(0, 4096));
-  app.add_option("--isa", global.isa, "instruction set: avx512, avx2, plain [the best here]")
-      ->group("Everywhere");
-  app.add_option("--device", global.settings.device, "what executes graphs: cpu or reference [cpu]")
-      ->group("Everywhere");
-  app.add_option("--config", global.config, "TOML file with options; flags win")
-      ->group("Everywhere");
-  app.add_flag("--quiet,-q", global.settings.quiet, "no progress")->group("Everywhere");
+void add_global_options(Flags flags, GlobalArguments& global) {
+  const char* const group = "Everywhere";
+  flags.add_flag("--json", global.settings.json, "one JSON object on standard output").group(group);
+  flags.add_option("--seed", global.settings.seed, "seed of everything random [0]")
+      .group(group)
+      .range(0, std::numeric_limits<std::int64_t>::max());
+  flags.add_option("--threads", global.settings.threads, "threads to use [all]")
+      .group(group)
+      .range(0, 4096);
+  flags.add_option("--isa", global.isa, "instruction set: avx512, avx2, plain [the best here]")
+      .group(group);
+  flags
+      .add_option("--device", global.settings.device,
+                  "what executes graphs: cpu or reference [cpu]")
+      .group(group);
+  flags.add_option("--config", global.config, "TOML file with options; flags win").group(group);
+  flags.add_flag("--quiet,-q", global.settings.quiet, "no progress").group(group);
 }
 
 // Every option of the command that was reached, for suggestions.
@@ -207,8 +208,9 @@ int run_program(int argc, char** argv) {
     }
     CLI::App* sub = parent->add_subcommand(name, command.summary);
     sub->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-    actions[sub] = command.setup(*sub);
-    add_global_options(*sub, global);
+    const Flags flags(*sub);
+    actions[sub] = command.setup(flags);
+    add_global_options(flags, global);
     if (!command.examples.empty()) sub->footer("Examples:\n" + command.examples);
   };
   for (const auto& [name, command] : Registry<Command>::instance().all()) add(command);

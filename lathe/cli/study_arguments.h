@@ -19,7 +19,7 @@ struct StudyArguments {
 
 /// Adds --study and --storage, which may stand in the environment as LATHE_STUDY and
 /// LATHE_STORAGE.
-void add_study_options(CLI::App& app, StudyArguments& arguments, bool is_study_required = true);
+void add_study_options(Flags flags, StudyArguments& arguments, bool is_study_required = true);
 
 /// Opens the storage; fails when it is a file that is not there, unless it `may_be_new`.
 std::shared_ptr<study::Storage> open_storage(const StudyArguments& arguments,

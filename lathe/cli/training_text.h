@@ -1,15 +1,12 @@
 #pragma once
 
+#include "lathe/cli/flags.h"
 #include "lathe/experiment/fine_tune.h"
-
-namespace CLI {
-class App;
-}
 
 namespace lathe::cli {
 
 /// The flags of everything that decides a run's weights.
-void add_fine_tune_options(CLI::App& app, experiment::FineTuneOptions& options);
+void add_fine_tune_options(Flags flags, experiment::FineTuneOptions& options);
 
 /// Says on standard error what matters of a run that is about to start, with the parameters that
 /// train where not all do.

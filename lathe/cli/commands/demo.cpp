@@ -1,9 +1,7 @@
-#include <CLI/App.hpp>
 #include <nlohmann/json.hpp>
 
 #include "lathe/cli/command.h"
 #include "lathe/cli/execution.h"
-#include "lathe/cli/given_options.h"
 #include "lathe/cli/print_json.h"
 #include "lathe/cli/progress_line.h"
 #include "lathe/experiment/demonstration.h"
@@ -11,9 +9,9 @@
 namespace lathe::cli {
 namespace {
 
-int run(experiment::DemonstrationOptions options, const Settings& settings, const CLI::App& app) {
+int run(experiment::DemonstrationOptions options, const Settings& settings, Flags flags) {
   options.trainer.seed = settings.seed;
-  if (given_options(app).contains("epochs")) options.trainer.cycles = 1;
+  if (flags.given().contains("epochs")) options.trainer.cycles = 1;
   Execution execution(settings);
   ProgressLine line(settings);
   experiment::DemonstrationCallbacks callbacks{line.callbacks()};
@@ -39,19 +37,21 @@ const Register registration{Command{
     .examples = "  lathe demo\n"
                 "  lathe demo --model DIR --data ../shared/data/imdb --out imdb-demo",
     .setup =
-        [](CLI::App& app) {
+        [](Flags flags) {
           auto options = std::make_shared<experiment::DemonstrationOptions>();
           options->model = "bert-tiny";
           options->out = "demo-out";
-          app.add_option("--model", options->model,
-                         "model directory or a builder's name [bert-tiny]");
-          app.add_option("--data", options->data, "data to evaluate on [reviews]");
-          app.add_option("--out", options->out, "directory to write [demo-out]");
-          app.add_option("--epochs", options->trainer.epochs,
-                         "times through the data, for a builder's model; 0: no training [2]")
-              ->check(CLI::Range(std::int64_t{0}, std::int64_t{1000}));
-          app.add_flag("--force", options->replaces, "replace the demonstration in --out");
-          return [options, &app](const Settings& settings) { return run(*options, settings, app); };
+          flags.add_option("--model", options->model,
+                           "model directory or a builder's name [bert-tiny]");
+          flags.add_option("--data", options->data, "data to evaluate on [reviews]");
+          flags.add_option("--out", options->out, "directory to write [demo-out]");
+          flags
+              .add_option("--epochs", options->trainer.epochs,
+                          "times through the data, for a builder's model; 0: no training [2]")
+              .range(0, 1000);
+          flags.add_flag("--force", options->replaces, "replace the demonstration in --out");
+          return
+              [options, flags](const Settings& settings) { return run(*options, settings, flags); };
         },
 }};
 

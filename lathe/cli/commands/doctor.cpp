@@ -1,7 +1,6 @@
 #include <dlfcn.h>
 #include <sys/sysinfo.h>
 
-#include <CLI/App.hpp>
 #include <array>
 #include <cstdio>
 #include <filesystem>
@@ -108,7 +107,7 @@ const Register registration{Command{
     .name = "doctor",
     .summary = "what this machine has and can do",
     .examples = "  lathe doctor\n  lathe doctor --json",
-    .setup = [](CLI::App&) { return [](const Settings& settings) { return run(settings); }; },
+    .setup = [](Flags) { return [](const Settings& settings) { return run(settings); }; },
 }};
 
 }  // namespace

@@ -1,4 +1,3 @@
-#include <CLI/App.hpp>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -88,28 +87,29 @@ int run(Arguments arguments, const Settings& settings) {
   return 0;
 }
 
-std::function<int(const Settings&)> setup(CLI::App& app) {
+std::function<int(const Settings&)> setup(Flags flags) {
   auto arguments = std::make_shared<Arguments>();
   experiment::EvaluateOptions& options = arguments->options;
-  add_model_option(app, arguments->model);
-  app.add_option("--task", arguments->model.task,
-                 "classify, mlm or causal-lm [what the model was saved for, or classify]");
-  app.add_option("--data", options.data,
-                 "directory with train and test as .tsv, .csv or .jsonl (also .zst), an aclImdb "
-                 "tree, MNIST's idx files, folders of .png, or reviews")
-      ->required();
-  app.add_option("--split", options.split, "which part of the data [test]");
-  app.add_flag("--padded", options.is_padded, "pad and mask instead of packing sequences");
-  app.add_option("--length", options.length, "cut texts to so many tokens [the model's most]");
-  app.add_option("--limit", options.limit, "use so many examples only, each label in its share");
-  app.add_option_function<std::string>(
+  add_model_option(flags, arguments->model);
+  flags.add_option("--task", arguments->model.task,
+                   "classify, mlm or causal-lm [what the model was saved for, or classify]");
+  flags
+      .add_option("--data", options.data,
+                  "directory with train and test as .tsv, .csv or .jsonl (also .zst), an aclImdb "
+                  "tree, MNIST's idx files, folders of .png, or reviews")
+      .required();
+  flags.add_option("--split", options.split, "which part of the data [test]");
+  flags.add_flag("--padded", options.is_padded, "pad and mask instead of packing sequences");
+  flags.add_option("--length", options.length, "cut texts to so many tokens [the model's most]");
+  flags.add_option("--limit", options.limit, "use so many examples only, each label in its share");
+  flags.add_option(
       "--truncation",
       [&options](const std::string& name) { options.truncation = data::parse_truncation(name); },
       "what to keep: head or head+tail [head]");
-  app.add_option("--batch-tokens", options.batch_tokens, "tokens in a batch [4096]")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 24));
-  app.add_option("--batch-size", options.batch_examples, "examples in a batch, instead of tokens")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
+  flags.add_option("--batch-tokens", options.batch_tokens, "tokens in a batch [4096]")
+      .range(1, std::int64_t{1} << 24);
+  flags.add_option("--batch-size", options.batch_examples, "examples in a batch, instead of tokens")
+      .range(1, std::int64_t{1} << 20);
   return [arguments](const Settings& settings) { return run(*arguments, settings); };
 }
 

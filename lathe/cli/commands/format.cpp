@@ -1,4 +1,3 @@
-#include <CLI/App.hpp>
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -146,17 +145,17 @@ int run(const Arguments& arguments, const Settings& settings) {
   return 0;
 }
 
-std::function<int(const Settings&)> setup(CLI::App& app) {
+std::function<int(const Settings&)> setup(Flags flags) {
   auto arguments = std::make_shared<Arguments>();
-  app.add_option("format", arguments->format, "such as fixed:8,4; without it all are listed");
-  app.add_option("--values", arguments->values,
-                 "file of numbers to round, - for standard input: words or a JSON array");
-  app.add_option("--shape", arguments->shape, "ROWSxCOLUMNS of the values [one row]");
-  app.add_option("--rounding", arguments->rounding, "nearest, floor or stochastic [nearest]");
-  app.add_option("--scale", arguments->scale, "for formats that are given one [from the range]");
-  app.add_option("--zero", arguments->zero, "zero point that goes with --scale [0]");
-  app.add_flag("--draw", arguments->draw, "draw the numbers on a line");
-  app.add_option("--out", arguments->out, "picture of the numbers and their distances, an .svg");
+  flags.add_option("format", arguments->format, "such as fixed:8,4; without it all are listed");
+  flags.add_option("--values", arguments->values,
+                   "file of numbers to round, - for standard input: words or a JSON array");
+  flags.add_option("--shape", arguments->shape, "ROWSxCOLUMNS of the values [one row]");
+  flags.add_option("--rounding", arguments->rounding, "nearest, floor or stochastic [nearest]");
+  flags.add_option("--scale", arguments->scale, "for formats that are given one [from the range]");
+  flags.add_option("--zero", arguments->zero, "zero point that goes with --scale [0]");
+  flags.add_flag("--draw", arguments->draw, "draw the numbers on a line");
+  flags.add_option("--out", arguments->out, "picture of the numbers and their distances, an .svg");
   return [arguments](const Settings& settings) { return run(*arguments, settings); };
 }
 

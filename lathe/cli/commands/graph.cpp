@@ -1,4 +1,3 @@
-#include <CLI/App.hpp>
 #include <cstdio>
 
 #include "lathe/cli/command.h"
@@ -42,11 +41,11 @@ void print_graph(const Graph& graph, const Settings& settings, bool with_metadat
     fmt::print("{}", with_metadata ? metadata_text(graph) : print(graph));
 }
 
-std::function<int(const Settings&)> setup_print(CLI::App& app) {
+std::function<int(const Settings&)> setup_print(Flags flags) {
   auto source = std::make_shared<GraphSource>();
   auto metadata = std::make_shared<bool>(false);
-  add_graph_options(app, *source);
-  app.add_flag("--metadata", *metadata, "show operators, operands, results and annotations");
+  add_graph_options(flags, *source);
+  flags.add_flag("--metadata", *metadata, "show operators, operands, results and annotations");
   return [source, metadata](const Settings& settings) {
     GraphWithState loaded = load_graph(*source, settings);
     // Costs are known without running anything, so metadata always has them.
@@ -57,11 +56,11 @@ std::function<int(const Settings&)> setup_print(CLI::App& app) {
   };
 }
 
-std::function<int(const Settings&)> setup_run(CLI::App& app) {
+std::function<int(const Settings&)> setup_run(Flags flags) {
   auto source = std::make_shared<GraphSource>();
   auto out = std::make_shared<std::string>();
-  add_graph_options(app, *source);
-  app.add_option("--out", *out, "write the graph's text (or .json) to this file");
+  add_graph_options(flags, *source);
+  flags.add_option("--out", *out, "write the graph's text (or .json) to this file");
   return [source, out](const Settings& settings) {
     if (source->passes.empty()) fail("lathe graph run: --passes is missing");
     GraphWithState loaded = load_graph(*source, settings);
@@ -74,15 +73,15 @@ std::function<int(const Settings&)> setup_run(CLI::App& app) {
   };
 }
 
-std::function<int(const Settings&)> setup_draw(CLI::App& app) {
+std::function<int(const Settings&)> setup_draw(Flags flags) {
   auto source = std::make_shared<GraphSource>();
   auto out = std::make_shared<std::string>("graph.svg");
   auto options = std::make_shared<report::DrawOptions>();
-  add_graph_options(app, *source);
-  app.add_option("--out", *out, "the picture: .svg, .png or .dot [graph.svg]");
-  app.add_flag("--states", options->show_states, "draw parameters as nodes of their own");
-  app.add_option("--fold", options->fold_repeats_above,
-                 "fold more than this many like layers into one box, 0 for none [4]");
+  add_graph_options(flags, *source);
+  flags.add_option("--out", *out, "the picture: .svg, .png or .dot [graph.svg]");
+  flags.add_flag("--states", options->show_states, "draw parameters as nodes of their own");
+  flags.add_option("--fold", options->fold_repeats_above,
+                   "fold more than this many like layers into one box, 0 for none [4]");
   return [source, out, options](const Settings& settings) {
     GraphWithState loaded = load_graph(*source, settings);
     run_passes(loaded, *source, stderr);
@@ -103,7 +102,7 @@ std::function<int(const Settings&)> setup_draw(CLI::App& app) {
   };
 }
 
-std::function<int(const Settings&)> setup_passes(CLI::App&) {
+std::function<int(const Settings&)> setup_passes(Flags) {
   return [](const Settings& settings) {
     bool is_first = true;
     if (settings.json) fmt::print("[");

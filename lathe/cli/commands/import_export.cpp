@@ -1,5 +1,3 @@
-#include <CLI/App.hpp>
-
 #include "lathe/cli/command.h"
 #include "lathe/cli/output_directory.h"
 #include "lathe/compress/lora.h"
@@ -45,16 +43,16 @@ void report(const io::Model& model, const Arguments& arguments, const char* kind
     fmt::print(stderr, "note: freshly initialised: {}\n", fmt::join(model.fresh, ", "));
 }
 
-void add_options(CLI::App& app, Arguments& arguments) {
-  add_model_option(app, arguments.model);
-  add_task_options(app, arguments.model);
-  app.add_option("--out", arguments.out, "directory to write")->required();
-  app.add_flag("--force", arguments.force, "replace an existing directory");
+void add_options(Flags flags, Arguments& arguments) {
+  add_model_option(flags, arguments.model);
+  add_task_options(flags, arguments.model);
+  flags.add_option("--out", arguments.out, "directory to write").required();
+  flags.add_flag("--force", arguments.force, "replace an existing directory");
 }
 
-std::function<int(const Settings&)> setup_import(CLI::App& app) {
+std::function<int(const Settings&)> setup_import(Flags flags) {
   auto arguments = std::make_shared<Arguments>();
-  add_options(app, *arguments);
+  add_options(flags, *arguments);
   return [arguments](const Settings& settings) {
     check_output_directory(arguments->out, arguments->force);
     const io::Model model = load(*arguments, settings);
@@ -65,13 +63,14 @@ std::function<int(const Settings&)> setup_import(CLI::App& app) {
   };
 }
 
-std::function<int(const Settings&)> setup_export(CLI::App& app) {
+std::function<int(const Settings&)> setup_export(Flags flags) {
   auto arguments = std::make_shared<Arguments>();
-  add_options(app, *arguments);
-  app.add_option("--shard-mb", arguments->shard_megabytes,
-                 "split the weights into files of at most so many MB")
-      ->check(CLI::Range(1e-6, 1e9, "a number of megabytes"));
-  app.add_flag("--float", arguments->is_float, "plain float weights, whatever the model stores");
+  add_options(flags, *arguments);
+  flags
+      .add_option("--shard-mb", arguments->shard_megabytes,
+                  "split the weights into files of at most so many MB")
+      .range(1e-6, 1e9, "a number of megabytes");
+  flags.add_flag("--float", arguments->is_float, "plain float weights, whatever the model stores");
   return [arguments](const Settings& settings) {
     check_output_directory(arguments->out, arguments->force);
     io::Model model = load(*arguments, settings);

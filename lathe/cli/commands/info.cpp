@@ -1,4 +1,3 @@
-#include <CLI/App.hpp>
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -125,10 +124,10 @@ const Register registration{Command{
     .summary = "what a model is: parameters, sizes, costs, configuration",
     .examples = "  lathe info --model DIR\n  lathe info --model bert-base --json",
     .setup =
-        [](CLI::App& app) {
+        [](Flags flags) {
           auto arguments = std::make_shared<ModelArguments>();
-          add_model_option(app, *arguments);
-          add_task_options(app, *arguments);
+          add_model_option(flags, *arguments);
+          add_task_options(flags, *arguments);
           return [arguments](const Settings& settings) { return run(*arguments, settings); };
         },
 }};

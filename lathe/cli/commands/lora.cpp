@@ -1,6 +1,5 @@
 #include "lathe/compress/lora.h"
 
-#include <CLI/App.hpp>
 #include <nlohmann/json.hpp>
 
 #include "lathe/cli/command.h"
@@ -27,11 +26,11 @@ io::Model load(const Arguments& arguments, const Settings& settings) {
   return model;
 }
 
-void add_options(CLI::App& app, Arguments& arguments) {
-  add_model_option(app, arguments.model);
-  add_task_options(app, arguments.model);
-  app.add_option("--adapter", arguments.adapter,
-                 "directory with an adapter in PEFT's layout, to add to the model first");
+void add_options(Flags flags, Arguments& arguments) {
+  add_model_option(flags, arguments.model);
+  add_task_options(flags, arguments.model);
+  flags.add_option("--adapter", arguments.adapter,
+                   "directory with an adapter in PEFT's layout, to add to the model first");
 }
 
 std::vector<compress::LoraPath> require_paths(const io::Model& model, const Arguments& arguments) {
@@ -89,17 +88,17 @@ int info(const Arguments& arguments, const Settings& settings) {
   return 0;
 }
 
-std::function<int(const Settings&)> setup_fuse(CLI::App& app) {
+std::function<int(const Settings&)> setup_fuse(Flags flags) {
   auto arguments = std::make_shared<Arguments>();
-  add_options(app, *arguments);
-  app.add_option("--out", arguments->out, "directory to write")->required();
-  app.add_flag("--force", arguments->force, "replace an existing directory");
+  add_options(flags, *arguments);
+  flags.add_option("--out", arguments->out, "directory to write").required();
+  flags.add_flag("--force", arguments->force, "replace an existing directory");
   return [arguments](const Settings& settings) { return fuse(*arguments, settings); };
 }
 
-std::function<int(const Settings&)> setup_info(CLI::App& app) {
+std::function<int(const Settings&)> setup_info(Flags flags) {
   auto arguments = std::make_shared<Arguments>();
-  add_options(app, *arguments);
+  add_options(flags, *arguments);
   return [arguments](const Settings& settings) { return info(*arguments, settings); };
 }
 

@@ -1,6 +1,5 @@
 #include "lathe/experiment/predict.h"
 
-#include <CLI/App.hpp>
 #include <nlohmann/json.hpp>
 
 #include "lathe/cli/command.h"
@@ -51,10 +50,10 @@ const Register registration{Command{
     .examples = "  echo 'a fine film' | lathe predict --model DIR\n"
                 "  lathe predict --model DIR reviews.txt --json",
     .setup =
-        [](CLI::App& app) {
+        [](Flags flags) {
           auto arguments = std::make_shared<Arguments>();
-          add_model_option(app, arguments->model);
-          app.add_option("file", arguments->file, "texts, one a line [standard input]");
+          add_model_option(flags, arguments->model);
+          flags.add_option("file", arguments->file, "texts, one a line [standard input]");
           return [arguments](const Settings& settings) { return run(*arguments, settings); };
         },
 }};

@@ -1,4 +1,3 @@
-#include <CLI/App.hpp>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -154,23 +153,24 @@ int run(const Arguments& arguments, const Settings& settings) {
   return 0;
 }
 
-std::function<int(const Settings&)> setup(CLI::App& app) {
+std::function<int(const Settings&)> setup(Flags flags) {
   auto arguments = std::make_shared<Arguments>();
-  add_model_option(app, arguments->model);
-  app.add_option("--task", arguments->model.task, "what for [what the model was saved for]");
-  add_quantize_options(app, arguments->quantize);
-  add_sweep_options(app, arguments->sweep);
-  app.add_option("--out", arguments->out, "directory to write");
-  app.add_flag("--force", arguments->force, "replace the model or sweep in --out");
-  app.add_flag("--simulate", arguments->is_simulated,
-               "keep floats and round them in every run, instead of packed codes");
-  app.add_flag("--no-masters", arguments->no_masters,
-               "do not keep the floats that training would go on from");
-  app.add_option("--sensitivity", arguments->sensitivity,
-                 "measure the loss with one layer rounded at a time, on so many texts")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
-  app.add_option("--report", arguments->report,
-                 "HTML page to write: tensors, sensitivity, histograms");
+  add_model_option(flags, arguments->model);
+  flags.add_option("--task", arguments->model.task, "what for [what the model was saved for]");
+  add_quantize_options(flags, arguments->quantize);
+  add_sweep_options(flags, arguments->sweep);
+  flags.add_option("--out", arguments->out, "directory to write");
+  flags.add_flag("--force", arguments->force, "replace the model or sweep in --out");
+  flags.add_flag("--simulate", arguments->is_simulated,
+                 "keep floats and round them in every run, instead of packed codes");
+  flags.add_flag("--no-masters", arguments->no_masters,
+                 "do not keep the floats that training would go on from");
+  flags
+      .add_option("--sensitivity", arguments->sensitivity,
+                  "measure the loss with one layer rounded at a time, on so many texts")
+      .range(1, std::int64_t{1} << 40);
+  flags.add_option("--report", arguments->report,
+                   "HTML page to write: tensors, sensitivity, histograms");
   return [arguments](const Settings& settings) { return run(*arguments, settings); };
 }
 

@@ -1,4 +1,3 @@
-#include <CLI/App.hpp>
 #include <nlohmann/json.hpp>
 
 #include "lathe/cli/command.h"
@@ -57,17 +56,19 @@ const Register registration{Command{
         "  lathe run --model DIR --inputs tensors.safetensors --out outputs.safetensors\n"
         "  lathe run --model DIR --inputs t.safetensors --out o.safetensors --device reference",
     .setup =
-        [](CLI::App& app) {
+        [](Flags flags) {
           auto arguments = std::make_shared<Arguments>();
-          app.add_option("--model", arguments->model, "model directory, or a builder's name")
-              ->required();
-          app.add_option("--task", arguments->task, "what to load the model for [as it was saved]");
-          app.add_option("--inputs", arguments->inputs,
-                         "safetensors file with a tensor for each input, named as it is; labels "
-                         "give the loss")
-              ->required();
-          app.add_option("--out", arguments->out, "safetensors file to write the outputs to")
-              ->required();
+          flags.add_option("--model", arguments->model, "model directory, or a builder's name")
+              .required();
+          flags.add_option("--task", arguments->task,
+                           "what to load the model for [as it was saved]");
+          flags
+              .add_option("--inputs", arguments->inputs,
+                          "safetensors file with a tensor for each input, named as it is; labels "
+                          "give the loss")
+              .required();
+          flags.add_option("--out", arguments->out, "safetensors file to write the outputs to")
+              .required();
           return [arguments](const Settings& settings) { return run(*arguments, settings); };
         },
 }};

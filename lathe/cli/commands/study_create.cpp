@@ -1,6 +1,4 @@
 // Studies come and go: create, delete.
-#include <CLI/App.hpp>
-
 #include "lathe/cli/study_arguments.h"
 #include "lathe/cli/study_text.h"
 #include "lathe/cli/trial_text.h"
@@ -53,19 +51,20 @@ int create(const CreateArguments& arguments, const Settings& settings) {
   return 0;
 }
 
-std::function<int(const Settings&)> setup_create(CLI::App& app) {
+std::function<int(const Settings&)> setup_create(Flags flags) {
   auto arguments = std::make_shared<CreateArguments>();
-  add_study_options(app, arguments->study);
-  app.add_option("--direction", arguments->directions,
-                 "minimize or maximize, once for each objective [minimize]")
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->allow_extra_args(false);
-  app.add_option("--space", arguments->space, "TOML file of the parameters");
-  app.add_option("--sampler", arguments->sampler,
-                 "what proposes parameters, such as tpe, random, cmaes or nsga2 [auto]");
-  app.add_option("--pruner", arguments->pruner,
-                 "what stops hopeless trials early, such as median or hyperband [none]");
-  app.add_flag("--skip-if-exists", arguments->skip_if_exists, "an existing study is no error");
+  add_study_options(flags, arguments->study);
+  flags
+      .add_option("--direction", arguments->directions,
+                  "minimize or maximize, once for each objective [minimize]")
+      .repeatable()
+      .one_word();
+  flags.add_option("--space", arguments->space, "TOML file of the parameters");
+  flags.add_option("--sampler", arguments->sampler,
+                   "what proposes parameters, such as tpe, random, cmaes or nsga2 [auto]");
+  flags.add_option("--pruner", arguments->pruner,
+                   "what stops hopeless trials early, such as median or hyperband [none]");
+  flags.add_flag("--skip-if-exists", arguments->skip_if_exists, "an existing study is no error");
   return [arguments](const Settings& settings) { return create(*arguments, settings); };
 }
 
@@ -80,9 +79,9 @@ int remove(const StudyArguments& arguments, const Settings& settings) {
   return 0;
 }
 
-std::function<int(const Settings&)> setup_delete(CLI::App& app) {
+std::function<int(const Settings&)> setup_delete(Flags flags) {
   auto arguments = std::make_shared<StudyArguments>();
-  add_study_options(app, *arguments);
+  add_study_options(flags, *arguments);
   return [arguments](const Settings& settings) { return remove(*arguments, settings); };
 }
 

@@ -1,5 +1,4 @@
 // What a user wants tried next.
-#include <CLI/App.hpp>
 #include <algorithm>
 
 #include "lathe/cli/study_arguments.h"
@@ -62,15 +61,15 @@ int enqueue(const EnqueueArguments& arguments, const Settings& settings) {
   return 0;
 }
 
-std::function<int(const Settings&)> setup_enqueue(CLI::App& app) {
+std::function<int(const Settings&)> setup_enqueue(Flags flags) {
   auto arguments = std::make_shared<EnqueueArguments>();
-  add_study_options(app, arguments->study);
-  app.add_option("--set", arguments->sets, "NAME=VALUE; parameters left out are sampled")
-      ->required()
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->allow_extra_args(false);
-  app.add_flag("--skip-if-exists", arguments->skip_if_exists,
-               "not when a trial has just these already");
+  add_study_options(flags, arguments->study);
+  flags.add_option("--set", arguments->sets, "NAME=VALUE; parameters left out are sampled")
+      .required()
+      .repeatable()
+      .one_word();
+  flags.add_flag("--skip-if-exists", arguments->skip_if_exists,
+                 "not when a trial has just these already");
   return [arguments](const Settings& settings) { return enqueue(*arguments, settings); };
 }
 

@@ -1,6 +1,4 @@
 // The studies of a storage, or the trials of a study.
-#include <CLI/App.hpp>
-
 #include "lathe/cli/study_arguments.h"
 #include "lathe/cli/study_text.h"
 #include "lathe/cli/trial_text.h"
@@ -82,12 +80,12 @@ int list_trials(const ListArguments& arguments, const Settings& settings) {
   return 0;
 }
 
-std::function<int(const Settings&)> setup_list(CLI::App& app) {
+std::function<int(const Settings&)> setup_list(Flags flags) {
   auto arguments = std::make_shared<ListArguments>();
-  add_study_options(app, arguments->study, false);
-  app.add_option("--state", arguments->state,
-                 "only trials that are complete, pruned, fail, running or waiting");
-  app.add_option("--last", arguments->last, "only the last N trials");
+  add_study_options(flags, arguments->study, false);
+  flags.add_option("--state", arguments->state,
+                   "only trials that are complete, pruned, fail, running or waiting");
+  flags.add_option("--last", arguments->last, "only the last N trials");
   return [arguments](const Settings& settings) {
     return arguments->study.study.empty() ? list_studies(*arguments, settings)
                                           : list_trials(*arguments, settings);

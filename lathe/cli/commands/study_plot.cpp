@@ -1,5 +1,3 @@
-#include <CLI/App.hpp>
-
 #include "lathe/cli/study_arguments.h"
 #include "lathe/cli/study_charts.h"
 #include "lathe/cli/trial_text.h"
@@ -58,19 +56,21 @@ int plot(const Arguments& arguments, const Settings& settings) {
   return 0;
 }
 
-std::function<int(const Settings&)> setup(CLI::App& app) {
+std::function<int(const Settings&)> setup(Flags flags) {
   auto arguments = std::make_shared<Arguments>();
-  add_study_options(app, arguments->study);
-  app.add_option("--kind", arguments->kind,
-                 "history, pareto, importance, parallel, slice, contour or intermediate [history]");
-  app.add_option("--out", arguments->out, "the picture, .svg or .png, or all of them as .html")
-      ->required();
-  app.add_option("--params", arguments->parameters,
-                 "parameters to draw, separated by commas [the most important]")
-      ->delimiter(',')
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->allow_extra_args(false);
-  app.add_option("--objective", arguments->objective, "which of several objectives [0]");
+  add_study_options(flags, arguments->study);
+  flags.add_option(
+      "--kind", arguments->kind,
+      "history, pareto, importance, parallel, slice, contour or intermediate [history]");
+  flags.add_option("--out", arguments->out, "the picture, .svg or .png, or all of them as .html")
+      .required();
+  flags
+      .add_option("--params", arguments->parameters,
+                  "parameters to draw, separated by commas [the most important]")
+      .separated_by(',')
+      .repeatable()
+      .one_word();
+  flags.add_option("--objective", arguments->objective, "which of several objectives [0]");
   return [arguments](const Settings& settings) { return plot(*arguments, settings); };
 }
 

@@ -1,5 +1,4 @@
 // What a study found: the best trials, all trials as a file, pictures.
-#include <CLI/App.hpp>
 #include <cmath>
 
 #include "lathe/cli/study_arguments.h"
@@ -47,9 +46,9 @@ int best(const StudyArguments& arguments, const Settings& settings) {
   return 0;
 }
 
-std::function<int(const Settings&)> setup_best(CLI::App& app) {
+std::function<int(const Settings&)> setup_best(Flags flags) {
   auto arguments = std::make_shared<StudyArguments>();
-  add_study_options(app, *arguments);
+  add_study_options(flags, *arguments);
   return [arguments](const Settings& settings) { return best(*arguments, settings); };
 }
 
@@ -157,11 +156,11 @@ int write_export(const ExportArguments& arguments, const Settings& settings) {
   return 0;
 }
 
-std::function<int(const Settings&)> setup_export(CLI::App& app) {
+std::function<int(const Settings&)> setup_export(Flags flags) {
   auto arguments = std::make_shared<ExportArguments>();
-  add_study_options(app, arguments->study);
-  app.add_option("--format", arguments->format, "csv or json [by the file's name, else csv]");
-  app.add_option("--out", arguments->out, "file to write [standard output]");
+  add_study_options(flags, arguments->study);
+  flags.add_option("--format", arguments->format, "csv or json [by the file's name, else csv]");
+  flags.add_option("--out", arguments->out, "file to write [standard output]");
   return [arguments](const Settings& settings) { return write_export(*arguments, settings); };
 }
 

@@ -1,5 +1,4 @@
 // Evaluates any program: one process a trial, several at a time, on any number of machines.
-#include <CLI/App.hpp>
 #include <exception>
 #include <thread>
 
@@ -108,27 +107,28 @@ int run(const Arguments& arguments, const Settings& settings) {
   return 0;
 }
 
-std::function<int(const Settings&)> setup(CLI::App& app) {
+std::function<int(const Settings&)> setup(Flags flags) {
   auto arguments = std::make_shared<Arguments>();
-  add_study_options(app, arguments->study);
-  app.add_option("--space", arguments->space,
-                 "TOML file of the parameters, where the study has none yet");
-  app.add_option("--workers", arguments->workers, "trials at a time [1]")
-      ->check(CLI::Range(1, 1024));
-  app.add_option("--trials", arguments->rule.trials, "stop when the study has so many trials")
-      ->check(CLI::Range(1, 1'000'000'000));
-  app.add_option("--time", arguments->time, "start no trial after so long, such as 2h");
-  app.add_option("--target", arguments->rule.target, "stop when the first objective is so good");
-  app.add_option("--patience", arguments->rule.patience,
-                 "stop after so many trials without a better one")
-      ->check(CLI::Range(1, 1'000'000'000));
-  app.add_option("--lease", arguments->lease,
-                 "a worker not heard of for so long has lost its trial [30s]");
-  app.add_option("--max-failures", arguments->max_failures,
-                 "give up after so many failed trials in a row, 0 for never [20]")
-      ->check(CLI::Range(0, 1'000'000'000));
-  app.add_option("command", arguments->command, "behind --: the program and its arguments")
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add_study_options(flags, arguments->study);
+  flags.add_option("--space", arguments->space,
+                   "TOML file of the parameters, where the study has none yet");
+  flags.add_option("--workers", arguments->workers, "trials at a time [1]").range(1, 1024);
+  flags.add_option("--trials", arguments->rule.trials, "stop when the study has so many trials")
+      .range(1, 1'000'000'000);
+  flags.add_option("--time", arguments->time, "start no trial after so long, such as 2h");
+  flags.add_option("--target", arguments->rule.target, "stop when the first objective is so good");
+  flags
+      .add_option("--patience", arguments->rule.patience,
+                  "stop after so many trials without a better one")
+      .range(1, 1'000'000'000);
+  flags.add_option("--lease", arguments->lease,
+                   "a worker not heard of for so long has lost its trial [30s]");
+  flags
+      .add_option("--max-failures", arguments->max_failures,
+                  "give up after so many failed trials in a row, 0 for never [20]")
+      .range(0, 1'000'000'000);
+  flags.add_option("command", arguments->command, "behind --: the program and its arguments")
+      .repeatable();
   return [arguments](const Settings& settings) { return run(*arguments, settings); };
 }
 

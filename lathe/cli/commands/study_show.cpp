@@ -1,6 +1,4 @@
 // One study, or one of its trials, in full.
-#include <CLI/App.hpp>
-
 #include "lathe/cli/study_arguments.h"
 #include "lathe/cli/study_text.h"
 #include "lathe/cli/trial_text.h"
@@ -104,10 +102,10 @@ int show(const ShowArguments& arguments, const Settings& settings) {
   return 0;
 }
 
-std::function<int(const Settings&)> setup_show(CLI::App& app) {
+std::function<int(const Settings&)> setup_show(Flags flags) {
   auto arguments = std::make_shared<ShowArguments>();
-  add_study_options(app, arguments->study);
-  app.add_option("--trial", arguments->trial, "show this trial of it");
+  add_study_options(flags, arguments->study);
+  flags.add_option("--trial", arguments->trial, "show this trial of it");
   return [arguments](const Settings& settings) { return show(*arguments, settings); };
 }
 

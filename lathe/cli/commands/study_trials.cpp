@@ -1,6 +1,4 @@
 // Trials one by one, for programs that run them on their own: ask, tell, report.
-#include <CLI/App.hpp>
-
 #include "lathe/cli/study_arguments.h"
 #include "lathe/cli/trial_command.h"
 #include "lathe/cli/trial_text.h"
@@ -56,17 +54,17 @@ int ask(const AskArguments& arguments, const Settings& settings) {
   return 0;
 }
 
-std::function<int(const Settings&)> setup_ask(CLI::App& app) {
+std::function<int(const Settings&)> setup_ask(Flags flags) {
   auto arguments = std::make_shared<AskArguments>();
-  add_study_options(app, arguments->study);
-  app.add_option("--space", arguments->space,
-                 "TOML file of the parameters, where the study has none yet");
-  app.add_option("--lease", arguments->lease,
-                 "others may take the trial when nothing was heard of it for so long [never]");
-  app.add_option("--trials", arguments->trials, "refuse when the study has so many trials")
-      ->check(CLI::Range(1, 1'000'000'000));
-  app.add_flag("--shell", arguments->is_shell,
-               "print commands for eval that export LATHE_TRIAL and LATHE_PARAM_NAME");
+  add_study_options(flags, arguments->study);
+  flags.add_option("--space", arguments->space,
+                   "TOML file of the parameters, where the study has none yet");
+  flags.add_option("--lease", arguments->lease,
+                   "others may take the trial when nothing was heard of it for so long [never]");
+  flags.add_option("--trials", arguments->trials, "refuse when the study has so many trials")
+      .range(1, 1'000'000'000);
+  flags.add_flag("--shell", arguments->is_shell,
+                 "print commands for eval that export LATHE_TRIAL and LATHE_PARAM_NAME");
   return [arguments](const Settings& settings) { return ask(*arguments, settings); };
 }
 
@@ -77,11 +75,11 @@ struct TrialArguments {
   std::string owner;
 };
 
-void add_trial_options(CLI::App& app, TrialArguments& arguments) {
-  add_study_options(app, arguments.study);
-  app.add_option("--trial", arguments.trial, "its number")->required()->envname("LATHE_TRIAL");
-  app.add_option("--owner", arguments.owner, "who works on it, as lathe study ask --lease said")
-      ->envname("LATHE_OWNER");
+void add_trial_options(Flags flags, TrialArguments& arguments) {
+  add_study_options(flags, arguments.study);
+  flags.add_option("--trial", arguments.trial, "its number").required().environment("LATHE_TRIAL");
+  flags.add_option("--owner", arguments.owner, "who works on it, as lathe study ask --lease said")
+      .environment("LATHE_OWNER");
 }
 
 struct TellArguments {
@@ -122,14 +120,14 @@ int tell(const TellArguments& arguments, const Settings& settings) {
   return 0;
 }
 
-std::function<int(const Settings&)> setup_tell(CLI::App& app) {
+std::function<int(const Settings&)> setup_tell(Flags flags) {
   auto arguments = std::make_shared<TellArguments>();
-  add_trial_options(app, arguments->trial);
-  app.add_option("--value", arguments->values, "the result, once for each objective")
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->allow_extra_args(false);
-  app.add_option("--state", arguments->state, "complete, pruned or fail [complete]");
-  app.add_option("--reason", arguments->reason, "why it failed");
+  add_trial_options(flags, arguments->trial);
+  flags.add_option("--value", arguments->values, "the result, once for each objective")
+      .repeatable()
+      .one_word();
+  flags.add_option("--state", arguments->state, "complete, pruned or fail [complete]");
+  flags.add_option("--reason", arguments->reason, "why it failed");
   return [arguments](const Settings& settings) { return tell(*arguments, settings); };
 }
 
@@ -154,16 +152,16 @@ int report(const ReportArguments& arguments, const Settings& settings) {
   return 0;
 }
 
-std::function<int(const Settings&)> setup_report(CLI::App& app) {
+std::function<int(const Settings&)> setup_report(Flags flags) {
   auto arguments = std::make_shared<ReportArguments>();
-  add_trial_options(app, arguments->trial);
-  app.add_option("--step", arguments->step, "how far it is, such as epochs")
-      ->required()
-      ->check(CLI::Range(0, std::numeric_limits<int>::max()));
-  app.add_option("--value", arguments->values, "the result so far, once for each objective")
-      ->required()
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->allow_extra_args(false);
+  add_trial_options(flags, arguments->trial);
+  flags.add_option("--step", arguments->step, "how far it is, such as epochs")
+      .required()
+      .range(0, std::numeric_limits<int>::max());
+  flags.add_option("--value", arguments->values, "the result so far, once for each objective")
+      .required()
+      .repeatable()
+      .one_word();
   return [arguments](const Settings& settings) { return report(*arguments, settings); };
 }
 

@@ -1,5 +1,3 @@
-#include <CLI/App.hpp>
-
 #include "lathe/cli/command.h"
 #include "lathe/cli/text_lines.h"
 #include "lathe/core/error.h"
@@ -13,13 +11,13 @@ struct Arguments {
   std::string file;
 };
 
-std::function<int(const Settings&)> setup(CLI::App& app) {
+std::function<int(const Settings&)> setup(Flags flags) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::Option* const model =
-      app.add_option("--model", arguments->model, "directory of a model with its tokenizer");
-  app.add_option("--tokenizer", arguments->tokenizer, "tokenizer.json, or a directory with one")
-      ->excludes(model);
-  app.add_option("file", arguments->file, "texts, one a line [standard input]");
+  const Flag model =
+      flags.add_option("--model", arguments->model, "directory of a model with its tokenizer");
+  flags.add_option("--tokenizer", arguments->tokenizer, "tokenizer.json, or a directory with one")
+      .excludes(model);
+  flags.add_option("file", arguments->file, "texts, one a line [standard input]");
   return [arguments](const Settings& settings) {
     const std::string& place =
         arguments->tokenizer.empty() ? arguments->model : arguments->tokenizer;

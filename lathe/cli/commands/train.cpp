@@ -1,11 +1,9 @@
-#include <CLI/App.hpp>
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "lathe/cli/command.h"
 #include "lathe/cli/evaluation_text.h"
 #include "lathe/cli/execution.h"
-#include "lathe/cli/given_options.h"
 #include "lathe/cli/memory.h"
 #include "lathe/cli/print_json.h"
 #include "lathe/cli/progress_line.h"
@@ -68,9 +66,9 @@ int print_interruption(const train::TrainingResult& training, const FineTuneOpti
   return 128 + interrupting_signal();
 }
 
-int run(FineTuneOptions options, const Settings& settings, const CLI::App& app) {
+int run(FineTuneOptions options, const Settings& settings, Flags flags) {
   options.trainer.seed = settings.seed;
-  const std::set<std::string> given = given_options(app);
+  const std::set<std::string> given = flags.given();
   // The two cycles of the default recipe are for its two epochs.
   if (given.contains("epochs") && !given.contains("cycles")) options.trainer.cycles = 1;
   if (options.resumes) experiment::take_up_run(options, given);
@@ -100,16 +98,17 @@ int run(FineTuneOptions options, const Settings& settings, const CLI::App& app) 
   return 0;
 }
 
-std::function<int(const Settings&)> setup(CLI::App& app) {
+std::function<int(const Settings&)> setup(Flags flags) {
   auto options = std::make_shared<FineTuneOptions>();
-  add_fine_tune_options(app, *options);
-  app.add_option("--out", options->out, "directory for the model, checkpoints and metrics");
-  app.add_flag("--resume", options->resumes, "go on with the run in --out");
-  app.add_flag("--force", options->replaces, "replace the run or model in --out");
-  app.add_option("--keep", options->keep_checkpoints, "checkpoints to keep, besides the best [2]");
-  app.add_flag("--no-eval{false}", options->is_tested,
-               "do not evaluate on the test split at the end");
-  return [options, &app](const Settings& settings) { return run(*options, settings, app); };
+  add_fine_tune_options(flags, *options);
+  flags.add_option("--out", options->out, "directory for the model, checkpoints and metrics");
+  flags.add_flag("--resume", options->resumes, "go on with the run in --out");
+  flags.add_flag("--force", options->replaces, "replace the run or model in --out");
+  flags.add_option("--keep", options->keep_checkpoints,
+                   "checkpoints to keep, besides the best [2]");
+  flags.add_flag("--no-eval{false}", options->is_tested,
+                 "do not evaluate on the test split at the end");
+  return [options, flags](const Settings& settings) { return run(*options, settings, flags); };
 }
 
 const Register registration{Command{
