@@ -13,6 +13,32 @@ bool is_language_task(const std::string& task) {
   return task == "mlm" || task == "causal-lm";
 }
 
+train::SourceOptions source_options(const EvaluateOptions& options, const std::string& objective) {
+  return {.objective = objective,
+          .length = options.length,
+          .truncation = options.truncation,
+          .is_padded = options.is_padded,
+          .mask_share = kMaskShare,
+          .seed = options.seed};
+}
+
+train::ClassifierOptions classifier_options(const EvaluateOptions& options,
+                                            const engine::ExecutionOptions& execution) {
+  return {
+      .allows_fresh = options.allows_fresh, .is_padded = options.is_padded, .execution = execution};
+}
+
+train::EvaluationOptions batch_options(const EvaluateOptions& options, const std::string& activity,
+                                       std::int64_t examples, const Callbacks& callbacks) {
+  return {
+      .batch_tokens = options.batch_tokens,
+      .batch_examples = options.batch_examples,
+      .progress = [=, &callbacks](std::int64_t done, std::int64_t) {
+        callbacks.tell({.activity = activity, .unit = "examples", .done = done, .total = examples});
+        return !callbacks.stops();
+      }};
+}
+
 }  // namespace
 
 io::Model load_for_evaluation(const std::string& model, const std::string& task,
@@ -30,32 +56,53 @@ ModelEvaluation evaluate_on(const io::Model& model, const EvaluateOptions& optio
       read_examples(model, options.data, options.split, options.limit, callbacks.should_stop);
   const bool is_language = is_language_task(model.task);
   if (!is_language) examples = data::match_labels(std::move(examples), model.label_names);
-  const auto source = train::make_evaluation_source(model, examples,
-                                                    {.objective = model.task,
-                                                     .length = options.length,
-                                                     .truncation = options.truncation,
-                                                     .is_padded = options.is_padded,
-                                                     .mask_share = kMaskShare,
-                                                     .seed = options.seed},
-                                                    execution.pool, callbacks.should_stop);
-  const auto progress = [&](std::int64_t done, std::int64_t) {
-    callbacks.tell(
-        {.activity = "evaluating", .unit = "examples", .done = done, .total = source->size()});
-    return !callbacks.stops();
-  };
+  const auto source = train::make_evaluation_source(
+      model, examples, source_options(options, model.task), execution.pool, callbacks.should_stop);
+  const train::EvaluationOptions batches =
+      batch_options(options, "evaluating", source->size(), callbacks);
   ModelEvaluation result;
   if (is_language) {
-    result.loss = train::evaluate_loss(model, *source, execution, progress);
+    result.loss = train::evaluate_loss(model, *source, execution, batches.progress);
     return result;
   }
-  train::Classifier classifier(model, {.allows_fresh = options.allows_fresh,
-                                       .is_padded = options.is_padded,
-                                       .execution = execution});
-  result.classes =
-      train::evaluate(classifier, *source, static_cast<std::int64_t>(model.label_names.size()),
-                      {.batch_tokens = options.batch_tokens,
-                       .batch_examples = options.batch_examples,
-                       .progress = progress});
+  train::Classifier classifier(model, classifier_options(options, execution));
+  result.classes = train::evaluate(classifier, *source,
+                                   static_cast<std::int64_t>(model.label_names.size()), batches);
+  return result;
+}
+
+EnsembleEvaluation evaluate_ensemble(std::span<const io::Model> members,
+                                     const EvaluateOptions& options,
+                                     const engine::ExecutionOptions& execution,
+                                     const Callbacks& callbacks) {
+  check(!members.empty(), "an ensemble with members");
+  const io::Model& first = members.front();
+  const data::Dataset examples = data::match_labels(
+      read_examples(first, options.data, options.split, options.limit, callbacks.should_stop),
+      first.label_names);
+  const std::vector<std::int32_t> labels = examples.labels();
+  EnsembleEvaluation result;
+  train::Answers together;
+  std::vector<Tensor> logits;
+  for (const io::Model& member : members) {
+    with_place(member.directory.string(), [&] {
+      const auto source =
+          train::make_evaluation_source(member, examples, source_options(options, "classify"),
+                                        execution.pool, callbacks.should_stop);
+      train::Classifier classifier(member, classifier_options(options, execution));
+      const std::string activity =
+          fmt::format("evaluating {} of {}", logits.size() + 1, members.size());
+      train::Answers answers = train::answer_all(
+          classifier, *source, batch_options(options, activity, source->size(), callbacks));
+      answers.logits = train::match_columns(answers.logits, member.label_names, first.label_names);
+      result.members.push_back(train::score(answers, labels));
+      together.tokens += answers.tokens;
+      together.forward_seconds += answers.forward_seconds;
+      logits.push_back(std::move(answers.logits));
+    });
+  }
+  together.logits = train::ensemble_logits(logits);
+  result.together = train::score(together, labels);
   return result;
 }
 

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "lathe/data/tokenizer.h"
 #include "lathe/engine/executor.h"
@@ -37,6 +39,19 @@ struct ModelEvaluation {
 ModelEvaluation evaluate_on(const io::Model& model, const EvaluateOptions& options,
                             const engine::ExecutionOptions& execution,
                             const Callbacks& callbacks = {});
+
+/// How well classifiers do together, and each alone.
+struct EnsembleEvaluation {
+  train::Evaluation together;  ///< by the mean of their probabilities
+  std::vector<train::Evaluation> members;
+};
+
+/// Measures several classifiers as one. Each reads the texts by its own tokenizer; labels are
+/// matched by name with the first's.
+EnsembleEvaluation evaluate_ensemble(std::span<const io::Model> members,
+                                     const EvaluateOptions& options,
+                                     const engine::ExecutionOptions& execution,
+                                     const Callbacks& callbacks = {});
 
 /// Loads a model to be measured: what it was saved for, or a classifier where that cannot be.
 io::Model load_for_evaluation(const std::string& model, const std::string& task,

@@ -1,12 +1,9 @@
 #include "lathe/train/evaluation.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
 #include "lathe/core/error.h"
-#include "lathe/core/interrupt.h"
-#include "lathe/data/batching.h"
 
 namespace lathe::train {
 
@@ -21,19 +18,6 @@ Interval wilson_interval(std::int64_t correct, std::int64_t total) {
   return {std::max(0.0, (centre - half) / scale), std::min(1.0, (centre + half) / scale)};
 }
 
-std::vector<double> softmax(std::span<const float> logits) {
-  double most = -std::numeric_limits<double>::infinity();
-  for (const float logit : logits) most = std::max(most, static_cast<double>(logit));
-  std::vector<double> result;
-  double sum = 0;
-  for (const float logit : logits) {
-    result.push_back(std::exp(static_cast<double>(logit) - most));
-    sum += result.back();
-  }
-  for (double& value : result) value /= sum;
-  return result;
-}
-
 namespace {
 
 // log(sum exp) - logit, with the largest logit taken out so that nothing overflows.
@@ -44,60 +28,53 @@ double cross_entropy(std::span<const float> logits, std::size_t label) {
   return std::log(sum) + most - static_cast<double>(logits[label]);
 }
 
+void check_labels(std::span<const std::int32_t> labels, std::int64_t num_labels) {
+  for (std::size_t i = 0; i < labels.size(); ++i)
+    if (labels[i] < 0 || labels[i] >= num_labels)
+      fail("example {} has label {}: expected 0 to {}", i + 1, labels[i], num_labels - 1);
+}
+
 }  // namespace
 
-Evaluation evaluate(Classifier& classifier, ExampleSource& source, std::int64_t num_labels,
-                    const EvaluationOptions& options) {
-  // Sorting everything by length groups equal lengths: padded batches waste nothing, and packed
-  // ones have equal work in each sequence. The sums below do not care about the order.
-  data::BatchOptions batching;
-  batching.max_examples = options.batch_examples;
-  batching.max_tokens = options.batch_examples > 0 ? 0 : options.batch_tokens;
-  batching.sort_window = source.size();
-  const std::vector<std::int64_t> lengths = source.lengths();
-  const data::BatchPlan plan = data::plan_batches(lengths, batching);
-
-  for (std::int64_t i = 0; i < source.size(); ++i) {
-    const std::int32_t label = source.label(i);
-    if (label < 0 || label >= num_labels)
-      fail("example {} has label {}: expected 0 to {}", i + 1, label, num_labels - 1);
-  }
-
+Evaluation score(const Answers& answers, std::span<const std::int32_t> labels) {
+  const auto num_labels = static_cast<std::size_t>(answers.logits.dim(1));
+  check_labels(labels, static_cast<std::int64_t>(num_labels));
+  check(answers.logits.dim(0) == static_cast<std::int64_t>(labels.size()), "an answer a label");
   Evaluation result;
-  const auto labels = static_cast<std::size_t>(num_labels);
-  result.confusion.assign(labels, std::vector<std::int64_t>(labels));
-  // Losses are added in the order of the examples, so that batches do not change the last bits.
-  std::vector<double> losses(static_cast<std::size_t>(source.size()));
+  result.confusion.assign(num_labels, std::vector<std::int64_t>(num_labels));
   std::int64_t correct = 0;
-  for (std::int64_t index = 0; index < plan.num_batches(); ++index) {
-    const ExampleBatch batch = source.evaluation_batch(plan.examples(index));
-    const auto start = std::chrono::steady_clock::now();
-    const Tensor logits = classifier.logits(batch.feed);
-    result.forward_seconds +=
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    check(logits.dim(1) == num_labels, "as many logits as labels");
-    const std::span<const float> values = logits.data<float>();
-    for (std::size_t row = 0; row < batch.examples.size(); ++row) {
-      const std::span<const float> scores = values.subspan(row * labels, labels);
-      const auto best =
-          static_cast<std::size_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
-      const auto label = static_cast<std::size_t>(source.label(batch.examples[row]));
-      losses[static_cast<std::size_t>(batch.examples[row])] = cross_entropy(scores, label);
-      ++result.confusion[label][best];
-      correct += best == label ? 1 : 0;
-    }
-    result.examples += static_cast<std::int64_t>(batch.examples.size());
-    result.tokens += batch.tokens;
-    if (options.progress && !options.progress(result.examples, result.tokens)) throw Interrupted();
+  const std::span<const float> logits = answers.logits.data<float>();
+  for (std::size_t example = 0; example < labels.size(); ++example) {
+    const std::span<const float> scores = logits.subspan(example * num_labels, num_labels);
+    const auto best =
+        static_cast<std::size_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
+    const auto label = static_cast<std::size_t>(labels[example]);
+    // Losses are added in the order of the examples, so that batches do not change the last bits.
+    result.loss += cross_entropy(scores, label);
+    ++result.confusion[label][best];
+    correct += best == label ? 1 : 0;
   }
-  for (const double loss : losses) result.loss += loss;
-  result.loss /= static_cast<double>(std::max<std::int64_t>(1, source.size()));
-  result.accuracy = static_cast<double>(correct) /
-                    static_cast<double>(std::max<std::int64_t>(1, result.examples));
+  result.examples = static_cast<std::int64_t>(labels.size());
+  result.tokens = answers.tokens;
+  result.forward_seconds = answers.forward_seconds;
+  const auto count = static_cast<double>(std::max<std::size_t>(1, labels.size()));
+  result.loss /= count;
+  result.accuracy = static_cast<double>(correct) / count;
   const Interval interval = wilson_interval(correct, result.examples);
   result.accuracy_low = interval.low;
   result.accuracy_high = interval.high;
   return result;
+}
+
+Evaluation evaluate(Classifier& classifier, ExampleSource& source, std::int64_t num_labels,
+                    const EvaluationOptions& options) {
+  std::vector<std::int32_t> labels;
+  for (std::int64_t i = 0; i < source.size(); ++i) labels.push_back(source.label(i));
+  check_labels(labels, num_labels);  // before the work, not after it
+  Answers answers = answer_all(classifier, source, options);
+  if (labels.empty()) answers.logits = Tensor(DType::F32, {0, num_labels});
+  check(answers.logits.dim(1) == num_labels, "as many logits as labels");
+  return score(answers, labels);
 }
 
 }  // namespace lathe::train

@@ -1,11 +1,10 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
+#include <span>
 #include <vector>
 
-#include "lathe/train/classifier.h"
-#include "lathe/train/example_source.h"
+#include "lathe/train/answers.h"
 
 namespace lathe::train {
 
@@ -21,14 +20,6 @@ struct Evaluation {
   std::vector<std::vector<std::int64_t>> confusion;  ///< [true label][predicted label]
 };
 
-/// Batches to evaluate in: by tokens, or by number of examples.
-struct EvaluationOptions {
-  std::int64_t batch_tokens = 4096;
-  std::int64_t batch_examples = 0;  ///< 0: by tokens alone
-  /// Hears of progress and may stop the work by returning false; what was done is then thrown away.
-  std::function<bool(std::int64_t examples_done, std::int64_t tokens_done)> progress = {};
-};
-
 /// The 95 % interval of a share of `correct` out of `total`.
 struct Interval {
   double low = 0;
@@ -36,12 +27,12 @@ struct Interval {
 };
 Interval wilson_interval(std::int64_t correct, std::int64_t total);
 
+/// How well answers fit the examples' labels; fails on a label that is not below their number.
+Evaluation score(const Answers& answers, std::span<const std::int32_t> labels);
+
 /// Evaluates every example once. Results do not depend on the batches. Fails on an example without
 /// a label below `num_labels`.
 Evaluation evaluate(Classifier& classifier, ExampleSource& source, std::int64_t num_labels,
                     const EvaluationOptions& options = {});
-
-/// Probabilities of one row of logits.
-std::vector<double> softmax(std::span<const float> logits);
 
 }  // namespace lathe::train

@@ -8,6 +8,8 @@
 #include "lathe/cli/print_json.h"
 #include "lathe/cli/progress_line.h"
 #include "lathe/experiment/evaluate.h"
+#include "lathe/experiment/model_list.h"
+#include "lathe/report/table.h"
 
 namespace lathe::cli {
 namespace {
@@ -54,6 +56,34 @@ void print_result(const train::Evaluation& result, const io::Model& model,
   print_classes(result, model.label_names);
 }
 
+void print_result(const experiment::EnsembleEvaluation& result,
+                  const std::vector<std::string>& names, const io::Model& first,
+                  const Settings& settings) {
+  const train::Evaluation& together = result.together;
+  if (settings.json) {
+    nlohmann::ordered_json line;
+    add_classes(line, together, first.label_names);
+    line["loss"] = together.loss;
+    for (std::size_t i = 0; i < names.size(); ++i)
+      line["members"].push_back({{"model", names[i]},
+                                 {"accuracy", result.members[i].accuracy},
+                                 {"loss", result.members[i].loss}});
+    add_costs(line, together, settings);
+    print_json(line);
+    return;
+  }
+  fmt::print("accuracy   {:.4f}  (95 % interval {:.4f} to {:.4f}), {} models together\n",
+             together.accuracy, together.accuracy_low, together.accuracy_high, names.size());
+  fmt::print("loss       {:.4f}\n", together.loss);
+  report::Table table({"alone", "accuracy", "loss"});
+  for (std::size_t i = 0; i < names.size(); ++i)
+    table.row({names[i], fmt::format("{:.4f}", result.members[i].accuracy),
+               fmt::format("{:.4f}", result.members[i].loss)});
+  fmt::print("{}", table.to_text());
+  print_costs(together, settings);
+  print_classes(together, first.label_names);
+}
+
 void print_result(const train::LossEvaluation& result, const io::Model& model,
                   const Settings& settings) {
   const double perplexity = std::exp(result.loss);
@@ -73,8 +103,27 @@ void print_result(const train::LossEvaluation& result, const io::Model& model,
   print_costs(result, settings);
 }
 
+int run_ensemble(const std::vector<std::string>& names, const Arguments& arguments,
+                 const Settings& settings) {
+  if (!arguments.model.task.empty() && arguments.model.task != "classify")
+    fail("task {}: several models are measured together as classifiers", arguments.model.task);
+  std::vector<io::Model> members;
+  for (const std::string& name : names)
+    members.push_back(io::load_model(name, {.task = "classify", .seed = settings.seed}));
+  Execution execution(settings);
+  ProgressLine line(settings);
+  const experiment::EnsembleEvaluation result = experiment::evaluate_ensemble(
+      members, arguments.options, execution.options(), line.callbacks());
+  line.finish();
+  print_result(result, names, members.front(), settings);
+  return 0;
+}
+
 int run(Arguments arguments, const Settings& settings) {
   arguments.options.seed = settings.seed;
+  const std::vector<std::string> names =
+      with_place("model", [&] { return experiment::model_list(arguments.model.model); });
+  if (names.size() > 1) return run_ensemble(names, arguments, settings);
   const io::Model model =
       experiment::load_for_evaluation(arguments.model.model, arguments.model.task, settings.seed);
   Execution execution(settings);
@@ -118,7 +167,8 @@ const Register registration{Command{
     .summary = "accuracy and loss of a classifier, perplexity of a language model",
     .examples = "  lathe eval --model DIR --data ../shared/data/imdb --split test\n"
                 "  lathe eval --model DIR --data reviews --json\n"
-                "  lathe eval --model DIR --data D --padded --batch-size 32",
+                "  lathe eval --model DIR --data D --padded --batch-size 32\n"
+                "  lathe eval --model A,B,C --data D    # the mean of their probabilities",
     .setup = setup,
 }};
 

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lathe/train/classifier.h"
+#include "lathe/train/example_source.h"
+
+/// What classifiers answer to examples, and what several of them answer together.
+namespace lathe::train {
+
+/// Batches to evaluate in: by tokens, or by number of examples.
+struct EvaluationOptions {
+  std::int64_t batch_tokens = 4096;
+  std::int64_t batch_examples = 0;  ///< 0: by tokens alone
+  /// Hears of progress and may stop the work by returning false; what was done is then thrown away.
+  std::function<bool(std::int64_t examples_done, std::int64_t tokens_done)> progress = {};
+};
+
+/// A classifier's answers to all examples of a source.
+struct Answers {
+  Tensor logits;  ///< f32[examples, labels], in the order of the source
+  std::int64_t tokens = 0;
+  double forward_seconds = 0;  ///< the model alone
+};
+
+/// Runs a classifier on every example once. Answers do not depend on the batches.
+Answers answer_all(Classifier& classifier, ExampleSource& source,
+                   const EvaluationOptions& options = {});
+
+/// Probabilities of one row of logits.
+std::vector<double> softmax(std::span<const float> logits, double temperature = 1);
+
+/// The same logits with a column for each of `names`, where `own` are the names of the columns as
+/// they are. Names are matched as a dataset's labels with a model's are (data::match_labels); fails
+/// unless each has its own.
+Tensor match_columns(const Tensor& logits, const std::vector<std::string>& own,
+                     const std::vector<std::string>& names);
+
+/// What several classifiers say together: the mean of their probabilities, each a softmax of its
+/// logits divided by the temperature. Columns mean the same in all.
+///
+/// Means of probabilities, not of logits: a member that is sure of itself by a larger scale of its
+/// logits counts no more than another.
+Tensor mean_probabilities(std::span<const Tensor> logits, double temperature = 1);
+
+/// The same at temperature 1 as logits: the logarithms of those means, also where they are too
+/// small for a float.
+Tensor ensemble_logits(std::span<const Tensor> logits);
+
+}  // namespace lathe::train
