@@ -1,12 +1,12 @@
 #include "lathe/compress/quantization_rules.h"
 
-#include <re2/re2.h>
 #include <toml++/toml.h>
 
 #include <algorithm>
 #include <optional>
 
 #include "lathe/compress/mase_rules.h"
+#include "lathe/compress/rule_file.h"
 #include "lathe/core/number_format.h"
 #include "lathe/ops/attention_weight_format.h"
 
@@ -38,39 +38,13 @@ void check_format(TensorRole role, std::string_view format) {
 }
 
 bool QuantizationRule::matches(std::string_view op, std::string_view layer) const {
-  switch (by) {
-    case By::Any:
-      return true;
-    case By::Type:
-      return op == match;
-    case By::Name:
-      return layer == match;
-    case By::Regex:
-      return RE2::PartialMatch(layer, match);
-  }
-  return false;
+  return compress::matches(by, match, op, layer);
 }
 
 namespace {
 
-std::string place_of(const toml::node& node, const std::string& source) {
-  return fmt::format("{}:{}", source, node.source().begin.line);
-}
-
-QuantizationRule::By parse_by(const toml::node& node) {
-  const std::optional<std::string> text = node.value<std::string>();
-  if (!text) fail("by must be a text: type, name or regex");
-  if (*text == "type") return QuantizationRule::By::Type;
-  if (*text == "name") return QuantizationRule::By::Name;
-  if (*text == "regex" || *text == "regex_name") return QuantizationRule::By::Regex;
-  throw unknown_name("by", *text, {"type", "name", "regex"});
-}
-
 void check_rule(const QuantizationRule& rule) {
-  if (rule.by == QuantizationRule::By::Regex) {
-    const RE2 pattern(rule.match, RE2::Quiet);
-    if (!pattern.ok()) fail("\"{}\" is no pattern: {}", rule.match, pattern.error());
-  }
+  check_match(rule.by, rule.match);
   for (const auto& [role, format] : rule.formats)
     with_place(std::string(name(role)), [&] { check_format(role, format); });
 }
@@ -81,16 +55,9 @@ QuantizationRule parse_rule(const toml::table& table, bool is_default) {
   for (const TensorRole role : kTensorRoles) known.emplace_back(name(role));
   for (const auto& [key, node] : table) {
     const std::string_view word = key.str();
-    if (!is_default && word == "by") {
-      rule.by = parse_by(node);
-      continue;
-    }
+    if (!is_default && take_match(key, node, rule.by, rule.match)) continue;
     const std::optional<std::string> text = node.value<std::string>();
     if (!text) fail("{} must be a text", word);
-    if (!is_default && word == "match") {
-      rule.match = *text;
-      continue;
-    }
     bool is_role = false;
     for (const TensorRole role : kTensorRoles) {
       if (name(role) != word) continue;
@@ -101,43 +68,16 @@ QuantizationRule parse_rule(const toml::table& table, bool is_default) {
     if (!is_default) known.insert(known.end(), {"by", "match"});
     throw unknown_name("key", word, known);
   }
-  if (!is_default && rule.by == QuantizationRule::By::Any)
-    fail("a rule needs by = \"type\", \"name\" or \"regex\"");
-  if (!is_default && rule.match.empty()) fail("a rule needs match");
+  if (!is_default) check_match_given(rule.by, rule.match);
   return rule;
-}
-
-std::vector<QuantizationRule> parse_own(const toml::table& root, const std::string& source) {
-  std::vector<QuantizationRule> rules;
-  std::optional<QuantizationRule> last;
-  for (const auto& [key, node] : root) {
-    if (key == "rule" && node.is_array_of_tables()) {
-      for (const toml::node& each : *node.as_array()) {
-        rules.push_back(with_place(place_of(each, source),
-                                   [&] { return parse_rule(*each.as_table(), false); }));
-        rules.back().place = place_of(each, source);
-      }
-    } else if (key == "default" && node.is_table()) {
-      last = with_place(place_of(node, source), [&] { return parse_rule(*node.as_table(), true); });
-      last->place = place_of(node, source);
-    } else {
-      with_place(place_of(node, source), [&] {
-        if (key == "rule") fail("rules are a list: expected [[rule]]");
-        if (key == "default") fail("expected [default], a table");
-        throw unknown_name("key", key.str(), {"rule", "default", "by"});
-      });
-    }
-  }
-  if (last) rules.push_back(*last);
-  return rules;
 }
 
 // by = "type" at the top, then a table for each type, name or pattern; `default` comes last.
 std::vector<QuantizationRule> parse_mase(const toml::table& root, const std::string& source) {
   std::vector<QuantizationRule> rules;
   std::optional<QuantizationRule> last;
-  const QuantizationRule::By by =
-      with_place(place_of(*root.get("by"), source), [&] { return parse_by(*root.get("by")); });
+  const MatchBy by = with_place(place_of(*root.get("by"), source),
+                                [&] { return parse_match_by(*root.get("by")); });
   // Tables are kept by name; the first match is the first that was written.
   std::vector<std::pair<std::string, const toml::node*>> written;
   for (const auto& [key, node] : root) written.emplace_back(key.str(), &node);
@@ -178,15 +118,10 @@ std::vector<QuantizationRule> parse_mase(const toml::table& root, const std::str
 
 std::vector<QuantizationRule> parse_quantization_rules(std::string_view text,
                                                        const std::string& source) {
-  const toml::table root = [&] {
-    try {
-      return toml::parse(text);
-    } catch (const toml::parse_error& error) {
-      fail("{}:{}: {}", source, error.source().begin.line, error.description());
-    }
-  }();
+  const toml::table root = parse_rule_toml(text, source);
   std::vector<QuantizationRule> rules =
-      root.contains("by") ? parse_mase(root, source) : parse_own(root, source);
+      root.contains("by") ? parse_mase(root, source)
+                          : parse_rule_tables<QuantizationRule>(root, source, parse_rule, {"by"});
   if (rules.empty()) fail("{}: holds no rule", source);
   for (const QuantizationRule& rule : rules) with_place(rule.place, [&] { check_rule(rule); });
   return rules;

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "lathe/compress/layer_match.h"
+
 /// Which numbers a model is to be made of: rules that name layers and give a format to each kind of
 /// tensor. The first rule that matches a layer is the one that counts.
 namespace lathe::compress {
@@ -34,9 +36,9 @@ void check_format(TensorRole role, std::string_view format);
 using RoleFormats = std::map<TensorRole, std::string>;
 
 struct QuantizationRule {
-  enum class By { Any, Type, Name, Regex };
+  using By = MatchBy;
   By by = By::Any;
-  std::string match = {};  ///< an op, a node's name, or a pattern (RE2) found in the name
+  std::string match = {};  ///< an op, a node's name, or a pattern
   RoleFormats formats = {};
   std::string place = {};  ///< where it was written, for messages
 
