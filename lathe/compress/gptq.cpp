@@ -68,12 +68,7 @@ void round_by_gptq(std::span<float> weight, std::int64_t columns, std::vector<do
                    const GptqRounder& rounder, std::int64_t unit, std::span<const float> mask) {
   const auto k = static_cast<std::size_t>(columns);
   const auto rows = weight.size() / k;
-  // A hundredth of the mean keeps columns that were never seen from dividing by nothing.
-  double mean = 0;
-  for (std::size_t i = 0; i < k; ++i) mean += products[i * k + i] / static_cast<double>(k);
-  for (std::size_t i = 0; i < k; ++i) products[i * k + i] += 0.01 * mean + 1e-12;
-  // Its transpose is the upper factor that GPTQ works with.
-  const std::vector<double> lower = lower_factor(inverse(products, k), k);
+  const std::vector<double> lower = inverse_factor(std::move(products), k);
   const auto upper = [&](std::size_t i, std::size_t j) { return lower[j * k + i]; };
 
   std::vector<double> w(weight.begin(), weight.end());

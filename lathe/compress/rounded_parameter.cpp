@@ -19,6 +19,23 @@ std::optional<std::size_t> masked_operand(const Graph& graph, NodeId node) {
   return std::nullopt;
 }
 
+NodeId weight_state(const Graph& graph, Value weight) {
+  while (!weight.is_none()) {
+    if (graph.is(weight.node, "state"))
+      return state_role(graph, weight.node) == StateRole::Parameter &&
+                     graph.type(weight).dtype == DType::F32
+                 ? weight.node
+                 : NodeId{};
+    if (graph.is(weight.node, "quantize"))
+      weight = graph.input(weight.node, 0);
+    else if (const auto masked = masked_operand(graph, weight.node))
+      weight = graph.input(weight.node, *masked);
+    else
+      return {};
+  }
+  return {};
+}
+
 bool is_read_once(const Graph& graph, NodeId node) {
   return graph.uses(node).size() == 1 && graph.uses(node).front().kind == Use::Kind::Operand;
 }

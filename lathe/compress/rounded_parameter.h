@@ -31,6 +31,10 @@ std::optional<RoundedParameter> find_rounded_parameter(const Graph& graph,
 /// other node.
 std::optional<std::size_t> masked_operand(const Graph& graph, NodeId node);
 
+/// The parameter behind a weight: the float state that its masks and quantizers lead back to; no
+/// node where it is computed in another way, or packed.
+NodeId weight_state(const Graph& graph, Value weight);
+
 /// Whether one operand of one node is all that reads a node.
 bool is_read_once(const Graph& graph, NodeId node);
 

@@ -42,4 +42,11 @@ std::vector<double> inverse(const std::vector<double>& matrix, std::size_t k) {
   return result;
 }
 
+std::vector<double> inverse_factor(std::vector<double> products, std::size_t k) {
+  double mean = 0;
+  for (std::size_t i = 0; i < k; ++i) mean += products[i * k + i] / static_cast<double>(k);
+  for (std::size_t i = 0; i < k; ++i) products[i * k + i] += 0.01 * mean + 1e-12;
+  return lower_factor(inverse(products, k), k);
+}
+
 }  // namespace lathe::compress

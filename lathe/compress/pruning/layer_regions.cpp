@@ -1,6 +1,7 @@
 #include "lathe/compress/pruning/layer_regions.h"
 
 #include "lathe/compress/layers.h"
+#include "lathe/compress/rounded_parameter.h"
 #include "lathe/core/parameters.h"
 #include "lathe/core/role.h"
 #include "lathe/ops/channel_matrix.h"

@@ -55,23 +55,6 @@ class Finder {
 
 }  // namespace
 
-NodeId weight_state(const Graph& graph, Value weight) {
-  while (!weight.is_none()) {
-    if (graph.is(weight.node, "state"))
-      return state_role(graph, weight.node) == StateRole::Parameter &&
-                     graph.type(weight).dtype == DType::F32
-                 ? weight.node
-                 : NodeId{};
-    if (graph.is(weight.node, "quantize"))
-      weight = graph.input(weight.node, 0);
-    else if (const auto masked = masked_operand(graph, weight.node))
-      weight = graph.input(weight.node, *masked);
-    else
-      return {};
-  }
-  return {};
-}
-
 std::vector<PrunableWeight> find_prunable(const Graph& graph) {
   return Finder(graph).run();
 }

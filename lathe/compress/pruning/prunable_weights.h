@@ -23,8 +23,4 @@ struct PrunableWeight {
 /// of the weight covers its path too.
 std::vector<PrunableWeight> find_prunable(const Graph& graph);
 
-/// The state behind a weight: what its masks and quantizers lead back to; no node where that is not
-/// a parameter.
-NodeId weight_state(const Graph& graph, Value weight);
-
 }  // namespace lathe::compress
