@@ -3,11 +3,13 @@
 #include <re2/re2.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
 #include <tuple>
 
 #include "lathe/compress/layers.h"
+#include "lathe/compress/masked_lora.h"
 #include "lathe/compress/rounded_parameter.h"
 #include "lathe/core/parameters.h"
 #include "lathe/core/pass.h"
@@ -119,8 +121,12 @@ std::optional<LoraPath> trace(const Graph& graph, NodeId sum, NodeId linear, Nod
 
 // The state of a weight that a path may be fused into; fails where it is none.
 NodeId fusible_weight(const Graph& graph, const LoraPath& path) {
-  const NodeId weight =
+  NodeId weight =
       graph.input(path.linear, *find_operand(graph, path.linear, OperandRole::Weight)).node;
+  // What the mask takes out of the weight it takes out of the path.
+  if (const auto masked = masked_operand(graph, weight);
+      masked && graph.input(weight, 1 - *masked).node == path.mask)
+    weight = graph.input(weight, *masked).node;
   if (path.is_rounded || graph.is(weight, "quantize") || graph.is(weight, "decode"))
     throw UserError(
         fmt::format("linear \"{}\": its weight or its LoRA path is rounded, so the two cannot be "
@@ -158,10 +164,20 @@ Tensor fused_weight(const Tensor& weight, const Tensor& a, const Tensor& b, doub
 
 void remove_path(Graph& graph, const LoraPath& path) {
   graph.replace_all_uses({path.sum, 0}, {path.linear, 0});
-  // Readers before what they read; a constant may be shared by several paths.
-  for (const NodeId id :
-       {path.sum, path.product, path.factor, path.up, path.down, path.dropout, path.a, path.b})
+  // Readers before what they read, in either form; a constant may be shared by several paths.
+  const std::array nodes{path.sum,    path.product, path.up,      path.masked, path.product,
+                         path.factor, path.down,    path.dropout, path.a,      path.b};
+  for (const NodeId id : nodes)
     if (id.index >= 0 && graph.has(id) && graph.uses(id).empty()) graph.erase(id);
+}
+
+// A weight with the path's product added, in the weight's own layout.
+Tensor with_product(const Graph& graph, const State& state, const LoraPath& path,
+                    const Tensor& weight) {
+  const std::int64_t axis = ops::simplified_axis(2, ops::weight_axis(graph, path.linear));
+  return ops::from_matrix(fused_weight(ops::to_matrix(weight, axis), state.at(graph.name(path.a)),
+                                       state.at(graph.name(path.b)), path.scaling),
+                          weight.dims(), axis);
 }
 
 }  // namespace
@@ -193,6 +209,10 @@ std::vector<LoraPath> find_lora(const Graph& graph) {
         paths.push_back(std::move(*path));
         break;
       }
+      if (std::optional<LoraPath> path = trace_masked_lora(graph, id, linear, product)) {
+        paths.push_back(std::move(*path));
+        break;
+      }
     }
   return paths;
 }
@@ -203,7 +223,11 @@ void add_lora_path(Graph& graph, NodeId linear, int rank, double scaling, double
   const Type type = graph.type(weight);
   if (type.dtype != DType::F32)
     fail("linear \"{}\": LoRA needs f32 weights, not {}", name, to_text(type));
-  const NodeId source = before_rounding(graph, weight).node;
+  NodeId source = before_rounding(graph, weight).node, mask = {};
+  if (const auto masked = masked_operand(graph, source)) {
+    mask = graph.input(source, 1 - *masked).node;
+    source = before_rounding(graph, graph.input(source, *masked)).node;
+  }
   if (!graph.is(source, "state") && !graph.is(source, "decode"))
     fail("linear \"{}\": its weight is computed by \"{}\", so LoRA could not be fused into it",
          name, graph.name(source));
@@ -253,6 +277,18 @@ void add_lora_path(Graph& graph, NodeId linear, int rank, double scaling, double
       insert({.name = name + std::string(kSum), .op = "add", .inputs = {product, product}});
   graph.replace_all_uses(y, sum);
   graph.set_input(sum.node, 0, y);
+  if (mask.index < 0) return;
+  cover_lora_path(graph,
+                  {.name = name,
+                   .linear = linear,
+                   .a = a.node,
+                   .b = b.node,
+                   .down = down.node,
+                   .up = up.node,
+                   .factor = factor.node,
+                   .product = product.node,
+                   .sum = sum.node},
+                  mask);
 }
 
 int insert_lora(Graph& graph, State& state, const LoraOptions& options, std::uint64_t seed) {
@@ -277,16 +313,29 @@ int fuse_lora(Graph& graph, State& state) {
     const std::string a = graph.name(path.a), b = graph.name(path.b);
     for (const std::string& name : {weight, a, b})
       if (!state.contains(name)) fail("state \"{}\" has no value", name);
-    const std::int64_t axis = ops::simplified_axis(2, ops::weight_axis(graph, path.linear));
-    const std::vector<std::int64_t> dims = state.at(weight).dims();
-    state[weight] = ops::from_matrix(fused_weight(ops::to_matrix(state.at(weight), axis),
-                                                  state.at(a), state.at(b), path.scaling),
-                                     dims, axis);
+    Tensor fused = with_product(graph, state, path, state.at(weight));
+    if (path.mask.index >= 0) {
+      const Tensor& mask = state.at(graph.name(path.mask));
+      const std::span<float> values = fused.mutable_data<float>();
+      for (std::size_t i = 0; i < values.size(); ++i)
+        if (mask.data<float>()[i] == 0) values[i] = 0;
+    }
+    state[weight] = std::move(fused);
     remove_path(graph, path);
     state.erase(a);
     state.erase(b);
   }
   return static_cast<int>(paths.size());
+}
+
+void add_lora_products(const Graph& graph, const State& state, State& values) {
+  for (const LoraPath& path : find_lora(graph)) {
+    const Value weight =
+        graph.input(path.linear, *find_operand(graph, path.linear, OperandRole::Weight));
+    const NodeId source = weight_state(graph, weight);
+    const auto value = source.index < 0 ? values.end() : values.find(graph.name(source));
+    if (value != values.end()) value->second = with_product(graph, state, path, value->second);
+  }
 }
 
 void remove_lora(Graph& graph) {

@@ -22,6 +22,10 @@ namespace lathe::compress {
 struct LoraPath {
   std::string name;                                              ///< of the linear
   NodeId linear, a, b, dropout, down, up, factor, product, sum;  ///< no node for dropout: none
+  /// The mask of the linear's weight, which covers the path too (masked_lora.h), and the product
+  /// with it; no nodes where the weight has none. `down` is then B . A, `product` that times
+  /// alpha/rank, and `up` the node that multiplies with it.
+  NodeId mask = {}, masked = {};
   bool is_rounded = false;  ///< whether a quantizer stands before one of its states
   std::int64_t rank = 0;
   double scaling = 1;  ///< alpha/rank
@@ -40,8 +44,8 @@ std::vector<LoraPath> find_lora(const Graph& graph);
 std::vector<NodeId> adaptable_linears(const Graph& graph);
 
 /// Adds a path to one linear. Fails where its weight is not its own, or is computed in a way that
-/// fusing could not undo: beside a masked weight a path would fill the holes. The caller gives A
-/// and B their values.
+/// fusing could not undo. Beside a masked weight the path is masked too. The caller gives A and B
+/// their values.
 void add_lora_path(Graph& graph, NodeId linear, int rank, double scaling, double dropout);
 
 /// Adds a path to every linear whose name a target matches; returns how many. A starts random by
@@ -52,6 +56,10 @@ int insert_lora(Graph& graph, State& state, const LoraOptions& options, std::uin
 /// graph is then the one from before the insertion. Fails naming a linear whose weight or path is
 /// rounded: the sum would be rounded where its parts were not.
 int fuse_lora(Graph& graph, State& state);
+
+/// Adds the products of paths to the values of their linears' weights, where `values` has them;
+/// masks are left to others.
+void add_lora_products(const Graph& graph, const State& state, State& values);
 
 /// Takes every path away and leaves the weights as they are: the model of before the insertion.
 void remove_lora(Graph& graph);

@@ -185,6 +185,10 @@ void save_adapter(const fs::path& directory, const io::Model& model,
                   const std::vector<std::string>& saved, const std::string& base) {
   const std::vector<LoraPath> paths = find_lora(model.graph);
   if (paths.empty()) fail("the model has no LoRA paths to save");
+  for (const LoraPath& path : paths)
+    if (path.mask.index >= 0)
+      fail("linear \"{}\": a mask covers its LoRA path, which an adapter has no place for",
+           path.name);
   const json config = describe(model, paths, saved, base);
   State tensors;
   const auto take = [&](const std::string& name, const std::string& stored) {

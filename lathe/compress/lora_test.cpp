@@ -213,17 +213,17 @@ TEST(InsertLora, RefusesWhatCannotBe) {
   EXPECT_EQ(io::refusal("", [&] { insert_lora(tied, state, {.targets = {"decoder"}}, 1); }),
             "linear \"decoder\": its weight \"w\" is also read by \"e\", so LoRA cannot be fused "
             "into it");
-  Graph masked = parse_graph(R"(
+  Graph computed = parse_graph(R"(
     x = input() : f32[B,4]
     w = state() : f32[5,4]
-    mask = state() {role="mask"} : f32[5,4]
-    kept = mul(w, mask)
-    y = linear(x, kept, none)
+    v = state() : f32[5,4]
+    sum = add(w, v)
+    y = linear(x, sum, none)
     output y <- y
   )");
-  state = models::initialize(masked, 1);
-  EXPECT_EQ(io::refusal("", [&] { insert_lora(masked, state, {.targets = {"y"}}, 1); }),
-            "linear \"y\": its weight is computed by \"kept\", so LoRA could not be fused into it");
+  state = models::initialize(computed, 1);
+  EXPECT_EQ(io::refusal("", [&] { insert_lora(computed, state, {.targets = {"y"}}, 1); }),
+            "linear \"y\": its weight is computed by \"sum\", so LoRA could not be fused into it");
   Graph twice = parse_graph(kTwoLinears);
   state = models::initialize(twice, 1);
   insert_lora(twice, state, {.targets = {"up"}}, 1);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "lathe/compress/masked_lora.h"
 #include "lathe/compress/quantizers.h"
 #include "lathe/compress/rounded_parameter.h"
 #include "lathe/core/role.h"
@@ -44,6 +45,11 @@ class MaskInserter {
                       0};
     state_[mask_name] = mask;
     place(parameter, added);
+    for (const LoraPath& path : find_lora(graph_)) {
+      const Value weight =
+          graph_.input(path.linear, *find_operand(graph_, path.linear, OperandRole::Weight));
+      if (weight_state(graph_, weight) == parameter) cover_lora_path(graph_, path, added.node);
+    }
   }
 
  private:

@@ -19,7 +19,8 @@ State find_masks(const Graph& graph, const State& state);
 ///
 /// A mask is a state `<parameter>.mask` of role mask, and everybody who read the parameter reads
 /// the product. It stands before a quantizer, whose format rounds zero to zero; behind one whose
-/// format has no zero. A mask that was there before keeps its zeros and gets the new ones.
+/// format has no zero. It covers a LoRA path beside the weight too. A mask that was there before
+/// keeps its zeros and gets the new ones.
 void insert_masks(Graph& graph, State& state, const State& masks);
 
 }  // namespace lathe::compress
