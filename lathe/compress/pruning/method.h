@@ -31,6 +31,11 @@ struct ScoringInput {
   const std::map<std::string, std::vector<std::int64_t>>* lookups = nullptr;
 };
 
+/// A weight with holes.
+struct PrunedWeight {
+  Tensor mask, values;
+};
+
 /// A way to say which weights matter least: one file each.
 struct PruningMethod {
   std::string name;
@@ -38,8 +43,17 @@ struct PruningMethod {
   PruningEvidence evidence = PruningEvidence::None;
   /// Where none is asked for.
   PruningScope scope = PruningScope::Local;
-  /// The scores of every element that a unit has a part of (see select_masks), by state.
+  /// Which granularities it knows, and what they are in words; empty: all.
+  std::function<bool(const Granularity&)> granularities = {};
+  std::string prunes = {};
+  /// The scores of every element that a unit has a part of (see select_masks), by state. Empty for
+  /// methods that cannot score before they prune.
   std::function<State(const ScoringInput&)> score = {};
+  /// Chooses and moves what stays in one go: prunes a unit of one weight to a sparsity. What `held`
+  /// has a 0 for is out; it may be null.
+  std::function<PrunedWeight(const ScoringInput&, const PruningUnit&, double sparsity,
+                             const Tensor* held)>
+      prune = {};
 };
 using PruningMethodRegistry = Registry<PruningMethod>;
 

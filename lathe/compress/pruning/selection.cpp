@@ -48,7 +48,10 @@ class Selector {
         // Shares of the lines so far, so that what rounding takes from one the next one gets.
         const std::int64_t count =
             share_of(share, (line + 1) * width) - share_of(share, line * width);
-        choose(scores, line * width, width, count, pruned);
+        const auto first = static_cast<std::size_t>(line * width);
+        const std::vector<bool> chosen =
+            lowest(std::span(scores).subspan(first, static_cast<std::size_t>(width)), count);
+        std::copy(chosen.begin(), chosen.end(), pruned.begin() + line * width);
       }
       prune(unit, pruned, 0);
     }
@@ -91,7 +94,7 @@ class Selector {
     std::vector<double> sums(count, 0.0);
     if (unit.kept > 0) {
       for (std::size_t granule = 0; granule < count; ++granule)
-        sums[granule] = mean_of(lowest(unit, granule));
+        sums[granule] = mean_of(lost_elements(unit, granule));
       return sums;
     }
     std::vector<std::int64_t> elements(count), out(count);
@@ -115,7 +118,7 @@ class Selector {
     std::size_t index;
   };
   // The elements that a group of N:M would lose.
-  std::vector<Scored> lowest(const PruningUnit& unit, std::size_t granule) const {
+  std::vector<Scored> lost_elements(const PruningUnit& unit, std::size_t granule) const {
     const GranulePart& part = unit.parts.front();
     const std::span<const float> scores = sheets_.at(part.state).scores.data<float>();
     const auto size = static_cast<std::size_t>(part.tile_columns);
@@ -138,31 +141,11 @@ class Selector {
     return is_out ? kOut : sum / static_cast<double>(group.size());
   }
 
-  // Marks the `count` lowest of a run of scores: all below the last one's, then, of its equals, the
-  // first.
-  static void choose(const std::vector<double>& scores, std::int64_t first, std::int64_t length,
-                     std::int64_t count, std::vector<bool>& pruned) {
-    if (count <= 0) return;
-    std::vector<double> sorted(scores.begin() + first, scores.begin() + first + length);
-    std::nth_element(sorted.begin(), sorted.begin() + (count - 1), sorted.end());
-    const double last = sorted[static_cast<std::size_t>(count - 1)];
-    for (std::int64_t i = first; i < first + length; ++i)
-      if (scores[static_cast<std::size_t>(i)] < last) {
-        pruned[static_cast<std::size_t>(i)] = true;
-        --count;
-      }
-    for (std::int64_t i = first; i < first + length && count > 0; ++i)
-      if (scores[static_cast<std::size_t>(i)] == last) {
-        pruned[static_cast<std::size_t>(i)] = true;
-        --count;
-      }
-  }
-
   void prune_globally(const std::vector<double>& scores, double sparsity) {
     if (units_.empty()) return;
-    std::vector<bool> pruned(scores.size());
     const auto total = static_cast<std::int64_t>(scores.size());
-    choose(scores, 0, total, share_of(granule_share(units_.front(), sparsity), total), pruned);
+    const std::vector<bool> pruned =
+        lowest(scores, share_of(granule_share(units_.front(), sparsity), total));
     std::size_t first = 0;
     for (const PruningUnit& unit : units_) {
       prune(unit, pruned, first);
@@ -181,7 +164,7 @@ class Selector {
       }
       for (std::size_t granule = 0; granule < static_cast<std::size_t>(unit.granules); ++granule)
         if (pruned[first + granule])
-          for (const Scored& each : lowest(unit, granule)) mask[each.index] = 0;
+          for (const Scored& each : lost_elements(unit, granule)) mask[each.index] = 0;
     }
   }
 
@@ -210,6 +193,26 @@ PruningScope parse_pruning_scope(std::string_view text) {
 
 std::int64_t share_of(double share, std::int64_t count) {
   return std::llround(share * static_cast<double>(count));
+}
+
+std::vector<bool> lowest(std::span<const double> scores, std::int64_t count) {
+  std::vector<bool> result(scores.size());
+  if (count <= 0) return result;
+  std::vector<double> sorted(scores.begin(), scores.end());
+  std::nth_element(sorted.begin(), sorted.begin() + (count - 1), sorted.end());
+  const double last = sorted[static_cast<std::size_t>(count - 1)];
+  // All below the last one, then the first of its equals.
+  for (std::size_t i = 0; i < scores.size(); ++i)
+    if (scores[i] < last) {
+      result[i] = true;
+      --count;
+    }
+  for (std::size_t i = 0; i < scores.size() && count > 0; ++i)
+    if (scores[i] == last) {
+      result[i] = true;
+      --count;
+    }
+  return result;
 }
 
 void check_sparsity(double sparsity, const Granularity& granularity) {

@@ -19,6 +19,9 @@ PruningScope parse_pruning_scope(std::string_view text);
 /// The number of `count` that a share is, rounded to the nearest.
 std::int64_t share_of(double share, std::int64_t count);
 
+/// The `count` lowest of some scores, of equal ones the first.
+std::vector<bool> lowest(std::span<const double> scores, std::int64_t count);
+
 /// The masks of all states that the units have parts of: 0 where a weight is pruned, 1 elsewhere,
 /// each of its state's shape.
 ///
