@@ -86,6 +86,8 @@ EnsembleEvaluation evaluate_ensemble(std::span<const io::Model> members,
   std::vector<Tensor> logits;
   for (const io::Model& member : members) {
     with_place(member.directory.string(), [&] {
+      const std::vector<std::size_t> columns =
+          train::match_columns(member.label_names, first.label_names);
       const auto source =
           train::make_evaluation_source(member, examples, source_options(options, "classify"),
                                         execution.pool, callbacks.should_stop);
@@ -94,7 +96,7 @@ EnsembleEvaluation evaluate_ensemble(std::span<const io::Model> members,
           fmt::format("evaluating {} of {}", logits.size() + 1, members.size());
       train::Answers answers = train::answer_all(
           classifier, *source, batch_options(options, activity, source->size(), callbacks));
-      answers.logits = train::match_columns(answers.logits, member.label_names, first.label_names);
+      answers.logits = train::pick_columns(answers.logits, columns);
       result.members.push_back(train::score(answers, labels));
       together.tokens += answers.tokens;
       together.forward_seconds += answers.forward_seconds;

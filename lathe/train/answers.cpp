@@ -97,17 +97,22 @@ std::vector<double> softmax(std::span<const float> logits, double temperature) {
   return result;
 }
 
-Tensor match_columns(const Tensor& logits, const std::vector<std::string>& own,
-                     const std::vector<std::string>& names) {
+std::vector<std::size_t> match_columns(const std::vector<std::string>& own,
+                                       const std::vector<std::string>& names) {
   const std::optional<std::vector<std::size_t>> positions = positions_of(names, own);
   if (!positions)
     fail("has the labels {}: expected {}", fmt::join(own, ", "), fmt::join(names, ", "));
+  return *positions;
+}
+
+Tensor pick_columns(const Tensor& logits, std::span<const std::size_t> columns) {
+  check(logits.dim(1) == static_cast<std::int64_t>(columns.size()), "a place for each column");
   Tensor result(DType::F32, logits.dims());
   const std::span<const float> from = logits.data<float>();
   const std::span<float> to = result.mutable_data<float>();
-  for (std::size_t row = 0; row < from.size(); row += own.size())
-    for (std::size_t column = 0; column < own.size(); ++column)
-      to[row + column] = from[row + (*positions)[column]];
+  for (std::size_t row = 0; row < from.size(); row += columns.size())
+    for (std::size_t column = 0; column < columns.size(); ++column)
+      to[row + column] = from[row + columns[column]];
   return result;
 }
 

@@ -34,11 +34,14 @@ Answers answer_all(Classifier& classifier, ExampleSource& source,
 /// Probabilities of one row of logits.
 std::vector<double> softmax(std::span<const float> logits, double temperature = 1);
 
-/// The same logits with a column for each of `names`, where `own` are the names of the columns as
-/// they are. Names are matched as a dataset's labels with a model's are (data::match_labels); fails
-/// unless each has its own.
-Tensor match_columns(const Tensor& logits, const std::vector<std::string>& own,
-                     const std::vector<std::string>& names);
+/// For each of the labels `names`, which column of logits it has where columns are called `own`.
+/// Names are matched as a dataset's labels with a model's are (data::match_labels); fails unless
+/// both are the same labels in some order.
+std::vector<std::size_t> match_columns(const std::vector<std::string>& own,
+                                       const std::vector<std::string>& names);
+
+/// The logits with their columns in another order.
+Tensor pick_columns(const Tensor& logits, std::span<const std::size_t> columns);
 
 /// What several classifiers say together: the mean of their probabilities, each a softmax of its
 /// logits divided by the temperature. Columns mean the same in all.
