@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "lathe/compress/trained_parameters.h"
+#include "lathe/experiment/model_list.h"
 #include "lathe/report/table.h"
 
 namespace lathe::cli {
@@ -30,6 +31,12 @@ void print_trained_parameters(const Graph& graph, const std::vector<std::string>
   table.row({"all that trains", fmt::format("{}", count), share(count)});
   table.row({"all that is frozen", fmt::format("{}", total - count), share(total - count)});
   fmt::print(stderr, "{}", table.to_text());
+}
+
+void print_teachers(const experiment::FineTuneOptions& options) {
+  const train::DistillationOptions& how = options.graph.distillation;
+  fmt::print(stderr, "  taught by {}: weight {:g}, temperature {:g}\n",
+             fmt::join(experiment::model_list(options.teacher), ", "), how.weight, how.temperature);
 }
 
 }  // namespace
@@ -57,6 +64,7 @@ void print_recipe(const experiment::FineTuneStart& start) {
              start.length == 0 ? ""
                                : fmt::format(", texts cut to {} tokens from the {}", start.length,
                                              data::name(options.truncation)));
+  if (!options.teacher.empty()) print_teachers(options);
   const bool is_new = start.model.fresh.size() == start.model.state.size();
   if (!start.model.fresh.empty() && !is_new)
     fmt::print(stderr, "  starts fresh: {}\n", fmt::join(start.model.fresh, ", "));

@@ -8,8 +8,10 @@
 #include "lathe/data/match_labels.h"
 #include "lathe/data/validation_split.h"
 #include "lathe/experiment/evaluate.h"
+#include "lathe/experiment/model_list.h"
 #include "lathe/experiment/read_data.h"
 #include "lathe/experiment/run_record.h"
+#include "lathe/experiment/teachers.h"
 #include "lathe/io/model_family.h"
 #include "lathe/io/output_directory.h"
 #include "lathe/train/make_source.h"
@@ -51,15 +53,25 @@ void check_options(const FineTuneOptions& options) {
     fail("freeze: with lora everything but its paths and fresh heads is frozen already");
   if (!options.teacher.empty() && options.graph.objective != "classify")
     fail("teacher: is for the objective classify, not {}", options.graph.objective);
+  train::check_distillation(options.graph.distillation);
+  const train::DistillationOptions &how = options.graph.distillation, defaults;
+  if (!options.teacher.empty()) return;
+  if (how.weight != defaults.weight) fail("teacher-weight: needs a teacher");
+  if (how.temperature != defaults.temperature) fail("temperature: needs a teacher");
+  if (!options.teacher_cache.empty()) fail("teacher-cache: needs a teacher");
 }
 
-io::Model load_teacher(const FineTuneOptions& options) {
-  io::Model teacher =
-      io::load_model(options.teacher, {.task = "classify", .seed = options.trainer.seed});
-  if (!teacher.fresh.empty())
-    fail("teacher {}: has no trained classifier: tensor \"{}\" is missing", options.teacher,
-         teacher.fresh.front());
-  return teacher;
+// What must not be replaced by the run: it is read.
+std::vector<fs::path> needed_by(const FineTuneOptions& options) {
+  std::vector<fs::path> needed{options.model};
+  if (!options.teacher.empty())
+    for (const std::string& name : model_list(options.teacher)) needed.emplace_back(name);
+  return needed;
+}
+
+fs::path teacher_cache(const FineTuneOptions& options) {
+  if (!options.teacher_cache.empty()) return options.teacher_cache;
+  return options.out.empty() ? fs::path() : options.out / "teachers";
 }
 
 // A graph that is trained needs its loss, and with it the input of labels.
@@ -184,7 +196,7 @@ std::optional<train::RunDirectory> open_run(const FineTuneOptions& options,
 train::RunDirectory create_run(const FineTuneOptions& options) {
   // A run that is resumed may have been stopped before it wrote anything.
   if (!options.resumes || fs::exists(options.out / "manifest.json"))
-    io::clear_output_directory(options.out, options.replaces, {options.model});
+    io::clear_output_directory(options.out, options.replaces, needed_by(options));
   return train::RunDirectory::create(options.out, to_json(options));
 }
 
@@ -204,7 +216,7 @@ FineTuned fine_tune(FineTuneOptions options, const engine::ExecutionOptions& exe
   check_options(options);
   std::optional<train::RunDirectory> directory = open_run(options, callbacks);
   if (!directory && !options.out.empty() && !options.resumes)
-    io::check_output_directory(options.out, options.replaces, {options.model});
+    io::check_output_directory(options.out, options.replaces, needed_by(options));
   const train::TrainingCheckpoint* const checkpoint =
       directory && directory->checkpoint() ? &*directory->checkpoint() : nullptr;
 
@@ -214,15 +226,15 @@ FineTuned fine_tune(FineTuneOptions options, const engine::ExecutionOptions& exe
   io::Model model = checkpoint != nullptr ? checkpoint->model : load_student(options, all);
   if (options.graph.objective == "classify") adopt_labels(model, all);
   if (!options.lora.empty()) options.graph.train_only = prepare_lora(model, options, checkpoint);
-  std::optional<io::Model> teacher;
+  std::optional<Teachers> teachers;
   if (!options.teacher.empty()) {
-    teacher = load_teacher(options);
-    options.graph.distillation.teacher = &*teacher;
+    teachers = load_teachers(options);
+    options.teacher_hashes = teachers->hashes;
   }
   const Examples examples = hold_out(std::move(all), options.validation);
   if (!options.out.empty() && !directory) directory = create_run(options);
 
-  const train::TrainOptions training = to_train_options(options, execution);
+  train::TrainOptions training = to_train_options(options, execution);
   if (callbacks.start)
     callbacks.start({.options = options,
                      .model = model,
@@ -231,6 +243,11 @@ FineTuned fine_tune(FineTuneOptions options, const engine::ExecutionOptions& exe
                      .length = train::text_length(model, options.length),
                      .resumed_step = checkpoint != nullptr ? checkpoint->progress.step : 0,
                      .trained = options.graph.train_only});
+  if (teachers) {
+    training.soft_labels = ask_teachers(*teachers, model, examples.train, options,
+                                        teacher_cache(options), execution, callbacks);
+    teachers.reset();  // they have said all they have to say
+  }
   train::TrainOutcome outcome =
       train::train_model(std::move(model), examples.train, examples.validation, training,
                          to_train_callbacks(callbacks), directory ? &*directory : nullptr);

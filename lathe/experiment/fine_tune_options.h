@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "lathe/data/tokenizer.h"
 #include "lathe/train/trainer.h"
@@ -23,8 +24,12 @@ struct FineTuneOptions {
   std::int64_t validation = 0;  ///< examples held out, by which the best weights are chosen
   train::TrainerOptions trainer = {};
   train::TrainingGraphOptions graph = {};
-  std::string lora = {};     ///< options of LoRA, such as `rank=8`; empty: everything trains
-  std::string teacher = {};  ///< model to learn from as well
+  std::string lora = {};  ///< options of LoRA, such as `rank=8`; empty: everything trains
+  /// Classifiers to learn from as well, separated by commas; how is the graph's `distillation`.
+  std::string teacher = {};
+  /// Directory for the teachers' answers; empty: `teachers` in `out`, or none without `out`.
+  std::string teacher_cache = {};
+  std::vector<std::string> teacher_hashes = {};  ///< what the teachers were when the run started
 
   std::filesystem::path out = {};  ///< directory of the run; empty: nothing is written
   bool resumes = false;            ///< goes on with the run in `out`

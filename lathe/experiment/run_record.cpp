@@ -1,6 +1,7 @@
 #include "lathe/experiment/run_record.h"
 
 #include "lathe/core/error.h"
+#include "lathe/experiment/model_list.h"
 
 namespace lathe::experiment {
 namespace {
@@ -72,6 +73,8 @@ void each_option(Options& options, Visit visit) {
   visit("dropout", graph.dropout);
   visit("lora", options.lora);
   visit("teacher", options.teacher);
+  visit("teacher-sha256", options.teacher_hashes);
+  visit("teacher-cache", options.teacher_cache);
   visit("teacher-weight", graph.distillation.weight);
   visit("temperature", graph.distillation.temperature);
 }
@@ -80,6 +83,22 @@ std::string absolute_path(const std::string& given) {
   std::error_code error;
   if (given.empty() || !fs::exists(given, error)) return given;
   const fs::path path = fs::canonical(given, error);
+  return error ? given : path.string();
+}
+
+std::string absolute_list(const std::string& models) {
+  if (models.empty()) return models;
+  std::string result;
+  for (const std::string& model : model_list(models))
+    result += (result.empty() ? "" : ",") + absolute_path(model);
+  return result;
+}
+
+// A directory that need not be there yet.
+std::string absolute_directory(const std::string& given) {
+  std::error_code error;
+  if (given.empty()) return given;
+  const fs::path path = fs::weakly_canonical(fs::absolute(given, error), error);
   return error ? given : path.string();
 }
 
@@ -101,9 +120,10 @@ json upgraded(const json& recorded) {
 
 json to_json(const FineTuneOptions& options) {
   FineTuneOptions absolute = options;
-  for (std::string* path :
-       {&absolute.model, &absolute.data, &absolute.tokenizer, &absolute.teacher})
+  for (std::string* path : {&absolute.model, &absolute.data, &absolute.tokenizer})
     *path = absolute_path(*path);
+  absolute.teacher = absolute_list(options.teacher);
+  absolute.teacher_cache = absolute_directory(options.teacher_cache);
   json result = json::object();
   each_option(absolute, [&](const char* name, const auto& value) { result[name] = write(value); });
   return result;

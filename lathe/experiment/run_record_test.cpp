@@ -17,6 +17,9 @@ FineTuneOptions some_options() {
   options.graph.freeze = {"embeddings", "pooler"};
   options.graph.dropout = false;
   options.truncation = data::Truncation::HeadTail;
+  options.teacher = "a,b";
+  options.teacher_cache = "/cache";
+  options.teacher_hashes = {"1", "2"};
   options.out = "run";
   return options;
 }

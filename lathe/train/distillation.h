@@ -1,24 +1,26 @@
 #pragma once
 
 #include "lathe/core/graph.h"
-#include "lathe/io/model.h"
 
 namespace lathe::train {
 
-/// Learning from another model's answers as well as from labels (Hinton et al. 2015).
+/// Learning from what teachers answer as well as from labels (Hinton et al. 2015).
 struct DistillationOptions {
-  const io::Model* teacher = nullptr;  ///< null: from labels alone
-  double weight = 0.5;                 ///< of the teacher's part of the loss
-  double temperature = 2;              ///< both models' logits are divided by it
+  bool has_soft_labels = false;  ///< feeds hold the teachers' answers (soft_labels.h)
+  double weight = 0.5;           ///< of the soft labels in the loss; the labels have the rest
+  double temperature = 2;        ///< what the logits behind the soft labels were divided by
 };
 
-/// Adds the teacher to a packed classifier's graph, without dropout and with its states as buffers
-/// called `teacher.NAME`, and returns the loss to train by in place of `loss_sum`:
+/// Fails on weights and temperatures that make no sense.
+void check_distillation(const DistillationOptions& options);
+
+/// Gives a classifier's graph, in the form that sources feed, the loss to be taught by, per
+/// sequence:
 ///
-///     (1 - weight) loss_sum + weight temperature^2 * cross-entropy(teacher, student)
+///     (1 - weight) labels' loss + weight temperature^2 cross-entropy(soft labels, model)
 ///
-/// summed over sequences. Nothing flows back into the teacher.
-Value add_distillation(Graph& graph, State& state, Value loss_sum,
-                       const DistillationOptions& options);
+/// where the model's logits are divided by the temperature. The square keeps the size of the
+/// gradients when the temperature changes.
+void add_distillation(Graph& graph, const DistillationOptions& options);
 
 }  // namespace lathe::train

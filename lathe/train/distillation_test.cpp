@@ -4,86 +4,93 @@
 
 #include <cmath>
 
-#include "lathe/core/graph_text.h"
 #include "lathe/core/pass.h"
-#include "lathe/engine/executor.h"
+#include "lathe/core/testing/error_text.h"
+#include "lathe/io/testing/tiny_bert.h"
+#include "lathe/train/answers.h"
+#include "lathe/train/make_source.h"
+#include "lathe/train/testing/gradient_check.h"
 #include "lathe/train/training_graph.h"
 
 namespace lathe::train {
 namespace {
 
-io::Model small_model(std::uint64_t seed) {
-  return io::load_model("bert-tiny", {.task = "classify",
-                                      .config = {{"vocab_size", std::int64_t{11}},
-                                                 {"hidden_size", std::int64_t{8}},
-                                                 {"num_hidden_layers", std::int64_t{1}},
-                                                 {"num_attention_heads", std::int64_t{2}},
-                                                 {"intermediate_size", std::int64_t{16}},
-                                                 {"max_position_embeddings", std::int64_t{6}}},
-                                      .seed = seed});
-}
-
-Feed batch() {
-  Feed feed;
-  feed["input_ids"] = Tensor::from<std::int32_t>({5}, {2, 7, 3, 2, 9});
-  feed["offsets"] = Tensor::from<std::int32_t>({3}, {0, 3, 5});
-  feed["labels"] = Tensor::from<std::int32_t>({2}, {1, 0});
-  feed["learning_rate"] = Tensor::from<float>({}, {0.01f});
-  feed["random"] = Tensor::from<std::int32_t>({3}, {0, 0, 1});
-  return feed;
-}
-
-double step_loss(const io::Model& student, const DistillationOptions& distillation, State& after) {
-  State state = student.state;
-  TrainingGraphOptions options;
-  options.dropout = false;
-  options.distillation = distillation;
-  const TrainingGraph training = make_training_graph(student, options, state);
-  for (const std::string& name : training.trained) EXPECT_FALSE(name.starts_with("teacher."));
-  const auto executor = engine::make_executor(training.graph, state, {.device = "reference"});
-  const double loss = executor->run(batch()).at("loss_sum").at(0);
-  after = executor->state();
-  return loss;
-}
-
-TEST(Distillation, LeavesTheLabelsLossWhereTheTeacherHasNoWeight) {
-  const io::Model student = small_model(1), teacher = small_model(2);
-  State plain, taught;
-  const double alone = step_loss(student, {}, plain);
-  EXPECT_NEAR(step_loss(student, {.teacher = &teacher, .weight = 0}, taught), alone, 1e-6);
-  for (const auto& [name, tensor] : student.state)
-    for (std::int64_t i = 0; i < tensor.num_elements(); ++i)
-      ASSERT_NEAR(taught.at(name).at(i), plain.at(name).at(i), 1e-6) << name;
-}
-
-TEST(Distillation, IsTheTeachersEntropyWhereBothAgreeAndLeavesTheTeacherAlone) {
-  const io::Model student = small_model(1);
-  State after;
-  const double loss =
-      step_loss(student, {.teacher = &student, .weight = 1, .temperature = 2}, after);
-  // Cross-entropy with itself: two sequences, temperature squared, at most log 2 each.
-  EXPECT_GT(loss, 0);
-  EXPECT_LE(loss, 2 * 4 * std::log(2.0) + 1e-6);
-  for (const auto& [name, tensor] : after) {
-    if (!name.starts_with("teacher.")) continue;
-    for (std::int64_t i = 0; i < tensor.num_elements(); ++i)
-      ASSERT_EQ(tensor.at(i), student.state.at(name.substr(8)).at(i)) << name;
+class Distillation : public testing::Test {
+ protected:
+  Distillation() {
+    feed_["input_ids"] = Tensor::from<std::int32_t>({7}, {2, 7, 12, 3, 2, 9, 3});
+    feed_["offsets"] = Tensor::from<std::int32_t>({3}, {0, 4, 7});
+    feed_["labels"] = Tensor::from<std::int32_t>({2}, {1, 0});
+    feed_["soft_labels"] = Tensor::from<float>({2, 2}, {0.25f, 0.75f, 0.875f, 0.125f});
   }
+
+  // The model's graph as a source feeds it, with the loss to be taught by.
+  Graph taught(const DistillationOptions& options) const {
+    Graph graph = student_.graph;
+    pack_inputs(graph, student_);
+    run_pass("remove-dropout", graph);
+    add_distillation(graph, options);
+    return graph;
+  }
+
+  double loss_sum(Graph graph) const {
+    const Loss loss = find_loss(graph);
+    for (const auto& [name, value] : std::vector(graph.outputs())) graph.remove_output(name);
+    graph.set_output("sum", loss.sum);
+    graph.set_output("count", loss.count);
+    const Feed results =
+        engine::make_executor(graph, student_.state, {.device = "reference"})->run(feed_);
+    EXPECT_EQ(results.at("count").at(0), 2);
+    return results.at("sum").at(0);
+  }
+
+  Tensor logits() const {
+    Classifier classifier(student_, {.execution = {.device = "reference"}});
+    return classifier.logits(feed_);
+  }
+
+  io::ScratchDirectory scratch_;
+  io::Model student_ = io::load_model(io::write_tiny_bert(scratch_, "m"),
+                                      {.inputs = {"input_ids", "attention_mask", "labels"}});
+  Feed feed_;
+};
+
+TEST_F(Distillation, LeavesTheLossAloneWithoutSoftLabels) {
+  const Graph plain = taught({});
+  EXPECT_FALSE(plain.find("soft_labels"));
+  EXPECT_NEAR(loss_sum(taught({.has_soft_labels = true, .weight = 0})), loss_sum(plain), 1e-6);
 }
 
-TEST(Distillation, BringsTheStudentNearerToTheTeacher) {
-  io::Model student = small_model(1);
-  io::Model teacher = small_model(2);
-  teacher.state.at("classifier.bias") = Tensor::from<float>({2}, {3, -3});  // of a firm opinion
-  const DistillationOptions options{.teacher = &teacher, .weight = 1, .temperature = 1};
-  State after;
-  const double before = step_loss(student, options, after);
-  for (int step = 0; step < 5; ++step) {
-    for (auto& [name, tensor] : student.state) tensor = after.at(name);
-    step_loss(student, options, after);
+TEST_F(Distillation, AddsTheCrossEntropyWithTheSoftLabelsAtTheTemperature) {
+  const Tensor rows = logits();
+  const std::vector<double> soft{0.25, 0.75, 0.875, 0.125};
+  double labels = 0, teachers = 0;
+  for (std::size_t row = 0; row < 2; ++row) {
+    const auto values = rows.data<float>().subspan(2 * row, 2);
+    const std::size_t label = 1 - row;
+    labels -= std::log(softmax(values)[label]);
+    for (std::size_t i = 0; i < 2; ++i)
+      teachers -= 9 * soft[2 * row + i] * std::log(softmax(values, 3)[i]);
   }
-  for (auto& [name, tensor] : student.state) tensor = after.at(name);
-  EXPECT_LT(step_loss(student, options, after), before);
+  // Sums of a few numbers of order 1 to 10, each rounded to float once or twice.
+  EXPECT_NEAR(loss_sum(taught({.has_soft_labels = true, .weight = 1, .temperature = 3})), teachers,
+              2e-5);
+  EXPECT_NEAR(loss_sum(taught({.has_soft_labels = true, .weight = 0.25, .temperature = 3})),
+              0.75 * labels + 0.25 * teachers, 2e-5);
+}
+
+TEST_F(Distillation, HasTheGradientOfItsLoss) {
+  GradientCheck check(taught({.has_soft_labels = true, .weight = 0.75, .temperature = 2}),
+                      student_.state, feed_);
+  check.expect_gradient("classifier.weight");
+  check.expect_gradient("bert.encoder.layer.0.attention.self.query.weight", 5);
+}
+
+TEST_F(Distillation, RefusesWeightsAndTemperaturesThatMakeNoSense) {
+  EXPECT_EQ(error_text([&] { taught({.has_soft_labels = true, .weight = 1.5}); }),
+            "teacher-weight 1.5: expected 0 to 1");
+  EXPECT_EQ(error_text([&] { taught({.has_soft_labels = true, .temperature = 0}); }),
+            "temperature 0: expected a number above 0");
 }
 
 }  // namespace

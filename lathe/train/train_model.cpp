@@ -4,6 +4,7 @@
 #include "lathe/train/loss_evaluation.h"
 #include "lathe/train/make_source.h"
 #include "lathe/train/non_finite.h"
+#include "lathe/train/soft_labels.h"
 #include "lathe/train/training_feed.h"
 
 namespace lathe::train {
@@ -72,12 +73,15 @@ TrainOutcome train_model(io::Model model, const data::Dataset& examples,
     directory->begin(model);
   }
   // Tokenizing begins here and runs beside the planning of the graph.
-  const std::unique_ptr<ExampleSource> source = make_training_source(
+  std::unique_ptr<ExampleSource> source = make_training_source(
       model, examples, source_options(options),
       next_examples(options.trainer, static_cast<std::int64_t>(examples.examples.size()),
                     progress));
+  if (options.soft_labels)
+    source = std::make_unique<SoftlyLabelled>(std::move(source), *options.soft_labels);
   TrainingGraphOptions graph_options = options.graph;
   graph_options.accumulation = static_cast<int>(options.trainer.accumulation);
+  graph_options.distillation.has_soft_labels = options.soft_labels.has_value();
   const TrainingGraph training = make_training_graph(model, graph_options, state);
   const auto executor = engine::make_executor(training.graph, std::move(state), options.execution);
   std::unique_ptr<ExampleSource> held_out;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "lathe/data/dataset.h"
@@ -17,6 +18,9 @@ namespace lathe::train {
 struct TrainOptions {
   TrainerOptions trainer = {};
   TrainingGraphOptions graph = {};
+  /// What teachers answer to the examples: probabilities f32[examples, labels] at the temperature
+  /// of the graph's distillation. Empty: the model learns from labels alone.
+  std::optional<Tensor> soft_labels = {};
   double mask_share = 0.15;  ///< of tokens to guess, for `mlm`
   std::int64_t length = 0;   ///< most tokens of a text; 0: the model's most
   data::Truncation truncation = data::Truncation::Head;

@@ -46,9 +46,7 @@ class TrainingGraphBuilder {
       : graph_(graph), options_(options), state_(state) {}
 
   std::vector<std::string> build() {
-    Loss loss = find_loss(graph_);
-    if (options_.distillation.teacher != nullptr)
-      loss.sum = add_distillation(graph_, state_, loss.sum, options_.distillation);
+    const Loss loss = find_loss(graph_);
     std::vector<Value> parameters;
     std::vector<std::string> names;
     for (const NodeId id : graph_.nodes_of("state")) {
@@ -226,6 +224,7 @@ TrainingGraph make_training_graph(const io::Model& model, const TrainingGraphOpt
     run_pass("randomize-dropout", graph);
   else
     run_pass("remove-dropout", graph);
+  add_distillation(graph, options.distillation);
   run_pass("select-rows-early", graph);
   result.trained = TrainingGraphBuilder(graph, options, state).build();
   run_pass("remove-dead-nodes", graph);

@@ -66,13 +66,19 @@ void add_graph_options(Flags flags, FineTuneOptions& options) {
   flags.add_option("--lora", options.lora,
                    "train paths of low rank beside linears, not the model: "
                    "rank=8,alpha=16,dropout=0,targets=PATTERN");
-  flags.add_option("--teacher", options.teacher,
-                   "classifier to learn from as well, such as the float model of a quantized one");
-  flags.add_option("--teacher-weight", graph.distillation.weight,
-                   "of the teacher's part of the loss [0.5]");
-  flags.add_option("--temperature", graph.distillation.temperature,
-                   "what both models' logits are divided by [2]");
   flags.add_flag("--dropout,!--no-dropout", graph.dropout, "train with dropout [yes]");
+}
+
+void add_teacher_options(Flags flags, FineTuneOptions& options) {
+  train::DistillationOptions& how = options.graph.distillation;
+  flags.add_option("--teacher", options.teacher,
+                   "classifier to learn from as well, or several separated by commas, such as the "
+                   "float model of a quantized one");
+  flags.add_option("--teacher-weight", how.weight,
+                   "of the teachers' answers in the loss; the labels have the rest [0.5]");
+  flags.add_option("--temperature", how.temperature, "what all logits are divided by [2]");
+  flags.add_option("--teacher-cache", options.teacher_cache,
+                   "directory where teachers' answers are kept, for other runs too [OUT/teachers]");
 }
 
 }  // namespace
@@ -81,6 +87,7 @@ void add_fine_tune_options(Flags flags, FineTuneOptions& options) {
   add_data_options(flags, options);
   add_recipe_options(flags, options.trainer);
   add_graph_options(flags, options);
+  add_teacher_options(flags, options);
 }
 
 }  // namespace lathe::cli

@@ -1,0 +1,206 @@
+#include "lathe/experiment/teachers.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "lathe/compress/quantizers.h"
+#include "lathe/core/testing/error_text.h"
+#include "lathe/experiment/evaluate.h"
+#include "lathe/experiment/fine_tune.h"
+#include "lathe/experiment/quantize.h"
+#include "lathe/experiment/testing/opinions.h"
+
+namespace lathe::experiment {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+class TaughtTraining : public testing::Test {
+ protected:
+  TaughtTraining() {
+    options_.model = io::write_tiny_bert(scratch_, "student");
+    options_.data = write_opinions(scratch_, "data");
+    options_.trainer.epochs = 3;
+    options_.trainer.cycles = 1;
+    options_.trainer.batch_examples = 8;
+    options_.trainer.learning_rate = 1e-2;
+    options_.teacher = io::write_tiny_bert(scratch_, "teacher", other_weights());
+    options_.graph.distillation.weight = 0.75;
+    callbacks_.progress = [&](const Progress& now) {
+      if (now.activity.starts_with("asking") && now.done == now.total) ++asked_;
+    };
+  }
+  // Another model than the student.
+  static State other_weights() {
+    State weights = io::tiny_weights();
+    for (float& value : weights.at("classifier.weight").mutable_data<float>()) value *= -0.5f;
+    return weights;
+  }
+  FineTuned run() { return fine_tune(options_, {}, callbacks_); }
+  static void expect_same_weights(const FineTuned& got, const FineTuned& expected) {
+    for (const auto& [name, tensor] : expected.model.state)
+      EXPECT_TRUE(identical(got.model.state.at(name), tensor)) << name;
+  }
+
+  io::ScratchDirectory scratch_;
+  FineTuneOptions options_;
+  FineTuneCallbacks callbacks_;
+  int asked_ = 0;
+};
+
+TEST_F(TaughtTraining, LearnsWhatTheTeacherSays) {
+  options_.trainer.epochs = 30;
+  options_.graph.distillation = {.weight = 1, .temperature = 1};
+  const io::Model teacher = io::load_model(options_.teacher);
+  const FineTuned result = run();
+  // The labels have no weight: the student answers as the teacher does, who is mostly wrong.
+  const EnsembleEvaluation one =
+      evaluate_ensemble(std::vector{teacher}, {.data = options_.data}, {});
+  EXPECT_NE(one.together.accuracy, 1.0);
+  EXPECT_EQ(result.test->confusion, one.together.confusion);
+}
+
+TEST_F(TaughtTraining, AsksEachTeacherOnceForAllRuns) {
+  options_.teacher += "," + io::write_tiny_bert(scratch_, "second");
+  options_.teacher_cache = (scratch_ / "shared").string();
+  options_.out = scratch_ / "one";
+  const FineTuned first = run();
+  EXPECT_EQ(asked_, 2);
+  options_.out = scratch_ / "two";
+  expect_same_weights(run(), first);
+  EXPECT_EQ(asked_, 2);
+  EXPECT_FALSE(fs::exists(scratch_ / "two/teachers"));
+
+  // Without a directory nothing is kept, and nothing else differs.
+  options_.teacher_cache.clear();
+  options_.out.clear();
+  expect_same_weights(run(), first);
+  EXPECT_EQ(asked_, 4);
+}
+
+TEST_F(TaughtTraining, OfTheSameTeacherTwiceIsThatOfOne) {
+  const FineTuned one = run();
+  options_.teacher += "," + options_.teacher;
+  expect_same_weights(run(), one);
+}
+
+TEST_F(TaughtTraining, GoesOnToTheSameBitsWithoutAskingAgain) {
+  options_.out = scratch_ / "whole";
+  const FineTuned whole = run();
+  options_.out = scratch_ / "parts";
+  int steps = 0;
+  callbacks_.step = [&](const train::StepReport&) { ++steps; };
+  callbacks_.should_stop = [&] { return steps >= 7; };
+  EXPECT_EQ(run().training.ending, train::Ending::Interrupted);
+  EXPECT_TRUE(fs::exists(scratch_ / "parts/teachers"));
+
+  FineTuneOptions resumed;
+  resumed.out = options_.out;
+  resumed.resumes = true;
+  ASSERT_TRUE(take_up_run(resumed, {}));
+  asked_ = 0;
+  callbacks_.should_stop = {};
+  expect_same_weights(fine_tune(resumed, {}, callbacks_), whole);
+  EXPECT_EQ(asked_, 0);
+}
+
+TEST_F(TaughtTraining, DoesNotGoOnWithAnotherTeacher) {
+  options_.out = scratch_ / "run";
+  int steps = 0;
+  callbacks_.step = [&](const train::StepReport&) { ++steps; };
+  callbacks_.should_stop = [&] { return steps >= 7; };
+  run();
+  fs::remove_all(options_.teacher);
+  io::write_tiny_bert(scratch_, "teacher");
+  FineTuneOptions resumed;
+  resumed.out = options_.out;
+  resumed.resumes = true;
+  take_up_run(resumed, {});
+  EXPECT_EQ(error_text([&] { fine_tune(resumed, {}); }),
+            "teacher " + fs::canonical(options_.teacher).string() +
+                ": is no longer the model that the run was started with");
+}
+
+// The same model in other words: ids mean other tokens, labels stand the other way round.
+TEST_F(TaughtTraining, ReadsAndAnswersInTheTeachersOwnWay) {
+  const FineTuned expected = run();
+  State weights = other_weights();
+  const auto turn_round = [](Tensor& table, std::size_t first) {
+    const std::span<float> values = table.mutable_data<float>();
+    const auto width = values.size() / static_cast<std::size_t>(table.dim(0));
+    for (std::size_t low = first, high = static_cast<std::size_t>(table.dim(0)) - 1; low < high;
+         ++low, --high)
+      std::swap_ranges(values.begin() + static_cast<std::ptrdiff_t>(low * width),
+                       values.begin() + static_cast<std::ptrdiff_t>((low + 1) * width),
+                       values.begin() + static_cast<std::ptrdiff_t>(high * width));
+  };
+  turn_round(weights.at("bert.embeddings.word_embeddings.weight"), 5);
+  turn_round(weights.at("classifier.weight"), 0);
+  turn_round(weights.at("classifier.bias"), 0);
+  std::string config(io::kTinyConfig);
+  const std::string names = R"("0": "bad", "1": "good")";
+  config.replace(config.find(names), names.size(), R"("0": "good", "1": "bad")");
+  options_.teacher = io::write_tiny_bert(scratch_, "other", weights, config);
+  std::vector<std::string> tokens = io::tiny_vocabulary();
+  std::reverse(tokens.begin() + 5, tokens.end());
+  scratch_.write("other/vocab.txt", fmt::format("{}\n", fmt::join(tokens, "\n")));
+  expect_same_weights(run(), expected);
+}
+
+TEST_F(TaughtTraining, TeachesPathsOfLora) {
+  options_.lora = "rank=2,targets=query|value";
+  const FineTuned taught = run();
+  options_.teacher.clear();
+  options_.graph.distillation = {};
+  const FineTuned alone = run();
+  const std::string path = "bert.encoder.layer.0.attention.self.query.lora_B.weight";
+  EXPECT_FALSE(identical(taught.model.state.at(path), alone.model.state.at(path)));
+  EXPECT_TRUE(identical(taught.model.state.at("classifier.weight"),
+                        alone.model.state.at("classifier.weight")));
+}
+
+TEST_F(TaughtTraining, TeachesAQuantizedModel) {
+  const io::Model plain = io::load_model(options_.model);
+  QuantizeOptions rounding;
+  rounding.weights = "int:4,channel";
+  const io::Model rounded = quantize(plain, rounding, nullptr, {}).model;
+  io::write_checkpoint(scratch_ / "rounded", rounded);
+  options_.teacher = options_.model;
+  options_.model = (scratch_ / "rounded").string();
+  options_.out = scratch_ / "run";
+  const FineTuned result = run();
+  EXPECT_TRUE(compress::is_quantized(result.model.graph));
+  EXPECT_EQ(asked_, 1);
+}
+
+TEST_F(TaughtTraining, SaysWhatIsWrongWithATeacher) {
+  const std::string good = options_.teacher;
+  State headless = io::tiny_weights();
+  headless.erase("classifier.weight");
+  headless.erase("classifier.bias");
+  options_.teacher = io::write_tiny_bert(scratch_, "headless", headless);
+  EXPECT_EQ(error_text([&] { run(); }),
+            "teacher " + options_.teacher +
+                ": has no trained classifier: tensor \"classifier.weight\" is missing");
+  std::string config(io::kTinyConfig);
+  config.replace(config.find("good"), 4, "fine");
+  options_.teacher = io::write_tiny_bert(scratch_, "fine", io::tiny_weights(), config);
+  EXPECT_EQ(error_text([&] { run(); }),
+            "teacher " + options_.teacher + ": has the labels bad, fine: expected bad, good");
+  options_.teacher = good + ",,";
+  EXPECT_THAT(error_text([&] { run(); }), HasSubstr("separated by single commas"));
+  options_.teacher.clear();
+  EXPECT_EQ(error_text([&] { run(); }), "teacher-weight: needs a teacher");
+}
+
+TEST_F(TaughtTraining, DoesNotReplaceItsTeacher) {
+  options_.out = options_.teacher;
+  options_.replaces = true;
+  EXPECT_THAT(error_text([&] { run(); }), HasSubstr("which is needed"));
+}
+
+}  // namespace
+}  // namespace lathe::experiment
