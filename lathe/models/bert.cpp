@@ -1,5 +1,6 @@
 #include "lathe/models/config_checks.h"
 #include "lathe/models/family.h"
+#include "lathe/models/fit_config.h"
 #include "lathe/models/module_builder.h"
 
 namespace lathe::models {
@@ -153,6 +154,15 @@ Attributes sizes(std::int64_t layers, std::int64_t hidden, std::int64_t heads) {
           {"intermediate_size", 4 * hidden}};
 }
 
+Attributes read_sizes(const Graph& graph, const Attributes&) {
+  Attributes sizes;
+  if (const auto rows = num_rows(graph, "bert.embeddings.word_embeddings.weight"))
+    sizes["vocab_size"] = *rows;
+  if (const auto rows = num_rows(graph, "bert.encoder.layer.0.intermediate.dense.weight"))
+    sizes["intermediate_size"] = *rows;
+  return sizes;
+}
+
 const Register registration{ModelFamily{
     .name = "bert",
     .summary = "transformer encoder for classification and language modelling",
@@ -218,6 +228,7 @@ const Register registration{ModelFamily{
                   {"cls.predictions.bias", "cls.predictions.decoder.bias", "tie_word_embeddings"}}},
     .head_prefixes = {"bert.pooler.", "classifier.", "cls."},
     .build = build_bert,
+    .read_sizes = read_sizes,
 }};
 
 }  // namespace

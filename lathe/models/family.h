@@ -96,6 +96,9 @@ struct ModelFamily {
   /// Builds the padded form with the inputs that nothing stands in for and without a loss; fails on
   /// a configuration that no model can have.
   Graph (*build)(const AttributeReader& config, const BuildOptions& options);
+  /// The keys that say how large parts of a graph are which passes may make smaller, with the
+  /// values that this one shows (of its first layer, where layers are alike); null: there are none.
+  Attributes (*read_sizes)(const Graph& graph, const Attributes& config) = nullptr;
   /// For names with arguments (`mlp:4,8`): the configuration they stand for; null where none do.
   Attributes (*parse_arguments)(std::string_view arguments) = nullptr;
 };

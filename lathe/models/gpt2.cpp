@@ -2,6 +2,7 @@
 
 #include "lathe/models/config_checks.h"
 #include "lathe/models/family.h"
+#include "lathe/models/fit_config.h"
 #include "lathe/models/module_builder.h"
 
 namespace lathe::models {
@@ -138,6 +139,14 @@ Attributes sizes(std::int64_t layers, std::int64_t hidden, std::int64_t heads) {
   return {{"n_layer", layers}, {"n_embd", hidden}, {"n_head", heads}};
 }
 
+Attributes read_sizes(const Graph& graph, const Attributes&) {
+  Attributes sizes;
+  if (const auto rows = num_rows(graph, "transformer.wte.weight")) sizes["vocab_size"] = *rows;
+  if (const auto rows = num_rows(graph, "transformer.h.0.mlp.c_fc.weight"))
+    sizes["n_inner"] = *rows;
+  return sizes;
+}
+
 const Register registration{ModelFamily{
     .name = "gpt2",
     .summary = "transformer decoder for language modelling and classification",
@@ -184,6 +193,7 @@ const Register registration{ModelFamily{
                .tied = {{"lm_head.weight", "transformer.wte.weight", "tie_word_embeddings"}}},
     .head_prefixes = {"score.", "lm_head."},
     .build = build_gpt2,
+    .read_sizes = read_sizes,
 }};
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include <charconv>
 
 #include "lathe/models/family.h"
+#include "lathe/models/fit_config.h"
 #include "lathe/models/module_builder.h"
 
 namespace lathe::models {
@@ -42,6 +43,14 @@ Attributes parse_sizes(std::string_view arguments) {
   return {{"sizes", sizes}};
 }
 
+Attributes read_sizes(const Graph& graph, const Attributes& config) {
+  std::vector<std::int64_t> sizes = std::get<std::vector<std::int64_t>>(config.at("sizes"));
+  for (std::size_t layer = 0; layer + 1 < sizes.size(); ++layer)
+    sizes[layer + 1] =
+        num_rows(graph, fmt::format("layers.{}.weight", layer)).value_or(sizes[layer + 1]);
+  return {{"sizes", sizes}};
+}
+
 const Register registration{ModelFamily{
     .name = "mlp",
     .summary = "multi-layer perceptron, such as mlp:784,256,10",
@@ -54,6 +63,7 @@ const Register registration{ModelFamily{
                {"initializer_range", 0.02, "standard deviation of fresh weights"}},
     .presets = {},
     .build = build_mlp,
+    .read_sizes = read_sizes,
     .parse_arguments = parse_sizes,
 }};
 
