@@ -10,12 +10,6 @@
 namespace lathe::compress {
 namespace {
 
-// Every element of the result is made from the same element of the operands.
-bool keeps_features(const Graph& graph, NodeId id) {
-  const Op& op = graph.op(id);
-  return op.is_elementwise || op.is_identity_in_inference || graph.is(id, "quantize");
-}
-
 bool is_layer(const Graph& graph, NodeId id) {
   const std::vector<Layer> layers = find_layers(graph);
   return std::ranges::find(layers, id, &Layer::node) != layers.end() &&
@@ -102,6 +96,11 @@ class Tracer {
 };
 
 }  // namespace
+
+bool keeps_features(const Graph& graph, NodeId id) {
+  const Op& op = graph.op(id);
+  return op.is_elementwise || op.is_identity_in_inference || graph.is(id, "quantize");
+}
 
 std::optional<FeatureFlow> trace_features(const Graph& graph, NodeId layer) {
   Tracer tracer(graph);

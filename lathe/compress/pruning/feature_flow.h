@@ -10,6 +10,9 @@
 /// A feature that nobody else reads can be taken away on both sides.
 namespace lathe::compress {
 
+/// Whether every element of a node's result is made from the same element of its operands.
+bool keeps_features(const Graph& graph, NodeId id);
+
 /// Layers that make the same features (the gate and the content of a gated part), and those that
 /// read them.
 struct FeatureFlow {
