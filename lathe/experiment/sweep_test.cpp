@@ -14,11 +14,11 @@ using testing::HasSubstr;
 class SweepTest : public testing::Test {
  protected:
   SweepTest() {
-    options_.model = io::write_tiny_bert(scratch_, "m");
-    options_.data = write_opinions(scratch_, "data");
+    options_.settings.model = io::write_tiny_bert(scratch_, "m");
+    options_.settings.data = write_opinions(scratch_, "data");
     options_.formats = "fixed:{w},{w/2} w=4,8";
-    options_.batch_size = 8;
-    options_.out = scratch_ / "sweep";
+    options_.settings.batch_size = 8;
+    options_.settings.out = scratch_ / "sweep";
   }
 
   io::ScratchDirectory scratch_;
@@ -37,8 +37,8 @@ TEST_F(SweepTest, MeasuresOnRowsHeldOutOfTrain) {
 }
 
 TEST_F(SweepTest, MeasuresOnASplitThatIsAskedFor) {
-  options_.split = "test";
-  options_.epochs = 0;
+  options_.settings.split = "test";
+  options_.settings.epochs = 0;
   const SweepResult result = sweep(options_, {});
   EXPECT_EQ(result.measured_on, "12 rows of the split test");
   EXPECT_FALSE(result.points[0].trained.has_value());
@@ -46,12 +46,12 @@ TEST_F(SweepTest, MeasuresOnASplitThatIsAskedFor) {
 
 TEST_F(SweepTest, GoesOnWhereItWasStopped) {
   const SweepResult whole = sweep(options_, {});
-  options_.out = scratch_ / "parts";
+  options_.settings.out = scratch_ / "parts";
   int asked = 0;
   Callbacks callbacks;
   callbacks.should_stop = [&] { return ++asked > 12; };
   EXPECT_THROW(sweep(options_, {}, callbacks), Interrupted);
-  options_.resumes = true;
+  options_.settings.resumes = true;
   const SweepResult second = sweep(options_, {});
   EXPECT_EQ(second.plain, whole.plain);
   for (std::size_t i = 0; i < whole.points.size(); ++i) {
@@ -62,11 +62,11 @@ TEST_F(SweepTest, GoesOnWhereItWasStopped) {
 
 TEST_F(SweepTest, GoesOnWithTheSameOptionsOnly) {
   sweep(options_, {});
-  options_.resumes = true;
+  options_.settings.resumes = true;
   options_.quantize.weight_range = "minmax";
   EXPECT_EQ(error_text([&] { sweep(options_, {}); }),
             fmt::format("weight-range \"minmax\": the sweep in {} was started with \"mse\"",
-                        options_.out.string()));
+                        options_.settings.out.string()));
 }
 
 TEST_F(SweepTest, GivesFormatsItself) {

@@ -6,6 +6,7 @@
 #include "lathe/cli/print_json.h"
 #include "lathe/cli/progress_line.h"
 #include "lathe/cli/quantize_flags.h"
+#include "lathe/cli/sweep_flags.h"
 #include "lathe/compress/packed_weights.h"
 #include "lathe/experiment/quantize_report.h"
 #include "lathe/experiment/sensitivity.h"
@@ -74,7 +75,7 @@ void print_result(const Arguments& arguments, const experiment::Quantized& resul
         "read it\n");
 }
 
-void print_sweep(const experiment::SweepResult& result, const experiment::SweepOptions& options,
+void print_sweep(const experiment::SweepResult& result, const experiment::SweepSettings& options,
                  const Settings& settings) {
   if (settings.json) {
     nlohmann::ordered_json line{{"measured_on", result.measured_on}, {"float", result.plain}};
@@ -101,18 +102,18 @@ void print_sweep(const experiment::SweepResult& result, const experiment::SweepO
 
 int run_sweep(Arguments arguments, const Settings& settings) {
   experiment::SweepOptions& options = arguments.sweep;
-  options.model = arguments.model.model;
   options.quantize = arguments.quantize;
-  options.seed = settings.seed;
-  options.out = arguments.out;
-  options.replaces = arguments.force;
+  options.settings.model = arguments.model.model;
+  options.settings.seed = settings.seed;
+  options.settings.out = arguments.out;
+  options.settings.replaces = arguments.force;
   Execution execution(settings);
   ProgressLine line(settings);
   try {
     const experiment::SweepResult result =
         experiment::sweep(options, execution.options(), line.callbacks());
     line.finish();
-    print_sweep(result, options, settings);
+    print_sweep(result, options.settings, settings);
     return 0;
   } catch (const Interrupted&) {
     line.finish();
@@ -158,7 +159,10 @@ std::function<int(const Settings&)> setup(Flags flags) {
   add_model_option(flags, arguments->model);
   flags.add_option("--task", arguments->model.task, "what for [what the model was saved for]");
   add_quantize_options(flags, arguments->quantize);
-  add_sweep_options(flags, arguments->sweep);
+  flags.add_option("--sweep", arguments->sweep.formats,
+                   "try formats one after another on weights, biases and activations: widths, "
+                   "integer-bits, fraction-bits, or \"fixed:{w},{w/2} w=4,6,8\"");
+  add_sweep_options(flags, arguments->sweep.settings);
   flags.add_option("--out", arguments->out, "directory to write");
   flags.add_flag("--force", arguments->force, "replace the model or sweep in --out");
   flags.add_flag("--simulate", arguments->is_simulated,

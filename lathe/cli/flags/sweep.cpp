@@ -1,11 +1,10 @@
-#include "lathe/cli/quantize_flags.h"
+#include <fmt/format.h>
+
+#include "lathe/cli/sweep_flags.h"
 
 namespace lathe::cli {
 
-void add_sweep_options(Flags flags, experiment::SweepOptions& options) {
-  flags.add_option("--sweep", options.formats,
-                   "try formats one after another on weights, biases and activations: widths, "
-                   "integer-bits, fraction-bits, or \"fixed:{w},{w/2} w=4,6,8\"");
+void add_sweep_options(Flags flags, experiment::SweepSettings& options) {
   flags.add_option("--data", options.data, "of a sweep: what to train and measure on");
   flags.add_option("--split", options.split,
                    "of a sweep: what to measure on, such as test [rows held out of train]");
@@ -13,10 +12,12 @@ void add_sweep_options(Flags flags, experiment::SweepOptions& options) {
       .add_option("--validation", options.validation,
                   "of a sweep: rows to hold out, a fifth of train at most [5000]")
       .range(1, std::int64_t{1} << 40);
-  flags.add_option("--epochs", options.epochs, "of a sweep: training after rounding; 0: none [1]")
+  flags
+      .add_option("--epochs", options.epochs, "of a sweep: training after each change; 0: none [1]")
       .range(0, 1000);
-  flags.add_option("--lr", options.learning_rate,
-                   "of a sweep: learning rate at its highest [2e-4]");
+  flags.add_option(
+      "--lr", options.learning_rate,
+      fmt::format("of a sweep: learning rate at its highest [{:g}]", options.learning_rate));
   flags.add_option("--batch-size", options.batch_size, "of a sweep: examples in a batch [32]")
       .range(1, std::int64_t{1} << 20);
   flags.add_option("--limit", options.limit, "of a sweep: train on so many examples [all]")

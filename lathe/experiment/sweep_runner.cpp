@@ -1,0 +1,214 @@
+#include "lathe/experiment/sweep_runner.h"
+
+#include <algorithm>
+
+#include "lathe/compress/packed_weights.h"
+#include "lathe/data/match_labels.h"
+#include "lathe/data/validation_split.h"
+#include "lathe/experiment/read_data.h"
+#include "lathe/io/atomic_file.h"
+#include "lathe/io/json_file.h"
+#include "lathe/io/output_directory.h"
+#include "lathe/train/evaluation.h"
+#include "lathe/train/make_source.h"
+#include "lathe/train/train_model.h"
+
+namespace lathe::experiment {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr const char* kResults = "results.json";
+constexpr const char* kControl = "control";
+
+// Everything that decides the results.
+json to_json(const SweepSettings& settings, const json& other) {
+  json all{{"model", absolute_path(settings.model)},
+           {"data", absolute_path(settings.data)},
+           {"split", settings.split},
+           {"validation", settings.validation},
+           {"epochs", settings.epochs},
+           {"lr", settings.learning_rate},
+           {"batch-size", settings.batch_size},
+           {"limit", settings.limit},
+           {"seed", settings.seed}};
+  all.update(other);
+  return all;
+}
+
+// "fixed-8-4" for "fixed:8,4".
+std::string directory_name(std::string point) {
+  std::ranges::replace_if(
+      point, [](char letter) { return letter == ':' || letter == ','; }, '-');
+  std::ranges::replace(point, ' ', '-');
+  return point;
+}
+
+}  // namespace
+
+std::string absolute_path(const std::string& path) {
+  std::error_code error;
+  return fs::exists(path, error) ? fs::weakly_canonical(path, error).string() : path;
+}
+
+void check_sweep(const SweepSettings& settings) {
+  if (settings.out.empty()) fail("sweep: needs out, a directory for its results");
+  if (settings.data.empty()) fail("sweep: needs data, to measure and train on");
+}
+
+SweepRunner::SweepRunner(const SweepSettings& settings, io::Model model, SweepWords words,
+                         const json& other, const engine::ExecutionOptions& execution,
+                         const Callbacks& callbacks)
+    : settings_(settings),
+      model_(std::move(model)),
+      words_(std::move(words)),
+      execution_(execution),
+      callbacks_(callbacks),
+      configuration_(to_json(settings, other)) {
+  take_up();
+  read_data();
+}
+
+void SweepRunner::take_up() {
+  std::error_code error;
+  if (!settings_.resumes)
+    io::clear_output_directory(settings_.out, settings_.replaces, {settings_.model});
+  fs::create_directories(settings_.out, error);
+  if (error) fail("{}: cannot be created: {}", settings_.out.string(), error.message());
+  lock_.emplace(settings_.out);
+  if (settings_.resumes && fs::exists(settings_.out / kResults, error)) {
+    results_ = io::read_json(settings_.out / kResults);
+    check_recorded(results_.value("configuration", json::object()));
+    return;
+  }
+  results_ = {{"configuration", configuration_}, {"points", json::object()}};
+  save();
+}
+
+void SweepRunner::check_recorded(const json& recorded) const {
+  for (const auto& [name, value] : configuration_.items())
+    if (recorded.value(name, json()) != value)
+      fail("{} {}: the sweep in {} was started with {}", name, value.dump(), settings_.out.string(),
+           recorded.value(name, json()).dump());
+}
+
+void SweepRunner::save() const {
+  io::write_atomically(settings_.out / kResults, results_.dump(2) + "\n");
+}
+
+// Nothing is chosen on the test split unless asked for: accuracies are of rows that are held out of
+// train, always the same ones.
+void SweepRunner::read_data() {
+  const auto read = [&](const std::string& split) {
+    return data::match_labels(
+        read_examples(model_, settings_.data, split, 0, callbacks_.should_stop),
+        model_.label_names);
+  };
+  data::Dataset train = read("train");
+  if (settings_.split.empty()) {
+    const auto size = static_cast<std::int64_t>(train.examples.size());
+    const data::ValidationSplit split =
+        data::split_validation(train.labels(), std::min(settings_.validation, size / 5), 0);
+    held_out_ = data::select(train, split.validation);
+    train = data::select(train, split.train);
+    measured_on_ = fmt::format("{} rows held out of train", held_out_.examples.size());
+  } else {
+    held_out_ = read(settings_.split);
+    measured_on_ =
+        fmt::format("{} rows of the split {}", held_out_.examples.size(), settings_.split);
+  }
+  examples_ = data::take_some(std::move(train), settings_.limit);
+  measured_ =
+      train::make_evaluation_source(model_, held_out_, {}, execution_.pool, callbacks_.should_stop);
+}
+
+double SweepRunner::plain() {
+  if (!results_.contains(words_.plain)) {
+    results_[words_.plain] = accuracy(model_, words_.plain);
+    save();
+  }
+  return results_[words_.plain].get<double>();
+}
+
+SweepAccuracy SweepRunner::measure(const std::string& point, const json& facts,
+                                   const std::function<io::Model()>& change) {
+  json& result = results_["points"][point];
+  result.update(facts);
+  const bool lacks_changed = !result.contains(words_.changed);
+  const bool lacks_trained = trains() && !result.contains(words_.trained);
+  if (lacks_changed || lacks_trained) {
+    io::Model changed = change();
+    if (lacks_changed) {
+      result[words_.changed] = accuracy(changed, point);
+      save();
+    }
+    if (lacks_trained) {
+      result[words_.trained] = accuracy(train(std::move(changed), point), point + " trained");
+      save();
+    }
+  }
+  SweepAccuracy measured{.changed = result[words_.changed].get<double>()};
+  if (result.contains(words_.trained)) measured.trained = result[words_.trained].get<double>();
+  return measured;
+}
+
+double SweepRunner::control() {
+  if (!results_.contains(kControl)) {
+    results_[kControl] = accuracy(train(model_, kControl), kControl);
+    save();
+  }
+  return results_[kControl].get<double>();
+}
+
+double SweepRunner::accuracy(const io::Model& model, const std::string& label) {
+  train::Classifier classifier(model, {.execution = execution_});
+  return train::evaluate(classifier, *measured_,
+                         static_cast<std::int64_t>(model.label_names.size()),
+                         {.progress =
+                              [&](std::int64_t done, std::int64_t) {
+                                callbacks_.tell({.activity = "testing " + label,
+                                                 .unit = "examples",
+                                                 .done = done,
+                                                 .total = measured_->size()});
+                                return !callbacks_.stops();
+                              }})
+      .accuracy;
+}
+
+// One that is interrupted leaves its checkpoint to go on from.
+io::Model SweepRunner::train(io::Model model, const std::string& point) {
+  train::TrainOptions training;
+  training.trainer.epochs = settings_.epochs;
+  training.trainer.cycles = 1;
+  training.trainer.batch_examples = settings_.batch_size;
+  training.trainer.learning_rate = settings_.learning_rate;
+  training.trainer.seed = settings_.seed;
+  training.execution = execution_;
+  training.keep_checkpoints = 1;
+  training.finish = [](io::Model finished) {
+    compress::pack_model(finished, false);
+    return finished;
+  };
+  const fs::path path = settings_.out / directory_name(point);
+  std::optional<train::RunDirectory> directory = train::RunDirectory::open(path);
+  if (!directory) directory = train::RunDirectory::create(path, configuration_);
+  if (directory->checkpoint()) model = directory->checkpoint()->model;
+  train::TrainCallbacks training_callbacks;
+  training_callbacks.step = [&](const train::StepReport& step) {
+    callbacks_.tell({.activity = "training " + point,
+                     .unit = "steps",
+                     .done = step.step,
+                     .total = step.num_steps,
+                     .note = fmt::format("loss {:.4f}", step.loss)});
+  };
+  training_callbacks.should_stop = callbacks_.should_stop;
+  train::TrainOutcome outcome = train::train_model(std::move(model), examples_, {}, training,
+                                                   training_callbacks, &*directory);
+  if (outcome.result.ending == train::Ending::Interrupted) throw Interrupted();
+  std::error_code ignored;
+  fs::remove_all(path / "checkpoints", ignored);
+  return std::move(outcome.model);
+}
+
+}  // namespace lathe::experiment

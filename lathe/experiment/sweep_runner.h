@@ -1,0 +1,102 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "lathe/data/dataset.h"
+#include "lathe/engine/executor.h"
+#include "lathe/experiment/callbacks.h"
+#include "lathe/io/directory_lock.h"
+#include "lathe/io/model.h"
+#include "lathe/train/example_source.h"
+
+namespace lathe::experiment {
+
+/// What every sweep is told: which model is changed, how it is trained after that, and what it is
+/// measured on.
+struct SweepSettings {
+  std::string model = {};
+  std::string data = {};
+  std::string split = {};          ///< what accuracies are of; empty: rows held out of train
+  std::int64_t validation = 5000;  ///< rows held out, a fifth of train at most
+  std::int64_t epochs = 1;         ///< of training after the change; 0: none
+  double learning_rate = 2e-4;
+  std::int64_t batch_size = 32;
+  std::int64_t limit = 0;  ///< examples to train on; 0: all
+  std::uint64_t seed = 0;
+
+  std::filesystem::path out = {};  ///< gets results.json, table.md and sweep.svg
+  bool resumes = false, replaces = false;
+};
+
+/// What results.json calls the accuracies of the model as it came, of a changed one, and of one
+/// that was trained after the change.
+struct SweepWords {
+  std::string plain, changed, trained;
+};
+
+/// How a changed model did.
+struct SweepAccuracy {
+  double changed = 0;
+  std::optional<double> trained = {};
+};
+
+/// Changes a model in one way after another, measures it, trains it on, measures it again. What is
+/// done is kept in the directory: one that was interrupted goes on where it was, if it is asked for
+/// with the same configuration.
+class SweepRunner {
+ public:
+  /// Takes up the directory and reads the data. `other` holds whatever decides the results besides
+  /// the settings, by the names that users know.
+  SweepRunner(const SweepSettings& settings, io::Model model, SweepWords words,
+              const nlohmann::json& other, const engine::ExecutionOptions& execution,
+              const Callbacks& callbacks);
+
+  const io::Model& model() const { return model_; }
+  /// What models are trained on.
+  const data::Dataset& examples() const { return examples_; }
+  /// "5000 rows held out of train", "25000 rows of the split test".
+  const std::string& measured_on() const { return measured_on_; }
+  /// Whether models are trained after they were changed.
+  bool trains() const { return settings_.epochs > 0; }
+
+  /// The accuracy of the model as it came.
+  double plain();
+  /// The accuracy of the model as `change` makes it, and after training. `facts` stand beside it in
+  /// results.json.
+  SweepAccuracy measure(const std::string& point, const nlohmann::json& facts,
+                        const std::function<io::Model()>& change);
+  /// The accuracy of the model after the same training without any change.
+  double control();
+
+ private:
+  void take_up();
+  void check_recorded(const nlohmann::json& recorded) const;
+  void save() const;
+  void read_data();
+  double accuracy(const io::Model& model, const std::string& label);
+  io::Model train(io::Model model, const std::string& point);
+
+  const SweepSettings settings_;
+  const io::Model model_;
+  const SweepWords words_;
+  const engine::ExecutionOptions& execution_;
+  const Callbacks& callbacks_;
+  nlohmann::json configuration_, results_;
+  std::optional<io::DirectoryLock> lock_;
+  std::string measured_on_;
+  data::Dataset examples_, held_out_;
+  std::unique_ptr<train::ExampleSource> measured_;
+};
+
+/// Fails unless a sweep has what it needs.
+void check_sweep(const SweepSettings& settings);
+
+/// A path as it is wherever the sweep is resumed from.
+std::string absolute_path(const std::string& path);
+
+}  // namespace lathe::experiment
