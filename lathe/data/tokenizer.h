@@ -70,6 +70,8 @@ class Tokenizer {
   std::int32_t padding_id() const { return vocabulary_.padding_id; }
   /// What stands for a token to be guessed, or -1: only masked language models need one.
   std::int32_t mask_id() const { return vocabulary_.mask_id; }
+  /// What stands for a word that it has no tokens for, or -1: it has tokens for all.
+  virtual std::int32_t unknown_id() const { return -1; }
   /// What a masked language model never masks.
   const std::vector<std::int32_t>& special_ids() const { return vocabulary_.special_ids; }
   /// How many tokens are put around a text.

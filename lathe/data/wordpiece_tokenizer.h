@@ -41,7 +41,7 @@ class WordpieceTokenizer final : public Tokenizer {
   static WordpieceTokenizer from_vocabulary(std::vector<std::string> tokens, Options options);
   static WordpieceTokenizer from_vocabulary(std::vector<std::string> tokens);
 
-  std::int32_t unknown_id() const { return unknown_id_; }
+  std::int32_t unknown_id() const override { return unknown_id_; }
   std::int32_t classification_id() const { return vocabulary_.before[0]; }
   std::int32_t separator_id() const { return vocabulary_.after[0]; }
   const Options& options() const { return options_; }
