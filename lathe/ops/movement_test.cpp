@@ -106,6 +106,11 @@ TEST(Positions, CountInEveryRowOrSequence) {
               ElementsAre(0, 1, 0, 1, 2));
 }
 
+TEST(PackedShares, AddUpToOneInEverySequence) {
+  EXPECT_THAT(result_of("packed_shares(i32[S+1]) : f32[T]", {i32({3}, {0, 1, 5})}),
+              ElementsAre(1, 0.25, 0.25, 0.25, 0.25));
+}
+
 TEST(Constant, FillsOrListsItsElements) {
   EXPECT_THAT(result_of("constant() {values=[7]} : i64[2]", {}), ElementsAre(7, 7));
   EXPECT_THAT(result_of("constant() {values=[1,2.5]} : f32[2]", {}), ElementsAre(1, 2.5));

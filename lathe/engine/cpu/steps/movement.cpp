@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <numeric>
 
 #include "lathe/engine/cpu/step.h"
 
@@ -45,32 +46,47 @@ class SelectInSequenceStep final : public Step {
   bool is_gradient_;
 };
 
-// packed_positions(offsets) and packed_examples(examples, offsets): an integer for each token.
+// packed_positions(offsets), packed_examples(examples, offsets) and packed_shares(offsets): a
+// number for each token.
+enum class OfToken { Position, Example, Share };
+
 class PackedIndexStep final : public Step {
  public:
-  explicit PackedIndexStep(bool is_position) : is_position_(is_position) {}
+  explicit PackedIndexStep(OfToken number) : number_(number) {}
   void run_whole(const WholeCall& call) const override {
     const Graph& graph = call.graph;
-    const std::size_t operand = is_position_ ? 0 : 1;
+    const std::size_t operand = number_ == OfToken::Example ? 1 : 0;
     const std::int64_t tokens = graph.types(call.node)[0].shape[0].evaluate(call.symbols);
     const std::int64_t sequences =
         graph.type(graph.input(call.node, operand)).shape[0].evaluate(call.symbols) - 1;
     const auto* offsets = reinterpret_cast<const std::int32_t*>(call.inputs[operand]);
     const auto* values = reinterpret_cast<const std::int32_t*>(call.inputs[0]);
     auto* const out = reinterpret_cast<std::int32_t*>(call.outputs[0]);
+    auto* const shares = reinterpret_cast<float*>(call.outputs[0]);
     std::int64_t next = 0;
     for (std::int64_t s = 0; s < sequences; ++s) {
       if (offsets[s] != next || offsets[s + 1] < offsets[s] || offsets[s + 1] > tokens)
         fail("offsets {} to {} of sequence {} do not lie in the {} tokens", offsets[s],
              offsets[s + 1], s, tokens);
-      for (; next < offsets[s + 1]; ++next)
-        out[next] = is_position_ ? static_cast<std::int32_t>(next) - offsets[s] : values[s];
+      switch (number_) {
+        case OfToken::Position:
+          std::iota(out + next, out + offsets[s + 1], 0);
+          break;
+        case OfToken::Example:
+          std::fill(out + next, out + offsets[s + 1], values[s]);
+          break;
+        case OfToken::Share:
+          std::fill(shares + next, shares + offsets[s + 1],
+                    static_cast<float>(1.0 / (offsets[s + 1] - offsets[s])));
+          break;
+      }
+      next = offsets[s + 1];
     }
     if (next != tokens) fail("the offsets end at {}, but there are {} tokens", next, tokens);
   }
 
  private:
-  bool is_position_;
+  OfToken number_;
 };
 
 // full_like(x) {value} and constant() {values}: numbers of 32 bits, whose patterns are all that
@@ -129,14 +145,20 @@ const Register select_in_sequence_gradient{CpuKernel{
 const Register packed_positions{
     CpuKernel{"packed_positions", [](const Graph& graph, NodeId id) -> std::unique_ptr<Step> {
                 if (!is_i32(graph, graph.input(id, 0)) || !is_i32(graph, {id, 0})) return nullptr;
-                return std::make_unique<PackedIndexStep>(true);
+                return std::make_unique<PackedIndexStep>(OfToken::Position);
               }}};
 const Register packed_examples{
     CpuKernel{"packed_examples", [](const Graph& graph, NodeId id) -> std::unique_ptr<Step> {
                 if (!is_i32(graph, graph.input(id, 0)) || !is_i32(graph, graph.input(id, 1)) ||
                     !is_i32(graph, {id, 0}))
                   return nullptr;
-                return std::make_unique<PackedIndexStep>(false);
+                return std::make_unique<PackedIndexStep>(OfToken::Example);
+              }}};
+const Register packed_shares{
+    CpuKernel{"packed_shares", [](const Graph& graph, NodeId id) -> std::unique_ptr<Step> {
+                if (!is_i32(graph, graph.input(id, 0)) || graph.types(id)[0].dtype != DType::F32)
+                  return nullptr;
+                return std::make_unique<PackedIndexStep>(OfToken::Share);
               }}};
 const Register full_like{CpuKernel{"full_like", [](const Graph& graph, NodeId id) {
                                      return make_fill(graph.types(id)[0].dtype,
