@@ -29,7 +29,8 @@ class Distillation : public testing::Test {
     Graph graph = student_.graph;
     pack_inputs(graph, student_);
     run_pass("remove-dropout", graph);
-    add_distillation(graph, options);
+    State none;
+    add_distillation(graph, none, options);
     return graph;
   }
 

@@ -106,7 +106,8 @@ TrainOutcome train_model(io::Model model, const data::Dataset& examples,
       return result.score;
     };
   if (directory != nullptr) {
-    hooks.save = [&](const State& values, const TrainingProgress& at) {
+    hooks.save = [&](State values, const TrainingProgress& at) {
+      for (const std::string& name : training.teachers) values.erase(name);
       directory->save(model, values, at, options.keep_checkpoints);
     };
     hooks.last_checkpoint = [&] { return directory->last_checkpoint(); };

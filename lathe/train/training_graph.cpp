@@ -42,8 +42,9 @@ void gather_masked_rows(Graph& graph, const models::TaskRecord& task) {
 
 class TrainingGraphBuilder {
  public:
-  TrainingGraphBuilder(Graph& graph, const TrainingGraphOptions& options, State& state)
-      : graph_(graph), options_(options), state_(state) {}
+  TrainingGraphBuilder(Graph& graph, const TrainingGraphOptions& options,
+                       const DistillationStates& taught, State& state)
+      : graph_(graph), options_(options), taught_(taught), state_(state) {}
 
   std::vector<std::string> build() {
     const Loss loss = find_loss(graph_);
@@ -84,8 +85,12 @@ class TrainingGraphBuilder {
   }
 
   bool is_trained(const std::string& name) const {
-    const std::vector<std::string>& only = options_.train_only;
-    if (!only.empty() && std::find(only.begin(), only.end(), name) == only.end()) return false;
+    const auto is_among = [&](const std::vector<std::string>& names) {
+      return std::find(names.begin(), names.end(), name) != names.end();
+    };
+    if (is_among(taught_.teachers)) return false;
+    if (is_among(taught_.maps)) return true;
+    if (!options_.train_only.empty() && !is_among(options_.train_only)) return false;
     return !matches_any(name, options_.freeze);
   }
 
@@ -196,6 +201,7 @@ class TrainingGraphBuilder {
 
   Graph& graph_;
   const TrainingGraphOptions& options_;
+  const DistillationStates& taught_;
   State& state_;
   Value learning_rate_, random_, apply_, scale_;
 };
@@ -224,9 +230,11 @@ TrainingGraph make_training_graph(const io::Model& model, const TrainingGraphOpt
     run_pass("randomize-dropout", graph);
   else
     run_pass("remove-dropout", graph);
-  add_distillation(graph, options.distillation);
+  // While every row is there: choosing rows early leaves fewer to compare.
+  const DistillationStates taught = add_distillation(graph, state, options.distillation);
+  result.teachers = taught.teachers;
   run_pass("select-rows-early", graph);
-  result.trained = TrainingGraphBuilder(graph, options, state).build();
+  result.trained = TrainingGraphBuilder(graph, options, taught, state).build();
   run_pass("remove-dead-nodes", graph);
   run_pass("eliminate-common-subexpressions", graph);
   verify(graph);

@@ -31,7 +31,8 @@ struct TrainingGraphOptions {
 
 struct TrainingGraph {
   Graph graph;
-  std::vector<std::string> trained;  ///< names of the parameters it updates
+  std::vector<std::string> trained;   ///< names of the parameters it updates
+  std::vector<std::string> teachers;  ///< names of states that no step changes: no part of a run
 };
 
 /// Adds gradients, optimizer and state updates to the form of the model's graph that sources feed,
