@@ -35,8 +35,10 @@ void print_trained_parameters(const Graph& graph, const std::vector<std::string>
 
 void print_teachers(const experiment::FineTuneOptions& options) {
   const train::DistillationOptions& how = options.graph.distillation;
-  fmt::print(stderr, "  taught by {}: weight {:g}, temperature {:g}\n",
-             fmt::join(experiment::model_list(options.teacher), ", "), how.weight, how.temperature);
+  fmt::print(stderr, "  taught by {}: weight {:g}, temperature {:g}{}{}\n",
+             fmt::join(experiment::model_list(options.teacher), ", "), how.weight, how.temperature,
+             how.hidden > 0 ? fmt::format(", hidden states {:g}", how.hidden) : "",
+             how.attention > 0 ? fmt::format(", attention {:g}", how.attention) : "");
 }
 
 }  // namespace

@@ -55,9 +55,15 @@ void check_options(const FineTuneOptions& options) {
     fail("teacher: is for the objective classify, not {}", options.graph.objective);
   train::check_distillation(options.graph.distillation);
   const train::DistillationOptions &how = options.graph.distillation, defaults;
-  if (!options.teacher.empty()) return;
+  if (!options.teacher.empty()) {
+    if (how.weight == 0 && !how.follows_layers())
+      fail("teacher-weight 0: nothing would be learned from the teacher");
+    return;
+  }
   if (how.weight != defaults.weight) fail("teacher-weight: needs a teacher");
   if (how.temperature != defaults.temperature) fail("temperature: needs a teacher");
+  if (how.hidden != 0) fail("teacher-hidden: needs a teacher");
+  if (how.attention != 0) fail("teacher-attention: needs a teacher");
   if (!options.teacher_cache.empty()) fail("teacher-cache: needs a teacher");
 }
 
@@ -230,6 +236,11 @@ FineTuned fine_tune(FineTuneOptions options, const engine::ExecutionOptions& exe
   if (!options.teacher.empty()) {
     teachers = load_teachers(options);
     options.teacher_hashes = teachers->hashes;
+    if (options.graph.distillation.follows_layers()) {
+      check_layers_can_be_followed(*teachers, model, options.length);
+      for (const io::Model& teacher : teachers->models)
+        options.graph.distillation.teachers.push_back(&teacher);
+    }
   }
   const Examples examples = hold_out(std::move(all), options.validation);
   if (!options.out.empty() && !directory) directory = create_run(options);
@@ -243,11 +254,11 @@ FineTuned fine_tune(FineTuneOptions options, const engine::ExecutionOptions& exe
                      .length = train::text_length(model, options.length),
                      .resumed_step = checkpoint != nullptr ? checkpoint->progress.step : 0,
                      .trained = options.graph.train_only});
-  if (teachers) {
+  if (teachers && options.graph.distillation.weight > 0)
     training.soft_labels = ask_teachers(*teachers, model, examples.train, options,
                                         teacher_cache(options), execution, callbacks);
-    teachers.reset();  // they have said all they have to say
-  }
+  // Unless they are followed step by step, the teachers have said all they have to say.
+  if (options.graph.distillation.teachers.empty()) teachers.reset();
   train::TrainOutcome outcome =
       train::train_model(std::move(model), examples.train, examples.validation, training,
                          to_train_callbacks(callbacks), directory ? &*directory : nullptr);

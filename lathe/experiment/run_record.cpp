@@ -77,6 +77,8 @@ void each_option(Options& options, Visit visit) {
   visit("teacher-cache", options.teacher_cache);
   visit("teacher-weight", graph.distillation.weight);
   visit("temperature", graph.distillation.temperature);
+  visit("teacher-hidden", graph.distillation.hidden);
+  visit("teacher-attention", graph.distillation.attention);
 }
 
 std::string absolute_path(const std::string& given) {

@@ -20,6 +20,8 @@ FineTuneOptions some_options() {
   options.teacher = "a,b";
   options.teacher_cache = "/cache";
   options.teacher_hashes = {"1", "2"};
+  options.graph.distillation.hidden = 2;
+  options.graph.distillation.attention = 3;
   options.out = "run";
   return options;
 }

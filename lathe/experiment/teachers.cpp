@@ -23,6 +23,19 @@ std::vector<std::size_t> check_fits(const io::Model& teacher, const io::Model& s
   return train::match_columns(teacher.label_names, student.label_names);
 }
 
+// Ids mean the same tokens to both.
+void check_same_vocabulary(const io::Model& teacher, const io::Model& student) {
+  const std::shared_ptr<const data::Tokenizer> theirs = train::load_tokenizer(teacher);
+  const std::shared_ptr<const data::Tokenizer> own = train::load_tokenizer(student);
+  if (theirs->vocabulary_size() != own->vocabulary_size())
+    fail("has a vocabulary of {} tokens: to follow its layers, expected the model's {}",
+         theirs->vocabulary_size(), own->vocabulary_size());
+  for (std::int32_t id = 0; id < own->vocabulary_size(); ++id)
+    if (theirs->token(id) != own->token(id))
+      fail("its token {} is \"{}\": to follow its layers, expected \"{}\", as the model's", id,
+           theirs->token(id), own->token(id));
+}
+
 }  // namespace
 
 Teachers load_teachers(const FineTuneOptions& options) {
@@ -41,6 +54,21 @@ Teachers load_teachers(const FineTuneOptions& options) {
     if (options.teacher_hashes[i] != result.hashes[i])
       fail("{}: is no longer the model that the run was started with", place_of(names[i]));
   return result;
+}
+
+void check_layers_can_be_followed(const Teachers& teachers, const io::Model& student,
+                                  std::int64_t length) {
+  for (const io::Model& teacher : teachers.models)
+    with_place(place_of(teacher.directory.string()), [&] {
+      for (const io::Model* model : {&teacher, &student})
+        if (train::max_length(*model) == 0)
+          fail("a {} model has no layers to follow", model->family->name);
+      check_same_vocabulary(teacher, student);
+      const std::int64_t needed = train::text_length(student, length);
+      if (train::max_length(teacher) < needed)
+        fail("reads {} tokens at most: to follow its layers, expected {}, as the model's",
+             train::max_length(teacher), needed);
+    });
 }
 
 Tensor ask_teachers(const Teachers& teachers, const io::Model& student,

@@ -11,6 +11,7 @@
 #include "lathe/experiment/fine_tune.h"
 #include "lathe/experiment/quantize.h"
 #include "lathe/experiment/testing/opinions.h"
+#include "lathe/io/safetensors.h"
 
 namespace lathe::experiment {
 namespace {
@@ -176,6 +177,81 @@ TEST_F(TaughtTraining, TeachesAQuantizedModel) {
   EXPECT_EQ(asked_, 1);
 }
 
+TEST_F(TaughtTraining, FollowsTheLayersOfATeacherToTheSameBits) {
+  options_.graph.distillation.hidden = 1;
+  options_.graph.distillation.attention = 1;
+  // A wider and deeper one with the same tokens.
+  FineTuneOptions growing = options_;
+  growing.model = "bert-tiny";
+  growing.tokenizer = options_.model;
+  growing.teacher.clear();
+  growing.graph.distillation = {};
+  growing.trainer.max_steps = 1;
+  growing.out = scratch_ / "wide";
+  growing.is_tested = false;
+  fine_tune(growing, {});
+  options_.teacher = growing.out.string();
+  // Its heads are larger than the student's: hidden states alone.
+  EXPECT_THAT(error_text([&] { run(); }), HasSubstr("has heads of 64 features: expected 4"));
+  options_.graph.distillation.attention = 0;
+
+  options_.out = scratch_ / "whole";
+  const FineTuned whole = run();
+  options_.out = scratch_ / "parts";
+  int steps = 0;
+  callbacks_.step = [&](const train::StepReport&) { ++steps; };
+  callbacks_.should_stop = [&] { return steps >= 7; };
+  EXPECT_EQ(run().training.ending, train::Ending::Interrupted);
+  // The maps go on too; the teacher is no part of a checkpoint.
+  const io::SafetensorsFile kept =
+      io::SafetensorsFile::open(scratch_ / "parts/checkpoints/step-7/optimizer.safetensors");
+  EXPECT_TRUE(kept.has("distillation.map.hidden.0.0"));
+  for (const io::TensorInfo& info : kept.tensors())
+    EXPECT_FALSE(info.name.starts_with("teacher.")) << info.name;
+  FineTuneOptions resumed;
+  resumed.out = options_.out;
+  resumed.resumes = true;
+  ASSERT_TRUE(take_up_run(resumed, {}));
+  expect_same_weights(fine_tune(resumed, {}), whole);
+}
+
+TEST_F(TaughtTraining, FollowsLayersUnderLoraAndRounding) {
+  options_.graph.distillation = {.weight = 0, .hidden = 1, .attention = 1};
+  options_.lora = "rank=2,targets=query|value";
+  const FineTuned paths = run();
+  EXPECT_EQ(asked_, 0);  // the answers have no weight
+  options_.lora.clear();
+  QuantizeOptions rounding;
+  rounding.weights = "int:4,channel";
+  rounding.attention_weights = "int:8";
+  io::write_checkpoint(scratch_ / "rounded",
+                       quantize(io::load_model(options_.model), rounding, nullptr, {}).model);
+  options_.model = (scratch_ / "rounded").string();
+  options_.out = scratch_ / "run";
+  EXPECT_TRUE(compress::is_quantized(run().model.graph));
+
+  // The scales of a rounded teacher are states that could learn, and do not.
+  const io::Model rounded =
+      io::load_model(options_.model, {.inputs = {"input_ids", "attention_mask", "labels"}});
+  train::TrainingGraphOptions graph = options_.graph;
+  graph.distillation.teachers = {&rounded};
+  State state = rounded.state;
+  const train::TrainingGraph training = train::make_training_graph(rounded, graph, state);
+  EXPECT_THAT(training.teachers, testing::Contains(testing::HasSubstr("scale")));
+  EXPECT_THAT(training.trained, testing::Each(testing::Not(testing::StartsWith("teacher."))));
+}
+
+TEST_F(TaughtTraining, FollowsOnlyTeachersThatReadTheSameTokens) {
+  options_.graph.distillation.hidden = 1;
+  std::vector<std::string> tokens = io::tiny_vocabulary();
+  std::swap(tokens[6], tokens[7]);
+  scratch_.write("teacher/vocab.txt", fmt::format("{}\n", fmt::join(tokens, "\n")));
+  EXPECT_EQ(
+      error_text([&] { run(); }),
+      "teacher " + options_.teacher +
+          ": its token 6 is \"film\": to follow its layers, expected \"the\", as the model's");
+}
+
 TEST_F(TaughtTraining, SaysWhatIsWrongWithATeacher) {
   const std::string good = options_.teacher;
   State headless = io::tiny_weights();
@@ -194,6 +270,12 @@ TEST_F(TaughtTraining, SaysWhatIsWrongWithATeacher) {
   EXPECT_THAT(error_text([&] { run(); }), HasSubstr("separated by single commas"));
   options_.teacher.clear();
   EXPECT_EQ(error_text([&] { run(); }), "teacher-weight: needs a teacher");
+  options_.graph.distillation = {.hidden = 1};
+  EXPECT_EQ(error_text([&] { run(); }), "teacher-hidden: needs a teacher");
+  options_.teacher = good;
+  options_.graph.distillation = {.weight = 0};
+  EXPECT_EQ(error_text([&] { run(); }),
+            "teacher-weight 0: nothing would be learned from the teacher");
 }
 
 TEST_F(TaughtTraining, DoesNotReplaceItsTeacher) {

@@ -77,6 +77,10 @@ void add_teacher_options(Flags flags, FineTuneOptions& options) {
   flags.add_option("--teacher-weight", how.weight,
                    "of the teachers' answers in the loss; the labels have the rest [0.5]");
   flags.add_option("--temperature", how.temperature, "what all logits are divided by [2]");
+  flags.add_option("--teacher-hidden", how.hidden,
+                   "weight of the distance to the teachers' hidden states, besides [0]");
+  flags.add_option("--teacher-attention", how.attention,
+                   "weight of the distance to the teachers' attention maps, besides [0]");
   flags.add_option("--teacher-cache", options.teacher_cache,
                    "directory where teachers' answers are kept, for other runs too [OUT/teachers]");
 }
