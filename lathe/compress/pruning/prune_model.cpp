@@ -6,6 +6,7 @@
 
 #include "lathe/compress/lora.h"
 #include "lathe/compress/pruning/insert_masks.h"
+#include "lathe/compress/pruning/insert_value_pruning.h"
 #include "lathe/compress/pruning/pruning_evidence.h"
 
 namespace lathe::compress {
@@ -53,17 +54,23 @@ class Pruner {
   PruneResult run() {
     PruningPlan plan = plan_pruning(model_.graph, options_.request);
     for (const PruningGroup& group : plan.groups) check_evidence(group);
+    const std::vector<PrunableWeight> prunable = find_prunable(model_.graph);
     const State held = find_masks(model_.graph, model_.state);
     // All is measured on the model as it came, and only then changed.
     State masks, values;
     for (const PruningGroup& group : plan.groups) prune(group, held, masks, values);
     for (auto& [name, tensor] : values) model_.state[name] = std::move(tensor);
     insert_masks(model_.graph, model_.state, masks);
+    for (const auto& [layer, share] : plan.activations)
+      insert_value_pruning(model_.graph, layer, share);
 
     PruneResult result{.groups = std::move(plan.groups),
                        .units = {},
                        .activations = static_cast<int>(plan.activations.size()),
+                       .left = {},
                        .unused_rules = std::move(plan.unused)};
+    for (const PrunableWeight& weight : prunable)
+      if (!masks.contains(weight.state)) result.left.push_back(weight.state);
     const State final_masks = find_masks(model_.graph, model_.state);
     for (const PruningGroup& group : result.groups)
       for (const PruningUnit& unit : group.units) {

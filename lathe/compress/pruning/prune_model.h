@@ -23,7 +23,8 @@ struct PruneOptions {
 struct PruneResult {
   std::vector<PruningGroup> groups;
   std::vector<UnitReport> units;
-  int activations = 0;  ///< layers whose inputs are pruned in every run
+  int activations = 0;            ///< layers whose inputs are pruned in every run
+  std::vector<std::string> left;  ///< weights and tables that did not count
   std::vector<std::string> unused_rules;
 };
 

@@ -68,8 +68,7 @@ TableLookups count_lookups(const io::Model& model, const PruningGroup& group,
     if (model.family == nullptr || model.family->reads != models::Reads::Tokens) continue;
     const std::shared_ptr<const data::Tokenizer> tokenizer = train::load_tokenizer(model);
     std::vector<std::int32_t> own = tokenizer->special_ids();
-    own.insert(own.end(),
-               {tokenizer->padding_id(), tokenizer->mask_id(), tokenizer->unknown_id()});
+    own.insert(own.end(), {tokenizer->padding_id(), tokenizer->mask_id(), tokenizer->unknown_id()});
     for (const std::int32_t id : own)
       if (id >= 0 && id < unit.granules) ++rows[static_cast<std::size_t>(id)];
   }

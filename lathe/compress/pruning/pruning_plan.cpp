@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lathe/compress/layers.h"
+#include "lathe/compress/lora.h"
 #include "lathe/core/role.h"
 
 namespace lathe::compress {
@@ -104,7 +105,9 @@ class Planner {
   }
 
   void add_activations() {
-    for (const Layer& layer : find_layers(graph_)) {
+    Graph base = graph_;  // what stands beside a layer is fed with it
+    remove_lora(base);
+    for (const Layer& layer : find_layers(base)) {
       const double share = settings_of(rule_of(layer.node)).activations.value_or(0);
       if (share > 0) plan_.activations.emplace_back(layer.node, share);
     }
