@@ -4,6 +4,7 @@
 
 #include "lathe/cli/command.h"
 #include "lathe/cli/print_json.h"
+#include "lathe/compress/pruning/pruning_report.h"
 #include "lathe/compress/size_target.h"
 #include "lathe/core/passes/dropout.h"
 #include "lathe/core/passes/profile.h"
@@ -50,6 +51,14 @@ int run(const ModelArguments& arguments, const Settings& settings) {
     bytes += tensor.num_bytes();
     parameters += tensor.num_elements();
   }
+  // A mask says which parameters count, and is none.
+  const std::vector<compress::MaskReport> masks = compress::report_masks(model.graph, model.state);
+  std::int64_t masked = 0, pruned = 0;
+  for (const compress::MaskReport& mask : masks) {
+    parameters -= mask.elements;
+    masked += mask.elements;
+    pruned += mask.zeros;
+  }
   const std::map<std::string, int> fallbacks =
       engine::count_fallbacks(model.graph, engine::find_backend(settings.device));
   std::map<std::string, int> ops;
@@ -74,6 +83,11 @@ int run(const ModelArguments& arguments, const Settings& settings) {
     line["flops"] = cost.flops.text();
     line["dropout_nodes"] = dropout.nodes;
     line["dropout_attributes"] = dropout.attributes;
+    for (const compress::MaskReport& mask : masks)
+      line["masks"].push_back({{"parameter", mask.parameter},
+                               {"shape", mask.shape},
+                               {"elements", mask.elements},
+                               {"zeros", mask.zeros}});
     line["fresh"] = model.fresh;
     line["left_out"] = model.left_out;
     line["non_finite"] = model.non_finite;
@@ -96,6 +110,10 @@ int run(const ModelArguments& arguments, const Settings& settings) {
     fmt::print("files       {}\n", to_text(io::model_size(model.directory)));
   fmt::print("graph       {} nodes, flops {}\n", model.graph.num_nodes(), cost.flops.text());
   fmt::print("dropout     {} nodes, {} attention attributes\n", dropout.nodes, dropout.attributes);
+  if (!masks.empty())
+    fmt::print("masks       of {} parameters: {} of {} elements pruned, sparsity {:.4f}\n",
+               masks.size(), pruned, masked,
+               static_cast<double>(pruned) / static_cast<double>(masked));
   std::vector<std::string> counts;
   for (const auto& [op, count] : ops) counts.push_back(fmt::format("{} {}", count, op));
   fmt::print("ops         {}\n", fmt::join(counts, ", "));
