@@ -5,6 +5,7 @@
 
 #include <map>
 
+#include "lathe/core/testing/error_text.h"
 #include "lathe/data/byte_alphabet.h"
 #include "lathe/data/testing/gpt2_regex.h"
 #include "lathe/data/testing/random_text.h"
@@ -54,6 +55,12 @@ TEST(ByteLevelBpe, MergesTheLowestRankFirst) {
   EXPECT_EQ(tokens_of(tokenizer, ""), "");
   EXPECT_THAT(tokenizer.encode("A"), ElementsAre(65));
   EXPECT_EQ(tokenizer.num_special(), 0);
+}
+
+TEST(ByteLevelBpe, KnowsNoUnknownWords) {
+  EXPECT_EQ(
+      error_text([] { make(kMerges).with_tokens({0}); }),
+      "vocab.json: its tokens cannot be made fewer: the tokenizer has none for unknown words");
 }
 
 TEST(ByteLevelBpe, MatchesAddedTokensInTheRawText) {

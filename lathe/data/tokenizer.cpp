@@ -58,6 +58,11 @@ void Tokenizer::check_length(std::int64_t max_length) const {
        fmt::join(parts, ", "));
 }
 
+SmallerTokenizer Tokenizer::with_tokens(const std::vector<std::int32_t>&) const {
+  fail("{}: its tokens cannot be made fewer: the tokenizer has none for unknown words",
+       vocabulary_.source);
+}
+
 const std::string& Tokenizer::token(std::int32_t id) const {
   if (id < 0 || id >= vocabulary_size())
     fail("token id {} is outside the vocabulary of {} tokens", id, vocabulary_size());

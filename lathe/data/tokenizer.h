@@ -42,6 +42,14 @@ struct Vocabulary {
   std::vector<TokenizerFile> files;
 };
 
+class Tokenizer;
+
+/// A tokenizer that knows fewer tokens than the one it was made from.
+struct SmallerTokenizer {
+  std::shared_ptr<const Tokenizer> tokenizer;
+  std::vector<std::int32_t> kept;  ///< for each of its ids, the id of before; in rising order
+};
+
 /// Text to token ids. Immutable once made: any number of threads may encode with one tokenizer.
 class Tokenizer {
  public:
@@ -72,6 +80,10 @@ class Tokenizer {
   std::int32_t mask_id() const { return vocabulary_.mask_id; }
   /// What stands for a word that it has no tokens for, or -1: it has tokens for all.
   virtual std::int32_t unknown_id() const { return -1; }
+  /// The tokenizer that knows these tokens alone, and those that it cannot do without; words that
+  /// they do not make are unknown. Fails where a kind has no unknown words, or its files could not
+  /// say what it does.
+  virtual SmallerTokenizer with_tokens(const std::vector<std::int32_t>& ids) const;
   /// What a masked language model never masks.
   const std::vector<std::int32_t>& special_ids() const { return vocabulary_.special_ids; }
   /// How many tokens are put around a text.

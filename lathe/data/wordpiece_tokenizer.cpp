@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "lathe/core/error.h"
 #include "lathe/data/utf8.h"
@@ -320,6 +321,35 @@ void WordpieceTokenizer::add_raw_token(const std::string& text) {
 void WordpieceTokenizer::append_ids(std::string_view text, std::vector<std::int32_t>& ids,
                                     std::size_t enough) const {
   Encoder(*this, ids).encode(text, enough);
+}
+
+SmallerTokenizer WordpieceTokenizer::with_tokens(const std::vector<std::int32_t>& ids) const {
+  // vocab.txt has no place for these.
+  const Options defaults;
+  if (options_.continuation_prefix != defaults.continuation_prefix ||
+      options_.max_characters_per_word != defaults.max_characters_per_word)
+    fail("{}: its tokens cannot be made fewer: it has rules of its own for pieces of words",
+         options_.source);
+  std::set<std::int32_t> kept(vocabulary_.special_ids.begin(), vocabulary_.special_ids.end());
+  kept.insert(unknown_id_);
+  if (mask_id() >= 0) kept.insert(mask_id());
+  for (const AddedToken& added : added_tokens_)
+    if (!kept.contains(added.id))
+      fail("{}: its tokens cannot be made fewer: \"{}\" is matched in the raw text",
+           options_.source, added.text);
+  for (const std::int32_t id : ids) {
+    token(id);  // refuses what is outside
+    kept.insert(id);
+  }
+  SmallerTokenizer result{.tokenizer = {}, .kept = {kept.begin(), kept.end()}};
+  std::vector<std::string> tokens;
+  for (const std::int32_t id : result.kept) tokens.push_back(token(id));
+  Options options = options_;
+  options.added_tokens.clear();
+  options.source = "vocab.txt";
+  result.tokenizer = std::make_shared<const WordpieceTokenizer>(
+      from_vocabulary(std::move(tokens), std::move(options)));
+  return result;
 }
 
 }  // namespace lathe::data

@@ -45,6 +45,7 @@ class WordpieceTokenizer final : public Tokenizer {
   std::int32_t classification_id() const { return vocabulary_.before[0]; }
   std::int32_t separator_id() const { return vocabulary_.after[0]; }
   const Options& options() const { return options_; }
+  SmallerTokenizer with_tokens(const std::vector<std::int32_t>& ids) const override;
 
  private:
   class Encoder;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "lathe/core/json_reader.h"
+#include "lathe/core/testing/error_text.h"
 #include "lathe/data/testing/temporary_directory.h"
 #include "lathe/data/text_file.h"
 #include "lathe/data/tokenizer_source.h"
@@ -35,6 +36,32 @@ TEST(WordpieceTokenizer, CutsWordsIntoTheLongestPieces) {
   EXPECT_EQ(tokens_of("The films, unwatchable!"), "[CLS] the film ##s , un ##watch ##able ! [SEP]");
   EXPECT_EQ(tokens_of(""), "[CLS] [SEP]");
   EXPECT_EQ(tokens_of(" \t\r\n "), "[CLS] [SEP]");
+}
+
+TEST(WordpieceTokenizer, CanKnowFewerTokens) {
+  const WordpieceTokenizer tokenizer = WordpieceTokenizer::from_vocabulary(kVocabulary);
+  const SmallerTokenizer smaller = tokenizer.with_tokens({6, 5, 10, 8});
+  EXPECT_THAT(smaller.kept, ElementsAre(0, 1, 2, 3, 4, 5, 6, 8, 10));
+  EXPECT_THAT(smaller.tokenizer->encode("The films unable"), ElementsAre(2, 5, 1, 7, 8, 3));
+  EXPECT_EQ(
+      smaller.tokenizer->files()[0],
+      (TokenizerFile{"vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\nfilm\nun\n##able\n"}));
+}
+
+TEST(WordpieceTokenizer, KeepsAllTokensWhereItsFilesCouldNotSayOtherwise) {
+  const auto refusal = [](const WordpieceTokenizer::Options& options) {
+    const auto tokenizer = WordpieceTokenizer::from_vocabulary(kVocabulary, options);
+    return error_text([&] { tokenizer.with_tokens({5}); });
+  };
+  WordpieceTokenizer::Options added, short_words;
+  added.added_tokens = {"film"};
+  short_words.max_characters_per_word = 20;
+  EXPECT_EQ(refusal({}), "no error");
+  EXPECT_EQ(refusal(added),
+            "vocab.txt: its tokens cannot be made fewer: \"film\" is matched in the raw text");
+  EXPECT_EQ(
+      refusal(short_words),
+      "vocab.txt: its tokens cannot be made fewer: it has rules of its own for pieces of words");
 }
 
 TEST(WordpieceTokenizer, MakesAWordUnknownWhenAnyPartIs) {
