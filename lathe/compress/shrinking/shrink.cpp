@@ -3,10 +3,9 @@
 #include <algorithm>
 
 #include "lathe/compress/packed_weights.h"
-#include "lathe/compress/rounded_parameter.h"
+#include "lathe/compress/shrinking/full_masks.h"
 #include "lathe/compress/shrinking/idle_features.h"
 #include "lathe/compress/shrinking/structure_cut.h"
-#include "lathe/core/pass.h"
 #include "lathe/core/role.h"
 #include "lathe/models/fit_config.h"
 
@@ -56,26 +55,6 @@ std::int64_t count_parameters(const Graph& graph) {
   for (const NodeId id : states_of(graph, StateRole::Parameter))
     count += graph.types(id)[0].num_elements().constant();
   return count;
-}
-
-bool is_all_ones(const Tensor& mask) {
-  for (std::int64_t i = 0; i < mask.num_elements(); ++i)
-    if (mask.at(i) != 1) return false;
-  return true;
-}
-
-// Masks that take nothing out any more. One that a path of low rank shares stays: it tells that the
-// path is one.
-void drop_full_masks(Graph& graph, State& state) {
-  for (const NodeId id : graph.nodes_of("mul")) {
-    const std::optional<std::size_t> masked = masked_operand(graph, id);
-    if (!masked) continue;
-    const NodeId mask = graph.input(id, 1 - *masked).node;
-    if (is_read_once(graph, mask) && is_all_ones(state.at(graph.name(mask))))
-      graph.replace_all_uses({id, 0}, graph.input(id, *masked));
-  }
-  run_pass("remove-dead-nodes", graph);
-  std::erase_if(state, [&](const auto& entry) { return !graph.find(entry.first); });
 }
 
 class Shrinker {

@@ -6,11 +6,9 @@
 #include <optional>
 #include <set>
 
-#include "lathe/compress/shrinking/parameter_slice.h"
+#include "lathe/compress/shrinking/parameter_cut.h"
 #include "lathe/core/number_format.h"
-#include "lathe/core/pass.h"
 #include "lathe/core/role.h"
-#include "lathe/ops/evaluate_parameter.h"
 #include "lathe/ops/weight_layout.h"
 
 namespace lathe::compress {
@@ -41,26 +39,16 @@ class StructureCutter {
       : graph_(graph), state_(state), structure_(structure), selection_(selection) {}
 
   void run() {
-    check_rounding();
     collect_cuts();
-    std::vector<Expected> expected;
-    for (const auto& [layer, cut] : cuts_) expect(layer, cut, expected);
+    check_rounding();
     tell_nodes_between();
-    apply();
-    run_pass("infer-types", graph_);
-    for (const Expected& one : expected)
-      if (!identical(ops::evaluate_parameter(graph_, state_, one.parameter), one.value))
-        fail("\"{}\" would be rounded otherwise with fewer elements", graph_.name(one.parameter));
+    cut_parameters(graph_, state_, parameter_cuts());
   }
 
  private:
   // Which outputs and inputs of a layer stay; nothing where all do.
   struct LayerCut {
     std::optional<Places> outputs, inputs;
-  };
-  struct Expected {
-    Value parameter;
-    Tensor value;
   };
 
   const Places& kept(OperandRole role) const {
@@ -76,11 +64,20 @@ class StructureCutter {
       if (!graph_.is(id, "quantize")) continue;
       const std::string& format = graph_.attribute(id).text("format");
       const std::int64_t features = graph_.types(id)[0].axis(-1).constant();
-      const Places& stays =
-          features == structure_.features ? selection_.features : selection_.shared_features;
-      if (!rounds_alike(parse_format(format)->facts(), stays, features))
+      if (!rounds_alike(parse_format(format)->facts(), stays_of(features), features))
         fail("\"{}\" rounds to {}, by scales that neighbours share", graph_.name(id), format);
     }
+  }
+
+  // What stays of so many features: those that readers read, those of keys, or, in front of a
+  // split, all outputs of a layer.
+  const Places& stays_of(std::int64_t features) const {
+    for (const OperandRole role : {OperandRole::Query, OperandRole::Key})
+      if (features == num_features(role)) return kept(role);
+    for (const FeatureMaker& maker : structure_.makers)
+      if (graph_.types(maker.layer)[0].axis(-1) == Size(features))
+        return *cuts_.at(maker.layer).outputs;
+    fail("not all of its features come from the same layers");
   }
 
   void collect_cuts() {
@@ -107,37 +104,18 @@ class StructureCutter {
       fail("the weight of layer \"{}\" is no matrix", graph_.name(layer));
     return static_cast<std::size_t>(ops::weight_axis(graph_, layer));
   }
-  bool has_bias(NodeId layer) const {
-    return find_operand(graph_, layer, OperandRole::Bias).has_value();
-  }
 
-  void expect(NodeId layer, const LayerCut& cut, std::vector<Expected>& expected) const {
-    const std::size_t axis = output_axis(layer);
-    const Value weight = operand(layer, OperandRole::Weight);
-    Tensor value = ops::evaluate_parameter(graph_, state_, weight);
-    if (cut.outputs) value = take_along(value, axis, *cut.outputs);
-    if (cut.inputs) value = take_along(value, 1 - axis, *cut.inputs);
-    expected.push_back({weight, std::move(value)});
-    if (!cut.outputs || !has_bias(layer)) return;
-    const Value bias = operand(layer, OperandRole::Bias);
-    expected.push_back(
-        {bias, take_along(ops::evaluate_parameter(graph_, state_, bias), 0, *cut.outputs)});
-  }
-
-  void apply() {
-    ParameterSlicer slicer(graph_, state_);
-    for (const auto& [layer, cut] : cuts_) {
-      slicer.add(layer, operand(layer, OperandRole::Weight));
-      if (has_bias(layer)) slicer.add(layer, operand(layer, OperandRole::Bias));
-    }
+  std::vector<ParameterCut> parameter_cuts() const {
+    std::vector<ParameterCut> cuts;
     for (const auto& [layer, cut] : cuts_) {
       const std::size_t axis = output_axis(layer);
       const Value weight = operand(layer, OperandRole::Weight);
-      if (cut.outputs) slicer.slice(weight, axis, *cut.outputs);
-      if (cut.inputs) slicer.slice(weight, 1 - axis, *cut.inputs);
-      if (cut.outputs && has_bias(layer))
-        slicer.slice(operand(layer, OperandRole::Bias), 0, *cut.outputs);
+      if (cut.outputs) cuts.push_back({layer, weight, axis, *cut.outputs});
+      if (cut.inputs) cuts.push_back({layer, weight, 1 - axis, *cut.inputs});
+      if (cut.outputs && find_operand(graph_, layer, OperandRole::Bias))
+        cuts.push_back({layer, operand(layer, OperandRole::Bias), 0, *cut.outputs});
     }
+    return cuts;
   }
 
   void tell_nodes_between() {
