@@ -18,7 +18,8 @@ struct Model {
   std::string config_text = {};  ///< config.json as it was found, so that unknown keys survive
   std::string task = {};
   std::vector<std::string> label_names = {};
-  /// The tokenizer of a model that no directory holds one for; null otherwise.
+  /// The tokenizer where it is not the directory's: of a builder's model, of one whose vocabulary
+  /// was made smaller; null otherwise.
   std::shared_ptr<const data::Tokenizer> tokenizer = {};
   Graph graph = {};
   State state = {};

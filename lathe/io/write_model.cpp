@@ -23,7 +23,8 @@ void write_model_files(const fs::path& directory, const Model& model, const Stat
   if (model.tokenizer)
     for (const auto& [name, contents] : model.tokenizer->files())
       write_atomically(directory / name, contents);
-  if (!model.directory.empty()) copy_tokenizer(model.directory, directory);
+  else if (!model.directory.empty())
+    copy_tokenizer(model.directory, directory);
 }
 
 std::vector<std::string> file_names(const fs::path& directory) {

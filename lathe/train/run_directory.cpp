@@ -62,11 +62,11 @@ std::optional<RunDirectory> RunDirectory::open(fs::path path) {
 }
 
 void RunDirectory::begin(io::Model& model) {
-  if (!model.directory.empty() && model.directory != path_)
-    io::copy_tokenizer(model.directory, path_);
   if (model.tokenizer)
     for (const auto& [name, contents] : model.tokenizer->files())
       io::write_atomically(path_ / name, contents);
+  else if (!model.directory.empty() && model.directory != path_)
+    io::copy_tokenizer(model.directory, path_);
   model.directory = path_;
   const std::int64_t step = checkpoint_ ? checkpoint_->progress.step : 0;
   remove_old_checkpoints(path_ / "checkpoints", std::numeric_limits<int>::max(), 0);
