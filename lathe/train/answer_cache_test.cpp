@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "lathe/io/testing/tiny_bert.h"
 
 namespace lathe::train {
@@ -135,6 +137,22 @@ TEST_F(AnswerCache, GoesOnWithoutAPlaceToKeepAnswers) {
   EXPECT_EQ(runs_, 1);
   ASSERT_EQ(notices_.size(), 1u);
   EXPECT_THAT(notices_[0], HasSubstr("the teacher's answers are not kept"));
+}
+
+TEST_F(AnswerCache, IsSharedByManyAtOnce) {
+  const Tensor expected = answers();
+  fs::remove_all(options_.cache);
+  options_.progress = {};
+  options_.notice = {};
+  std::vector<Tensor> got(4);
+  std::vector<std::thread> threads;
+  for (Tensor& one : got)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 3; ++i) one = answers();
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (const Tensor& one : got) EXPECT_TRUE(identical(one, expected));
+  only_file();  // and nothing left beside it
 }
 
 TEST_F(AnswerCache, StopsWhenTold) {

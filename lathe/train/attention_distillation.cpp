@@ -40,7 +40,9 @@ class AttentionLoss {
 
  private:
   Value operand(NodeId attention, OperandRole role) const {
-    return graph_.input(attention, *find_operand(graph_, attention, role));
+    const std::optional<std::size_t> index = find_operand(graph_, attention, role);
+    if (!index) fail("its attention \"{}\" has no {}", graph_.name(attention), lathe::name(role));
+    return graph_.input(attention, *index);
   }
 
   Heads heads_of(NodeId attention) const {

@@ -9,9 +9,18 @@
 namespace lathe::train {
 namespace {
 
-// The part of the teacher's graph that its layers need: not its head.
-Graph layers_alone(Graph graph, const TransformerLayers& layers) {
-  graph.set_output("chosen", layers.chosen);
+TransformerLayers layers_below(const Graph& graph, const char* output) {
+  const std::optional<Value> found = graph.output(output);
+  if (!found) fail("has no {}", output);
+  return find_transformer_layers(graph, *found);
+}
+
+// The part of the teacher's graph that its layers need, without its head and dropout.
+Graph layers_alone(const io::Model& teacher) {
+  Graph graph = select_outputs(teacher.graph, {"logits"});
+  pack_inputs(graph, teacher);
+  run_pass("remove-dropout", graph);
+  graph.set_output("chosen", layers_below(graph, "logits").chosen);
   return select_outputs(std::move(graph), {"chosen"});
 }
 
@@ -19,11 +28,8 @@ Graph layers_alone(Graph graph, const TransformerLayers& layers) {
 
 TransformerLayers copy_teacher(Graph& graph, State& state, const io::Model& teacher,
                                const std::string& prefix, std::vector<std::string>& states) {
-  Graph source = select_outputs(teacher.graph, {"logits"});
-  pack_inputs(source, teacher);
-  run_pass("remove-dropout", source);
-  source = layers_alone(source, find_transformer_layers(source, *source.output("logits")));
-  TransformerLayers layers = find_transformer_layers(source, *source.output("chosen"));
+  const Graph source = layers_alone(teacher);
+  TransformerLayers layers = layers_below(source, "chosen");
   NodeCopier copier(source, graph);
   for (const NodeId id : source.topological_order()) {
     const std::string& name = source.name(id);
