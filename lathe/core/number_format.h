@@ -41,6 +41,9 @@ struct FormatFacts {
   bool is_row_local = true;
   /// Whether every value must be read before the first can be rounded.
   bool reads_twice = false;
+  /// Whether a mask can keep values out of the scales that it makes itself: a format without a
+  /// zero, where what is masked afterwards would count.
+  bool takes_mask = false;
   /// The values, in units of the scale, that a straight-through gradient passes; outside it stops.
   double pass_minimum = -std::numeric_limits<double>::infinity();
   double pass_maximum = std::numeric_limits<double>::infinity();
@@ -54,6 +57,9 @@ struct QuantizeArgs {
   /// For given scales: one, one a row, or the blocks of each row in turn.
   const float* scales = nullptr;
   const float* zeros = nullptr;  ///< laid out like scales, whole numbers; only with a zero point
+  /// As many as x, or null: where it is 0, x has no part in local scales. What comes out there is
+  /// somebody else's to multiply with it. Only where the format takes one.
+  const float* mask = nullptr;
   Rounding rounding = Rounding::NearestEven;
   std::uint64_t seed = 0;          ///< Stochastic: which random numbers
   std::int64_t first_element = 0;  ///< Stochastic: the index of x[0] in its tensor

@@ -33,6 +33,7 @@ class TermFormat final : public NumberFormat, public CodedElements {
     facts.scale_bits = spec_.is_unit ? 0 : 32 * spec_.terms;
     facts.is_row_local = spec_.is_unit || facts.granularity != Granularity::Tensor;
     facts.reads_twice = !spec_.is_unit;
+    facts.takes_mask = !spec_.is_unit && !is_ternary();
     // At scales of 1, 1/2, 1/4 ...: each term about halves what is left.
     facts.maximum = 2 - std::ldexp(1.0, 1 - spec_.terms);
     facts.minimum = -facts.maximum;
@@ -60,7 +61,7 @@ class TermFormat final : public NumberFormat, public CodedElements {
     const bool streams =
         args.x != args.y && should_stream(count * static_cast<std::int64_t>(sizeof(float)));
     for_runs(args, [&](std::int64_t at, std::int64_t length) {
-      const Terms terms = terms_of(args.x + at, length, table);
+      const Terms terms = terms_of(args, at, length, table);
       if (args.rounding == Rounding::Stochastic) {
         RandomBits random(args.seed);
         for (std::int64_t i = at; i < at + length; ++i) {
@@ -84,7 +85,7 @@ class TermFormat final : public NumberFormat, public CodedElements {
     encoded.codes.resize(static_cast<std::size_t>(args.rows * row_bytes));
     for_runs(args, [&](std::int64_t at, std::int64_t length) {
       // The means are sums in a fixed order, so any path may take them.
-      const Terms terms = terms_of(args.x + at, length, kernels(args.isa));
+      const Terms terms = terms_of(args, at, length, kernels(args.isa));
       if (!spec_.is_unit)
         for (int t = 0; t < spec_.terms; ++t)
           for (int byte = 0; byte < 4; ++byte)
@@ -130,6 +131,17 @@ class TermFormat final : public NumberFormat, public CodedElements {
     const bool is_whole = spec_.is_unit || spec_.facts.granularity == Granularity::Tensor;
     const std::int64_t length = is_whole ? args.rows * args.columns : args.columns;
     for (std::int64_t at = 0; at < args.rows * args.columns; at += length) body(at, length);
+  }
+
+  // The terms of a run, of what a mask keeps of it.
+  Terms terms_of(const QuantizeArgs& args, std::int64_t at, std::int64_t length,
+                 const Kernels& table) const {
+    if (args.mask == nullptr) return terms_of(args.x + at, length, table);
+    std::vector<float> kept;
+    for (std::int64_t i = at; i < at + length; ++i)
+      if (args.mask[i] != 0) kept.push_back(args.x[i]);
+    return kept.empty() ? Terms{}
+                        : terms_of(kept.data(), static_cast<std::int64_t>(kept.size()), table);
   }
 
   Terms terms_of(const float* x, std::int64_t count, const Kernels& table) const {

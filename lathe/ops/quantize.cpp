@@ -7,17 +7,28 @@
 #include "lathe/ops/operand_checks.h"
 #include "lathe/ops/quantized_operands.h"
 
-// quantize(x, scale?, zero?) {format, axis}: every element becomes the nearest number of the
+// quantize(x, scale?, zero?, mask?) {format, axis}: every element becomes the nearest number of the
 // format. Values stay floats; what they cost as codes is `decode`'s and the file's matter. A tensor
-// is a matrix (channel_matrix.h): scales belong to it all, to its rows, or to runs of them.
+// is a matrix (channel_matrix.h): scales belong to it all, to its rows, or to runs of them. What
+// the mask has a 0 for has no part in scales that the format makes itself: `binary:scaled` has no
+// zero, so that a masked weight is masked behind it, and would count as one.
 namespace lathe::ops {
 namespace {
+
+constexpr std::size_t kMask = 3;
 
 std::vector<Type> infer(const OpCall& call) {
   const Type& x = call.input(0);
   check_quantized_operands("quantize", call, x, 1);
-  // Rows of a symbolic number are those of a batch, and each must come out as if it were alone.
   const FormatFacts facts = format_of(call.attributes())->facts();
+  if (call.has(kMask)) {
+    const Type& mask = call.input(kMask);
+    if (!facts.takes_mask)
+      fail("quantize: {} takes no mask: it makes no scales, or has a zero", facts.text);
+    if (mask.dtype != x.dtype || mask.shape != x.shape)
+      fail("quantize: mask {} and x {} differ", to_text(mask), to_text(x));
+  }
+  // Rows of a symbolic number are those of a batch, and each must come out as if it were alone.
   if (!facts.is_row_local && !x.num_elements().is_constant())
     fail("quantize: {} has a scale for several rows, but those of {} are a batch's", facts.text,
          to_text(x));
@@ -25,7 +36,12 @@ std::vector<Type> infer(const OpCall& call) {
 }
 
 void reference(const KernelCall& call) {
-  const QuantizedMatrix matrix = quantized_matrix(call, call.input(0), 1);
+  QuantizedMatrix matrix = quantized_matrix(call, call.input(0), 1);
+  Tensor mask;
+  if (call.has(kMask)) {
+    mask = to_matrix(call.input(kMask), call.attributes.integer("axis"));
+    matrix.args.mask = mask.data<float>().data();
+  }
   // The definition, not the fast way to the same bits.
   const EncodedMatrix encoded = matrix.format->encode(matrix.args);
   Tensor rounded(DType::F32, matrix.x.dims());
@@ -62,7 +78,8 @@ const Register registration{Op{
     .summary = "the nearest numbers of a format",
     .operands = {{.name = "x"},
                  {.name = "scale", .optional = true, .role = OperandRole::Scale},
-                 {.name = "zero", .optional = true, .role = OperandRole::Zero}},
+                 {.name = "zero", .optional = true, .role = OperandRole::Zero},
+                 {.name = "mask", .optional = true}},
     .attributes = {{.name = "format",
                     .default_value = std::string(),
                     .summary = "the number format, such as \"int:8,channel\"",
@@ -78,7 +95,8 @@ const Register registration{Op{
                  "quantize(f32[3,8], f32[3]) {format=\"int:4,channel\"}",
                  "quantize(f32[4,2,3,3], f32[4]) {axis=0, format=\"int:4,channel\"}",
                  "quantize(f32[6,4], f32[4,2]) {axis=1, format=\"int:4,group=3\"}",
-                 "quantize(f32[B,L,8], f32[], f32[]) {format=\"int:8,asymmetric\"}"},
+                 "quantize(f32[B,L,8], f32[], f32[]) {format=\"int:8,asymmetric\"}",
+                 "quantize(f32[3,8], none, none, f32[3,8]) {format=\"binary:residual,2\"}"},
 }};
 
 }  // namespace

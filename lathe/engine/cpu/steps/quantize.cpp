@@ -22,8 +22,8 @@ std::int64_t scales_of_row(const FormatFacts& facts, std::int64_t columns) {
   return (columns + facts.block_columns - 1) / facts.block_columns;
 }
 
-// quantize(x, scale?, zero?): a format's own kernel on the rows of a tile, in cache between the
-// kernels before and after it.
+// quantize(x, scale?, zero?, mask?): a format's own kernel on the rows of a tile, in cache between
+// the kernels before and after it.
 class QuantizeStep final : public Step {
  public:
   QuantizeStep(RowSpace space, std::shared_ptr<const NumberFormat> format)
@@ -37,6 +37,7 @@ class QuantizeStep final : public Step {
     args.y = call.output(0);
     if (call.inputs.size() > 1) args.scales = call.input(1);
     if (call.inputs.size() > 2) args.zeros = call.input(2);
+    if (call.inputs.size() > 3) args.mask = call.input(3);
     args.isa = *parse_isa(call.kernels.isa);
     format_->quantize(args);
   }
@@ -121,6 +122,7 @@ MadeStep make_quantize(const Graph& graph, NodeId id) {
   if (!x || !format->facts().is_row_local) return nullptr;
   RowSpace space{x->rows, {x->width}, {x->width}};
   space.input_widths.resize(graph.inputs(id).size(), scales_of_row(format->facts(), x->width));
+  if (space.input_widths.size() > 3) space.input_widths[3] = x->width;
   return std::make_unique<QuantizeStep>(std::move(space), std::move(format));
 }
 
