@@ -27,11 +27,14 @@ class GptqRounder {
 
   // Columns [first, first + count) of the weights, rounded.
   std::vector<float> round(const std::vector<double>& weights, std::int64_t first,
-                           std::int64_t count) const {
-    std::vector<float> part;
+                           std::int64_t count, std::span<const float> mask) const {
+    std::vector<float> part, kept;
     for (std::int64_t r = 0; r < rows_; ++r)
-      for (std::int64_t c = first; c < first + count; ++c)
-        part.push_back(static_cast<float>(weights[static_cast<std::size_t>(r * columns_ + c)]));
+      for (std::int64_t c = first; c < first + count; ++c) {
+        const auto i = static_cast<std::size_t>(r * columns_ + c);
+        part.push_back(static_cast<float>(weights[i]));
+        if (!mask.empty() && format_.facts().takes_mask) kept.push_back(mask[i]);
+      }
     QuantizeArgs args;
     args.rows = rows_;
     args.columns = count;
@@ -40,6 +43,7 @@ class GptqRounder {
     const std::vector<float> scales = of_column(scales_, first), zeros = of_column(zeros_, first);
     if (scales_ != nullptr) args.scales = scales.data();
     if (zeros_ != nullptr) args.zeros = zeros.data();
+    if (!kept.empty()) args.mask = kept.data();
     format_.quantize(args);
     return part;
   }
@@ -79,7 +83,7 @@ void round_by_gptq(std::span<float> weight, std::int64_t columns, std::vector<do
     std::vector<double> kept = w;
     for (std::size_t i = 0; i < kept.size(); ++i)
       if (is_out(i)) kept[i] = 0;
-    const std::vector<float> rounded = rounder.round(kept, first, count);
+    const std::vector<float> rounded = rounder.round(kept, first, count, mask);
     for (std::size_t r = 0; r < rows; ++r) {
       for (std::int64_t c = 0; c < count; ++c) {
         const auto column = static_cast<std::size_t>(first + c);

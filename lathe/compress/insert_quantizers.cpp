@@ -5,6 +5,7 @@
 #include <set>
 
 #include "lathe/compress/quantizers.h"
+#include "lathe/compress/rounded_parameter.h"
 #include "lathe/core/parameters.h"
 #include "lathe/core/pass.h"
 #include "lathe/core/role.h"
@@ -140,8 +141,19 @@ class Inserter {
     const std::string& text = format->facts().text;
     if (graph_.is(x.node, "quantize") && graph_.attribute(x.node).text("format") == text) return;
     axis = ops::simplified_axis(static_cast<std::int64_t>(type.rank()), axis);
-    const Value shared = find(x, text, axis);
-    graph_.set_input(id, index, !shared.is_none() ? shared : add(x, format, id, axis));
+    const auto rounded = [&](Value value) {
+      const Value shared = find(value, text, axis);
+      return !shared.is_none() ? shared : add(value, format, id, axis);
+    };
+    const std::optional<std::size_t> masked = masked_operand(graph_, x.node);
+    if (!masked || has_zero(*format)) {
+      graph_.set_input(id, index, rounded(x));
+      return;
+    }
+    // A format without a zero would fill the holes: the mask stands behind it.
+    const Value mask = graph_.input(x.node, 1 - *masked);
+    const NodeId quantizer = rounded(graph_.input(x.node, *masked)).node;
+    graph_.set_input(id, index, mask_behind(graph_, quantizer, mask));
   }
 
   void result(NodeId id, const Format& format) {
@@ -165,7 +177,9 @@ class Inserter {
   void lookup(NodeId id, std::size_t table, const Format& format) {
     if (was_rounded(graph_.input(id, table)))
       fail("{}: its table is quantized already", graph_.name(id));
-    if (commutes_with_lookup(format->facts()))
+    const bool fills_holes =
+        masked_operand(graph_, graph_.input(id, table).node) && !has_zero(*format);
+    if (commutes_with_lookup(format->facts()) && !fills_holes)
       result(id, format);
     else
       operand(id, table, format, -1);

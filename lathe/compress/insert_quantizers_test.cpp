@@ -392,5 +392,34 @@ TEST(InsertQuantizers, LeavesNoStateBehindForAnUnreadResult) {
   EXPECT_FALSE(made.state.contains("unread.scale"));
 }
 
+TEST(InsertQuantizers, RoundsBeforeAMaskWhereTheFormatHasNoZero) {
+  Graph graph = parse_graph(R"(
+    ids = input() : i32[B]
+    t = state() : f32[5,3]
+    n = state() {role="mask"} : f32[5,3]
+    u = mul(t, n)
+    e = embedding(ids, u)
+    w = state() : f32[2,3]
+    m = state() {role="mask"} : f32[2,3]
+    p = mul(w, m)
+    y = linear(e, p)
+    output y <- y
+  )");
+  State state{{"t", Tensor(DType::F32, {5, 3})},
+              {"n", Tensor(DType::F32, {5, 3})},
+              {"w", Tensor(DType::F32, {2, 3})},
+              {"m", Tensor(DType::F32, {2, 3})}};
+  insert_quantizers(
+      graph, state,
+      {{.formats = {{TensorRole::Weights, "binary:scaled"}, {TensorRole::Embeddings, "binary"}}}});
+  EXPECT_EQ(print(graph, "w/quantized"),
+            "w/quantized = quantize(w, none, none, m) {format=\"binary:scaled\"} : f32[2,3]");
+  EXPECT_EQ(graph.name(graph.input(graph.at("y"), 1)), "w/quantized/masked");
+  EXPECT_EQ(print(graph, "t/quantized"),
+            "t/quantized = quantize(t) {format=\"binary\"} : f32[5,3]");
+  EXPECT_EQ(graph.name(graph.input(graph.at("e"), 1)), "t/quantized/masked");
+  EXPECT_FALSE(graph.find("p").has_value());
+}
+
 }  // namespace
 }  // namespace lathe::compress

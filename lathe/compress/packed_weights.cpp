@@ -96,6 +96,15 @@ std::vector<ParameterLink> links_after(const Graph& graph, NodeId decode) {
   return links;
 }
 
+// The mask that codes of a format are multiplied with which leaves masked weights out of its
+// scales.
+Value mask_behind_codes(const Graph& graph, NodeId decode) {
+  if (!ops::format_of(graph.attribute(decode))->facts().takes_mask) return kNone;
+  for (const NodeId reader : graph.users(decode))
+    if (const auto masked = masked_operand(graph, reader)) return graph.input(reader, 1 - *masked);
+  return kNone;
+}
+
 }  // namespace
 
 std::vector<std::string> packable_parameters(const Graph& graph) {
@@ -139,8 +148,9 @@ int pack_weights(Graph& graph, State& state) {
           add_state(graph, state, rounded.state, name + kLocal, StateRole::Scale,
                     bytes_tensor(ops::local_scale_shape(*format, codes_type, matrix.args.columns),
                                  encoded.scales));
-    for (std::size_t i = 1; i < graph.inputs(quantizer).size(); ++i)
-      spec.inputs.push_back(graph.input(quantizer, i));
+    for (const OperandRole role : {OperandRole::Scale, OperandRole::Zero})
+      if (const auto operand = find_operand(graph, quantizer, role))
+        spec.inputs.push_back(graph.input(quantizer, *operand));
     const NodeId first = rounded.links.empty() ? quantizer : rounded.links.front().node;
     const Value decoded{graph.insert_before(first, std::move(spec)), 0};
     if (rounded.links.empty()) {
@@ -179,6 +189,11 @@ int unpack_weights(Graph& graph, State& state, const State& masters) {
     for (std::size_t i = 2; i < graph.inputs(id).size(); ++i)
       spec.inputs.push_back(graph.input(id, i));
     while (!spec.inputs.empty() && spec.inputs.back().is_none()) spec.inputs.pop_back();
+    const Value mask = mask_behind_codes(graph, id);
+    if (!mask.is_none()) {
+      spec.inputs.resize(3, kNone);
+      spec.inputs.push_back(mask);
+    }
     const std::vector<ParameterLink> links = links_after(graph, id);
     std::string label = graph.name(id);
     NodeId rounded;

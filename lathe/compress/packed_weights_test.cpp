@@ -219,8 +219,36 @@ TEST(PackWeights, KeepsMasksAndGivesThemBack) {
   }
 }
 
-TEST(PackWeights, LeavesAMaskedWeightWhoseFormatHasNoZeroAsItIs) {
-  Quantized model = quantize(kMaskedLayers, {{TensorRole::Weights, "binary"}});
+TEST(PackWeights, KeepsMasksBehindFormatsWithoutAZero) {
+  for (const char* const format : {"binary", "binary:scaled", "binary:residual,2"}) {
+    SCOPED_TRACE(format);
+    Quantized model =
+        quantize(kMaskedLayers, {{TensorRole::Weights, format}, {TensorRole::Embeddings, format}});
+    for (const char* const mask : {"w.mask", "table.mask"})
+      for (float& value : model.state.at(mask).mutable_data<float>()) value = value > 0 ? 1 : 0;
+    const Quantized simulated = model;
+    EXPECT_EQ(pack_weights(model.graph, model.state), 2);
+    EXPECT_TRUE(identical(answer("reference", model), answer("reference", simulated)));
+    model.graph = parse_graph(print(model.graph));
+    Quantized plain = model;
+    unpack_weights(model.graph, model.state, simulated.state);
+    EXPECT_EQ(print(model.graph), print(simulated.graph));
+    make_float(plain.graph, plain.state);
+    EXPECT_TRUE(identical(answer("reference", plain), answer("reference", simulated)));
+  }
+}
+
+TEST(PackWeights, LeavesAMaskBeforeAFormatWithoutAZeroAsItIs) {
+  Quantized model{parse_graph(R"(
+    x = input() : f32[B,4]
+    w = state() : f32[3,4]
+    m = state() {role="mask"} : f32[3,4]
+    p = mul(w, m)
+    q = quantize(p) {format="binary"}
+    y = linear(x, q)
+    output y <- y
+  )"),
+                  {{"w", Tensor(DType::F32, {3, 4})}, {"m", Tensor(DType::F32, {3, 4})}}};
   const std::string before = print(model.graph);
   EXPECT_EQ(pack_weights(model.graph, model.state), 0);
   EXPECT_EQ(print(model.graph), before);

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "lathe/compress/layers.h"
+#include "lathe/compress/rounded_parameter.h"
 #include "lathe/core/parameters.h"
 #include "lathe/core/pass.h"
 #include "lathe/core/role.h"
@@ -16,6 +17,7 @@ namespace lathe::compress {
 namespace {
 
 constexpr const char* kWeightFormat = "weight_format";
+constexpr std::size_t kMask = 3;  // operand of a quantizer
 
 // The parameter that a value is, or whose rows it is.
 Value parameter_behind(const Graph& graph, const Parameters& parameters, Value value) {
@@ -79,6 +81,24 @@ bool has_zero(const NumberFormat& format) {
   return y[1] == 0 && y[4] == 0 && y[7] == 0;
 }
 
+Value mask_behind(Graph& graph, NodeId quantizer, Value mask) {
+  for (const NodeId reader : graph.users(quantizer))
+    if (const auto masked = masked_operand(graph, reader);
+        masked && graph.input(reader, 1 - *masked) == mask)
+      return {reader, 0};
+  if (parse_format(graph.attribute(quantizer).text("format"))->facts().takes_mask) {
+    std::vector<Value> inputs = graph.inputs(quantizer);
+    inputs.resize(kMask + 1, kNone);
+    inputs[kMask] = mask;
+    graph.set_inputs(quantizer, std::move(inputs));
+  }
+  return {
+      graph.insert_after(quantizer, {.name = graph.unique_name(graph.name(quantizer) + "/masked"),
+                                     .op = "mul",
+                                     .inputs = {{quantizer, 0}, mask}}),
+      0};
+}
+
 const Tensor* scale_of(const Graph& graph, const State& state, NodeId quantizer) {
   return state_operand(graph, state, quantizer, OperandRole::Scale);
 }
@@ -96,6 +116,12 @@ FormatMatrix format_matrix(const Graph& graph, const State& state, NodeId quanti
   matrix.args.columns = matrix.values.dims().back();
   matrix.args.rows = matrix.args.columns == 0 ? 0 : values.num_elements() / matrix.args.columns;
   matrix.args.x = matrix.values.data<float>().data();
+  if (graph.inputs(quantizer).size() > kMask) {
+    const NodeId mask = graph.input(quantizer, kMask).node;
+    matrix.mask =
+        ops::to_matrix(state.at(graph.name(mask)), graph.attribute(quantizer).integer("axis"));
+    matrix.args.mask = matrix.mask.data<float>().data();
+  }
   matrix.args.scales = data(scale_of(graph, state, quantizer));
   matrix.args.zeros = data(zero_of(graph, state, quantizer));
   return matrix;

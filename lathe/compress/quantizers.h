@@ -39,7 +39,8 @@ const Tensor* zero_of(const Graph& graph, const State& state, NodeId quantizer);
 /// The values of a parameter as its quantizer's format wants them, with scales and zero points.
 struct FormatMatrix {
   Tensor values;      ///< row by row
-  QuantizeArgs args;  ///< of the values; without y
+  Tensor mask;        ///< the same way, where the quantizer reads one
+  QuantizeArgs args;  ///< of both; without y
 };
 FormatMatrix format_matrix(const Graph& graph, const State& state, NodeId quantizer,
                            const Tensor& values);
@@ -67,5 +68,10 @@ bool commutes_with_lookup(const FormatFacts& facts);
 
 /// Whether zero is one of the format's numbers: a weight that a mask took out then stays out.
 bool has_zero(const NumberFormat& format);
+
+/// Rounds a value in a format without a zero that a mask takes holes out of: the product of a
+/// quantizer's result with the mask, which the quantizer leaves out of scales that it makes itself.
+/// Where the quantizer has such a product already, that is the one.
+Value mask_behind(Graph& graph, NodeId quantizer, Value mask);
 
 }  // namespace lathe::compress

@@ -71,7 +71,9 @@ TEST_F(PruneTest, PacksAPackedModelAgain) {
       EXPECT_GE(here, weight.num_elements() / 2) << pruned.model.graph.name(linear);
       zeros += here;
     }
-    if (std::string(format) == "binary:scaled") EXPECT_EQ(zeros, 296);
+    if (std::string(format) == "binary:scaled") {
+      EXPECT_EQ(zeros, 296);
+    }
   }
 }
 

@@ -69,27 +69,38 @@ class MaskInserter {
     std::vector<Use> before;
     for (const Use& use : uses) {
       const bool is_rounded = use.kind == Use::Kind::Operand && graph_.is(use.user, "quantize");
+      if (use.kind == Use::Kind::Operand) check_lookup(use.user);
       if (is_rounded && lacks_zero(graph_, use.user))
         behind.push_back(use.user);
       else
         before.push_back(use);
     }
     if (!before.empty()) {
-      const Value product = multiply(graph_.name(parameter), {parameter, 0}, mask, mask.node);
+      const Value product{
+          graph_.insert_after(mask.node,
+                              {.name = graph_.unique_name(graph_.name(parameter) + "/masked"),
+                               .op = "mul",
+                               .inputs = {{parameter, 0}, mask}}),
+          0};
       for (const Use& use : before) read(use, product);
     }
     for (const NodeId quantizer : behind) {
       const std::vector<Use> readers = graph_.uses(quantizer);
-      const Value product = multiply(graph_.name(quantizer), {quantizer, 0}, mask, quantizer);
+      const Value product = mask_behind(graph_, quantizer, mask);
       for (const Use& use : readers) read(use, product);
     }
   }
 
-  Value multiply(const std::string& base, Value value, Value mask, NodeId place) {
-    return {graph_.insert_after(place, {.name = graph_.unique_name(base + "/masked"),
-                                        .op = "mul",
-                                        .inputs = {value, mask}}),
-            0};
+  // Rows that are rounded after their lookup cannot be masked there.
+  void check_lookup(NodeId reader) const {
+    if (!find_operand(graph_, reader, OperandRole::Table)) return;
+    for (const NodeId quantizer : graph_.users(reader))
+      if (graph_.is(quantizer, "quantize") && lacks_zero(graph_, quantizer))
+        throw UserError(
+            fmt::format("\"{}\": its rows are rounded to {} after they are looked up, which has no "
+                        "zero for what is pruned",
+                        graph_.name(reader), graph_.attribute(quantizer).text("format")),
+            "prune the model first and quantize it then");
   }
 
   void read(const Use& use, Value value) {

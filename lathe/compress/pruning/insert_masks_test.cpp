@@ -5,6 +5,7 @@
 #include "lathe/compress/calibrate.h"
 #include "lathe/compress/packed_weights.h"
 #include "lathe/core/graph_text.h"
+#include "lathe/core/testing/error_text.h"
 #include "lathe/ops/evaluate_parameter.h"
 
 namespace lathe::compress {
@@ -97,6 +98,48 @@ TEST(InsertMasks, StandsBehindRoundingToAFormatWithoutAZero) {
   EXPECT_EQ(graph.name(*find_mask(graph, graph.at("w"))), "w.mask");
   EXPECT_TRUE(identical(ops::evaluate_parameter(graph, state, {graph.at("q/masked"), 0}),
                         Tensor::from<float>({2, 3}, {1, 0, 1, 0, 1, -1})));
+}
+
+// XNOR-Net's scale is a mean magnitude: of the weights that stay, not of all.
+TEST(InsertMasks, LeavesPrunedWeightsOutOfAScale) {
+  Graph graph = parse_graph(R"(
+    x = input() : f32[B,3]
+    w = state() : f32[2,3]
+    q = quantize(w) {format="binary:scaled"}
+    y = linear(x, q)
+    output y <- y
+  )");
+  State state = weights();
+  insert_masks(graph, state, {{"w", kMask}});
+  EXPECT_EQ(print(graph, "q"),
+            "q = quantize(w, none, none, w.mask) {format=\"binary:scaled\"} : f32[2,3]");
+  // Means of 1 and 3, of 5 and 6.
+  const Tensor expected = Tensor::from<float>({2, 3}, {2, 0, 2, 0, 5.5, -5.5});
+  EXPECT_TRUE(
+      identical(ops::evaluate_parameter(graph, state, {graph.at("q/masked"), 0}), expected));
+  const std::string text = print(graph);
+  EXPECT_EQ(pack_weights(graph, state), 1);
+  EXPECT_TRUE(
+      identical(ops::evaluate_parameter(graph, state, {graph.at("q/masked"), 0}), expected));
+  unpack_weights(graph, state, {{"w", kMasked}});
+  EXPECT_TRUE(
+      identical(ops::evaluate_parameter(graph, state, {graph.at("q/masked"), 0}), expected));
+}
+
+TEST(InsertMasks, RefusesRowsThatAreRoundedWithoutAZeroAfterTheirLookup) {
+  Graph graph = parse_graph(R"(
+    ids = input() : i32[B]
+    w = state() : f32[2,3]
+    e = embedding(ids, w)
+    q = quantize(e) {format="binary:scaled"}
+    output y <- q
+  )");
+  State state = weights();
+  EXPECT_EQ(error_text([&] {
+              insert_masks(graph, state, {{"w", kMask}});
+            }),
+            "\"e\": its rows are rounded to binary:scaled after they are looked up, which has no "
+            "zero for what is pruned\nhint: prune the model first and quantize it then");
 }
 
 }  // namespace
