@@ -140,7 +140,14 @@ std::vector<std::string> prepare_lora(io::Model& model, const FineTuneOptions& o
 }
 
 void save_adapter(const fs::path& run, const io::Model& model,
-                  const std::vector<std::string>& trained, const std::string& base) {
+                  const std::vector<std::string>& trained, const std::string& base,
+                  const Callbacks& callbacks) {
+  for (const compress::LoraPath& path : compress::find_lora(model.graph))
+    if (path.mask.index >= 0) {
+      callbacks.warn(
+          "no adapter is written: masks cover the LoRA paths, which an adapter has no place for");
+      return;
+    }
   std::vector<std::string> saved = trained;
   for (const compress::LoraPath& path : compress::find_lora(model.graph))
     for (const NodeId id : {path.a, path.b}) std::erase(saved, model.graph.name(id));
@@ -266,7 +273,7 @@ FineTuned fine_tune(FineTuneOptions options, const engine::ExecutionOptions& exe
   if (result.training.ending == train::Ending::Interrupted) return result;
   if (directory && !options.lora.empty())
     save_adapter(options.out, result.model, options.graph.train_only,
-                 to_json(options)["model"].get<std::string>());
+                 to_json(options)["model"].get<std::string>(), callbacks);
   if (options.is_tested && options.graph.objective == "classify" &&
       data::has_split(options.data, "test", {.reads = train::reads_of(*result.model.family)}))
     result.test = evaluate_on(result.model,

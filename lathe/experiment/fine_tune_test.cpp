@@ -5,6 +5,7 @@
 
 #include "lathe/core/testing/error_text.h"
 #include "lathe/experiment/evaluate.h"
+#include "lathe/experiment/prune.h"
 #include "lathe/experiment/testing/opinions.h"
 
 namespace lathe::experiment {
@@ -89,6 +90,23 @@ TEST_F(FineTune, TrainsPathsOfLoraAndNothingElse) {
   for (const auto& [name, tensor] : before)
     EXPECT_TRUE(identical(result.model.state.at(name), tensor)) << name;
   EXPECT_TRUE(std::filesystem::exists(options_.out / "adapter/adapter_model.safetensors"));
+}
+
+TEST_F(FineTune, TrainsMaskedPathsAndWritesNoAdapterOfThem) {
+  const io::Model pruned =
+      prune(io::load_model(options_.model), {.sparsity = 0.5}, engine::ExecutionOptions{}).model;
+  io::write_checkpoint(scratch_ / "pruned", pruned);
+  options_.model = (scratch_ / "pruned").string();
+  options_.lora = "rank=2,targets=encoder";
+  options_.trainer.epochs = 1;
+  options_.out = scratch_ / "run";
+  std::vector<std::string> notices;
+  callbacks_.notice = [&](const std::string& line) { notices.push_back(line); };
+  run();
+  EXPECT_FALSE(std::filesystem::exists(options_.out / "adapter"));
+  EXPECT_THAT(notices,
+              testing::ElementsAre("no adapter is written: masks cover the LoRA paths, which an "
+                                   "adapter has no place for"));
 }
 
 TEST_F(FineTune, TakesTheNamesOfTheDataForAFreshHead) {

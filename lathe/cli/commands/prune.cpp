@@ -153,6 +153,14 @@ int run(Arguments arguments, const Settings& settings) {
   return 0;
 }
 
+// Those whose scores need no training.
+std::vector<std::string> one_shot_methods() {
+  std::vector<std::string> names;
+  for (const auto& [name, method] : compress::PruningMethodRegistry::instance().all())
+    if (method.evidence != compress::PruningEvidence::Training) names.push_back(name);
+  return names;
+}
+
 std::function<int(const Settings&)> setup(Flags flags) {
   auto arguments = std::make_shared<Arguments>();
   experiment::PruneOptions& prune = arguments->prune;
@@ -161,8 +169,9 @@ std::function<int(const Settings&)> setup(Flags flags) {
   flags.add_option("--sparsity", prune.sparsity, "share of the weights to prune, 0 to 1");
   flags
       .add_option("--method", arguments->methods,
-                  "which go first: l1, random, wanda, sparsegpt, lookups [l1]; of a sweep several, "
-                  "with commas [random,l1]")
+                  fmt::format("which go first: {} [l1]; of a sweep several, with commas "
+                              "[random,l1]",
+                              fmt::join(one_shot_methods(), ", ")))
       .separated_by(',');
   flags.add_option("--scope", prune.scope,
                    "ranked within a row, local (a weight) or global (all that count) [the "
