@@ -30,12 +30,29 @@ struct Examples {
   data::Dataset train, validation;
 };
 
-// The same rows are held out whatever the seed, so that runs can be compared.
-Examples hold_out(data::Dataset all, std::int64_t count) {
+// The same rows are held out whatever the seed, so that runs can be compared; with `labelled`, of
+// those that have a label, whatever others there are.
+Examples hold_out(data::Dataset all, std::int64_t count, bool labelled) {
   if (count == 0) return {.train = std::move(all), .validation = {}};
-  const auto size = static_cast<std::int64_t>(all.examples.size());
-  if (count >= size) fail("validation {}: the data has {} examples only", count, size);
-  const data::ValidationSplit split = data::split_validation(all.labels(), count, 0);
+  std::vector<std::int64_t> candidates, others;
+  std::vector<std::int32_t> labels;
+  for (std::int64_t i = 0; i < static_cast<std::int64_t>(all.examples.size()); ++i) {
+    const std::int32_t label = all.examples[static_cast<std::size_t>(i)].label;
+    if (labelled && label == data::kNoLabel) {
+      others.push_back(i);
+      continue;
+    }
+    candidates.push_back(i);
+    labels.push_back(label);
+  }
+  const auto size = static_cast<std::int64_t>(candidates.size());
+  if (count >= size)
+    fail("validation {}: the data has {} examples only{}", count, size,
+         others.empty() ? "" : " with a label");
+  data::ValidationSplit split = data::split_validation(labels, count, 0);
+  for (std::vector<std::int64_t>* part : {&split.train, &split.validation})
+    for (std::int64_t& position : *part) position = candidates[static_cast<std::size_t>(position)];
+  split.train.insert(split.train.end(), others.begin(), others.end());
   return {.train = data::select(all, split.train),
           .validation = data::select(all, split.validation)};
 }
@@ -249,7 +266,7 @@ FineTuned fine_tune(FineTuneOptions options, const engine::ExecutionOptions& exe
         options.graph.distillation.teachers.push_back(&teacher);
     }
   }
-  const Examples examples = hold_out(std::move(all), options.validation);
+  const Examples examples = hold_out(std::move(all), options.validation, !options.teacher.empty());
   if (!options.out.empty() && !directory) directory = create_run(options);
 
   train::TrainOptions training = to_train_options(options, execution);

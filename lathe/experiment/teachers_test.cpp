@@ -151,6 +151,33 @@ TEST_F(TaughtTraining, ReadsAndAnswersInTheTeachersOwnWay) {
   expect_same_weights(run(), expected);
 }
 
+TEST_F(TaughtTraining, LearnsFromTextsWithoutLabels) {
+  scratch_.write("data/unsup.csv", "text\nthe plot\na very fine act\npoor !\n");
+  options_.split = "train,unsup";
+  options_.validation = 10;
+  std::int64_t examples = 0, held_out = 0;
+  callbacks_.start = [&](const FineTuneStart& start) {
+    examples = start.examples;
+    held_out = start.held_out;
+  };
+  int validations = 0;
+  callbacks_.validation = [&](const train::Validation& seen) {
+    ++validations;
+    EXPECT_EQ(seen.classes->examples, 10);  // all of them labelled
+  };
+  const FineTuned result = run();
+  EXPECT_EQ(examples, 33);
+  EXPECT_EQ(held_out, 10);
+  EXPECT_EQ(validations, 3);
+  EXPECT_EQ(asked_, 1);
+  EXPECT_EQ(result.training.progress.step, 3 * 5);
+
+  options_.teacher.clear();
+  options_.graph.distillation = {};
+  options_.validation = 0;
+  EXPECT_EQ(error_text([&] { run(); }), "example 41 has no label");
+}
+
 TEST_F(TaughtTraining, TeachesPathsOfLora) {
   options_.lora = "rank=2,targets=query|value";
   const FineTuned taught = run();

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "lathe/core/scalar_constant.h"
 #include "lathe/train/attention_distillation.h"
 #include "lathe/train/find_loss.h"
 #include "lathe/train/hidden_distillation.h"
@@ -12,9 +13,17 @@
 namespace lathe::train {
 namespace {
 
+// The number of examples, labelled or not.
+Value count_rows(LossBuilder& loss, Value soft_labels) {
+  const Value compared = loss.add("elements", "squared_error", {soft_labels, soft_labels});
+  const auto width = static_cast<double>(loss.graph().type(soft_labels).axis(-1).constant());
+  return loss.add(
+      "count", "div",
+      {{compared.node, 1}, add_scalar_constant(loss.graph(), "distillation/count/labels", width)});
+}
+
 // The cross-entropy of the model with the soft labels, summed over examples.
-Value soft_label_loss(LossBuilder& loss, Value logits, double temperature) {
-  const Value expected = loss.input(kSoftLabelsInput, loss.graph().type(logits));
+Value soft_label_loss(LossBuilder& loss, Value logits, Value expected, double temperature) {
   const Value given =
       loss.add("given", "log_softmax", {loss.times("softened", logits, 1 / temperature)},
                {{"axis", std::int64_t{-1}}});
@@ -74,14 +83,18 @@ DistillationStates add_distillation(Graph& graph, State& state,
   const Loss labels = find_loss(graph);
   LossBuilder loss(graph, "distillation");
   std::vector<Value> terms{labels.sum};
-  if (options.has_soft_labels)
+  Value count = labels.count;
+  if (options.has_soft_labels) {
+    const Value soft = loss.input(kSoftLabelsInput, graph.type(*logits));
+    count = count_rows(loss, soft);
     terms = {loss.times("labels_part", labels.sum, 1 - options.weight),
-             loss.times("soft_labels_part", soft_label_loss(loss, *logits, options.temperature),
-                        options.weight)};
+             loss.times("soft_labels_part",
+                        soft_label_loss(loss, *logits, soft, options.temperature), options.weight)};
+  }
   if (follows)
     for (const Value& term : layer_losses(loss, state, *logits, options, states))
       terms.push_back(term);
-  graph.set_output("loss", loss.add("mean", "div", {loss.sum("loss", terms), labels.count}));
+  graph.set_output("loss", loss.add("mean", "div", {loss.sum("loss", terms), count}));
   return states;
 }
 

@@ -38,9 +38,10 @@ void check_distillation(const DistillationOptions& options);
 ///     (1 - weight) labels' loss + weight temperature^2 cross-entropy(soft labels, model)
 ///       + hidden * distance of hidden states + attention * distance of attention maps
 ///
-/// The model's logits are divided by the temperature, whose square keeps the size of gradients when
-/// it changes. The distances are those of hidden_distillation.h and attention_distillation.h; what
-/// they need is added to `state`.
+/// summed over sequences and divided by their number, with soft labels also of those that have no
+/// label of their own. The model's logits are divided by the temperature, whose square keeps the
+/// size of gradients when it changes. The distances are those of hidden_distillation.h and
+/// attention_distillation.h; what they need is added to `state`.
 DistillationStates add_distillation(Graph& graph, State& state, const DistillationOptions& options);
 
 }  // namespace lathe::train

@@ -10,6 +10,7 @@
 #include "lathe/train/answers.h"
 #include "lathe/train/make_source.h"
 #include "lathe/train/testing/gradient_check.h"
+#include "lathe/train/training_feed.h"
 #include "lathe/train/training_graph.h"
 
 namespace lathe::train {
@@ -78,6 +79,15 @@ TEST_F(Distillation, AddsTheCrossEntropyWithTheSoftLabelsAtTheTemperature) {
               2e-5);
   EXPECT_NEAR(loss_sum(taught({.has_soft_labels = true, .weight = 0.25, .temperature = 3})),
               0.75 * labels + 0.25 * teachers, 2e-5);
+}
+
+TEST_F(Distillation, NeedsNoLabelsWhereTeachersAnswer) {
+  const DistillationOptions options{.has_soft_labels = true, .weight = 0.5};
+  const double labelled = loss_sum(taught(options));
+  const std::vector<double> first = softmax(logits().data<float>().first(2));
+  feed_["labels"] = Tensor::from<std::int32_t>({2}, {kIgnoredLabel, 0});
+  // The first example counts (loss_sum looks at that) by its soft label alone.
+  EXPECT_NEAR(loss_sum(taught(options)), labelled + 0.5 * std::log(first[1]), 2e-5);
 }
 
 TEST_F(Distillation, HasTheGradientOfItsLoss) {

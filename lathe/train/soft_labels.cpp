@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "lathe/core/error.h"
+#include "lathe/data/dataset.h"
+#include "lathe/train/training_feed.h"
 
 namespace lathe::train {
 
@@ -21,6 +23,8 @@ ExampleBatch SoftlyLabelled::training_batch(std::span<const std::int64_t> exampl
   for (const std::int64_t example : batch.examples)
     next = std::copy_n(soft_labels_.data<float>().begin() + example * width, width, next);
   batch.feed[kSoftLabelsInput] = std::move(rows);
+  for (std::int32_t& label : batch.feed.at("labels").mutable_data<std::int32_t>())
+    if (label == data::kNoLabel) label = kIgnoredLabel;
   return batch;
 }
 

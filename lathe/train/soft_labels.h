@@ -10,7 +10,8 @@ namespace lathe::train {
 inline constexpr const char* kSoftLabelsInput = "soft_labels";
 
 /// Examples that come with soft labels besides their own: what teachers answered to them, known
-/// before training starts, so that a step costs no teacher.
+/// before training starts, so that a step costs no teacher. Examples need no label of their own:
+/// the feed then says that it is to be ignored.
 class SoftlyLabelled final : public ExampleSource {
  public:
   /// `soft_labels` is f32[examples, labels].

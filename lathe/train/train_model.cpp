@@ -11,12 +11,12 @@ namespace lathe::train {
 namespace {
 
 void check_labels(const data::Dataset& examples, const io::Model& model,
-                  const std::string& objective) {
+                  const std::string& objective, bool may_lack = false) {
   if (objective != "classify" && objective != "regression") return;
   const auto num_labels = static_cast<std::int64_t>(model.label_names.size());
   for (std::size_t i = 0; i < examples.examples.size(); ++i) {
     const std::int32_t label = examples.examples[i].label;
-    if (label == data::kNoLabel) fail("example {} has no label", i + 1);
+    if (label == data::kNoLabel && !may_lack) fail("example {} has no label", i + 1);
     if (objective == "classify" && label >= num_labels)
       fail("example {} has label {}, but the model knows 0 to {}", i + 1, label, num_labels - 1);
   }
@@ -60,7 +60,7 @@ TrainOutcome train_model(io::Model model, const data::Dataset& examples,
                          const TrainCallbacks& callbacks, RunDirectory* directory) {
   if (examples.examples.empty()) fail("there are no examples to train on");
   task_of(options.graph.objective);  // refuses an unknown one
-  check_labels(examples, model, options.graph.objective);
+  check_labels(examples, model, options.graph.objective, options.soft_labels.has_value());
   check_labels(validation, model, options.graph.objective);
 
   TrainingProgress progress;

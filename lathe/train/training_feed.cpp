@@ -7,7 +7,6 @@
 namespace lathe::train {
 namespace {
 
-constexpr std::int32_t kIgnored = -100;
 // Masks of the validation set are those of an epoch that no run reaches, and always the same.
 constexpr std::int64_t kValidationEpoch = 0x7FFFFFFF;
 
@@ -25,7 +24,7 @@ Feed data_feed(const data::Batch& batch, const std::vector<std::int32_t>& ids) {
 }
 
 std::vector<std::int32_t> next_tokens(const data::Batch& batch) {
-  std::vector<std::int32_t> labels(batch.ids.size(), kIgnored);
+  std::vector<std::int32_t> labels(batch.ids.size(), kIgnoredLabel);
   for (std::size_t sequence = 0; sequence < batch.labels.size(); ++sequence)
     for (auto token = static_cast<std::size_t>(batch.offsets[sequence]);
          token + 1 < static_cast<std::size_t>(batch.offsets[sequence + 1]); ++token)
@@ -86,7 +85,7 @@ Feed make_training_feed(const data::Batch& batch, const Objective& objective, st
 Feed make_validation_feed(const data::Batch& batch, const Objective& objective) {
   if (objective.name != "mlm") return make_feed(batch, objective);
   const MaskedBatch masked = mask_tokens(batch, objective.masking, kValidationEpoch);
-  std::vector<std::int32_t> labels(batch.ids.size(), kIgnored);
+  std::vector<std::int32_t> labels(batch.ids.size(), kIgnoredLabel);
   for (std::size_t i = 0; i < masked.chosen.size(); ++i)
     labels[static_cast<std::size_t>(masked.chosen[i])] = masked.labels[i];
   Feed feed = data_feed(batch, masked.ids);

@@ -11,6 +11,9 @@
 
 namespace lathe::train {
 
+/// The label of what a loss leaves out, as Hugging Face has it.
+inline constexpr std::int32_t kIgnoredLabel = -100;
+
 /// What a model learns from a batch of texts.
 struct Objective {
   std::string name = "classify";  ///< one of `objective_names`
