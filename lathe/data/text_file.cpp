@@ -36,27 +36,44 @@ void append(std::string& text, const char* bytes, std::size_t count, std::int64_
   text.append(bytes, count);
 }
 
-std::string read_zstd(const std::filesystem::path& path, std::int64_t most_bytes) {
-  const std::unique_ptr<ZSTD_DStream, std::size_t (*)(ZSTD_DStream*)> stream(ZSTD_createDStream(),
-                                                                             ZSTD_freeDStream);
-  check(stream != nullptr, "zstd to make a stream");
-  std::string text;
-  std::vector<char> piece(ZSTD_DStreamOutSize());
-  std::size_t unfinished = 0;  // zstd's hint: not 0 inside a frame
-  read_pieces(path, [&](const char* bytes, std::size_t count) {
+class ZstdReader {
+ public:
+  ZstdReader() : stream_(ZSTD_createDStream(), ZSTD_freeDStream) {
+    check(stream_ != nullptr, "zstd to make a stream");
+  }
+
+  /// Appends what these bytes give.
+  void decompress_to(std::string& text, const char* bytes, std::size_t count,
+                     std::int64_t most_bytes) {
     ZSTD_inBuffer input{bytes, count, 0};
     bool full = false;
     // A full output buffer may hide more output of bytes that are already consumed.
     while (input.pos < input.size || full) {
-      ZSTD_outBuffer output{piece.data(), piece.size(), 0};
-      unfinished = ZSTD_decompressStream(stream.get(), &output, &input);
-      if (ZSTD_isError(unfinished))
-        fail("is not a sound zstd file: {}", ZSTD_getErrorName(unfinished));
-      append(text, piece.data(), output.pos, most_bytes);
-      full = output.pos == output.size && unfinished != 0;
+      ZSTD_outBuffer output{piece_.data(), piece_.size(), 0};
+      unfinished_ = ZSTD_decompressStream(stream_.get(), &output, &input);
+      if (ZSTD_isError(unfinished_))
+        fail("is not a sound zstd file: {}", ZSTD_getErrorName(unfinished_));
+      append(text, piece_.data(), output.pos, most_bytes);
+      full = output.pos == output.size && unfinished_ != 0;
     }
+  }
+  void finish() const {
+    if (unfinished_ != 0) fail("is not a sound zstd file: it ends in the middle");
+  }
+
+ private:
+  std::unique_ptr<ZSTD_DStream, std::size_t (*)(ZSTD_DStream*)> stream_;
+  std::vector<char> piece_ = std::vector<char>(ZSTD_DStreamOutSize());
+  std::size_t unfinished_ = 0;  // zstd's hint: not 0 inside a frame
+};
+
+std::string read_zstd(const std::filesystem::path& path, std::int64_t most_bytes) {
+  std::string text;
+  ZstdReader reader;
+  read_pieces(path, [&](const char* bytes, std::size_t count) {
+    reader.decompress_to(text, bytes, count, most_bytes);
   });
-  if (unfinished != 0) fail("is not a sound zstd file: it ends in the middle");
+  reader.finish();
   return text;
 }
 
@@ -121,6 +138,23 @@ std::string read_text_file(const std::filesystem::path& path, std::int64_t most_
     });
     return text;
   });
+}
+
+std::string compressed_text(std::string_view text) {
+  std::string bytes(ZSTD_compressBound(text.size()), '\0');
+  const std::size_t size =
+      ZSTD_compress(bytes.data(), bytes.size(), text.data(), text.size(), ZSTD_maxCLevel());
+  check(ZSTD_isError(size) == 0, "zstd to compress a text");
+  bytes.resize(size);
+  return bytes;
+}
+
+std::string decompressed_text(std::string_view bytes, std::int64_t most_bytes) {
+  std::string text;
+  ZstdReader reader;
+  reader.decompress_to(text, bytes.data(), bytes.size(), most_bytes);
+  reader.finish();
+  return text;
 }
 
 std::optional<std::filesystem::path> find_file(const std::filesystem::path& directory,

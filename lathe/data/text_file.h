@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace lathe::data {
 
@@ -15,6 +16,11 @@ inline constexpr std::int64_t kMostTextBytes = std::int64_t{8} << 30;
 /// file.
 std::string read_text_file(const std::filesystem::path& path,
                            std::int64_t most_bytes = kMostTextBytes);
+
+/// A text as the bytes of a ".zst" file, as few as zstd can make of it.
+std::string compressed_text(std::string_view text);
+/// The text that such bytes stand for; fails where they are no sound zstd file.
+std::string decompressed_text(std::string_view bytes, std::int64_t most_bytes = kMostTextBytes);
 
 /// The file of that name in a directory, or the same compressed: NAME, NAME.zst or NAME.gz.
 std::optional<std::filesystem::path> find_file(const std::filesystem::path& directory,

@@ -5,6 +5,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
+#include "lathe/core/testing/error_text.h"
 #include "lathe/data/testing/temporary_directory.h"
 
 namespace lathe::data {
@@ -42,6 +43,18 @@ TEST(TextFile, ReadsPlainAndCompressedFiles) {
   EXPECT_EQ(read_text_file(directory.write("large.zst", compressed(large))), large);
   EXPECT_EQ(read_text_file(directory.write("two.zst", compressed("one ") + compressed("two"))),
             "one two");
+}
+
+TEST(TextFile, IsCompressedAndDecompressed) {
+  std::string large;
+  for (int i = 0; i < 20'000; ++i) large += std::to_string(i);
+  for (const std::string& text : {std::string(), std::string("[PAD]\n[UNK]\n"), large})
+    EXPECT_EQ(decompressed_text(compressed_text(text)), text);
+  EXPECT_LT(compressed_text(large).size(), large.size() / 2);
+  EXPECT_EQ(error_text([&] { decompressed_text(compressed_text(large), 1000); }),
+            "holds more than 1000 bytes of text, the most that is read");
+  EXPECT_EQ(error_text([&] { decompressed_text(compressed_text(large).substr(0, 100)); }),
+            "is not a sound zstd file: it ends in the middle");
 }
 
 TEST(TextFile, ReadsGzip) {

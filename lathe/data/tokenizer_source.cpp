@@ -18,12 +18,12 @@ TokenizerSource::TokenizerSource(std::filesystem::path path) : path_(std::move(p
 }
 
 bool TokenizerSource::has(std::string_view name) const {
-  std::error_code error;
-  return is_file_ ? name == kTokenizerJson : std::filesystem::exists(path_ / name, error);
+  return is_file_ ? name == kTokenizerJson : find_file(path_, std::string(name)).has_value();
 }
 
 std::string TokenizerSource::place(std::string_view name) const {
-  return (is_file_ ? path_ : path_ / name).string();
+  if (is_file_) return path_.string();
+  return find_file(path_, std::string(name)).value_or(path_ / name).string();
 }
 
 std::string TokenizerSource::read(std::string_view name) const {

@@ -10,8 +10,8 @@ namespace lathe::data {
 
 inline constexpr std::string_view kTokenizerJson = "tokenizer.json";
 
-/// What a tokenizer is made of: the files of a directory, or a single tokenizer.json, which may
-/// have any name and is then read without what lies beside it.
+/// What a tokenizer is made of: the files of a directory, as they are or compressed (NAME.zst), or
+/// a single tokenizer.json, which may have any name and is then read without what lies beside it.
 class TokenizerSource {
  public:
   explicit TokenizerSource(std::filesystem::path path);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "lathe/data/testing/temporary_directory.h"
+#include "lathe/data/text_file.h"
 #include "lathe/data/tokenizer_source.h"
 #include "lathe/data/wordpiece_tokenizer.h"
 
@@ -51,6 +52,12 @@ TEST(WordpieceLoader, ReadsAVocabularyOfOneTokenALine) {
   const auto tokenizer = load(directory);
   EXPECT_EQ(tokenizer.vocabulary_size(), 6);
   EXPECT_THAT(tokenizer.encode("Film"), ElementsAre(2, 5, 3)) << "lower case unless told otherwise";
+}
+
+TEST(WordpieceLoader, ReadsACompressedVocabularyAsIfItWerePlain) {
+  const TemporaryDirectory directory;
+  directory.write("vocab.txt.zst", compressed_text(kVocabulary));
+  EXPECT_THAT(load(directory).encode("Film"), ElementsAre(2, 5, 3));
 }
 
 TEST(WordpieceLoader, IgnoresWhiteSpaceAtTheEndOfLines) {
