@@ -3,6 +3,7 @@
 #include "lathe/core/error.h"
 #include "lathe/io/atomic_file.h"
 #include "lathe/io/directory_access.h"
+#include "lathe/io/directory_text.h"
 #include "lathe/io/json_file.h"
 #include "lathe/io/sha256.h"
 
@@ -110,14 +111,18 @@ std::map<std::string, Manifest::File> describe_files(const std::filesystem::path
 }
 
 void verify_files(const std::filesystem::path& directory, const Manifest& manifest) {
-  for (const char* needed : {"graph.txt", "config.json"})
-    if (!manifest.files.contains(needed))
+  const std::string compressed_graph = std::string(kGraphName) + kCompressedEnding;
+  for (const std::string needed : {kGraphName, "config.json"})
+    if (!manifest.files.contains(needed) &&
+        !(needed == kGraphName && manifest.files.contains(compressed_graph)))
       fail("{}: the manifest does not list {}", directory.string(), needed);
-  // Weights are read by their usual names, so a file under one of these must have been hashed.
-  for (const char* weights : {"model.safetensors", "model.safetensors.index.json", kMastersName}) {
+  // These are read by their usual names, so a file under one of them must have been hashed.
+  for (const std::string& name :
+       {std::string(kGraphName), compressed_graph, std::string("model.safetensors"),
+        std::string("model.safetensors.index.json"), std::string(kMastersName)}) {
     std::error_code error;
-    const std::filesystem::path path = directory / weights;
-    if (!manifest.files.contains(weights) && !manifest.optional_files.contains(weights) &&
+    const std::filesystem::path path = directory / name;
+    if (!manifest.files.contains(name) && !manifest.optional_files.contains(name) &&
         std::filesystem::exists(path, error))
       fail("{}: is not listed in the manifest", path.string());
   }

@@ -5,6 +5,7 @@
 #include "lathe/core/graph_text.h"
 #include "lathe/core/json_reader.h"
 #include "lathe/io/checkpoint_manifest.h"
+#include "lathe/io/directory_text.h"
 #include "lathe/io/family_weights.h"
 #include "lathe/io/mapped_file.h"
 #include "lathe/io/model.h"
@@ -193,9 +194,9 @@ Model load_checkpoint(const fs::path& directory, const LoadOptions& options) {
     for (const SafetensorsFile file = SafetensorsFile::open(directory / kMastersName);
          const TensorInfo& info : file.tensors())
       model.masters[info.name] = file.tensor(info.name);
-  const fs::path graph_path = directory / "graph.txt";
-  model.graph = with_place(graph_path.string(), [&] {
-    Graph graph = parse_graph(MappedFile::open(graph_path)->text());
+  const std::string graph_text = read_text(directory, kGraphName);
+  model.graph = with_place((directory / kGraphName).string(), [&] {
+    Graph graph = parse_graph(graph_text);
     verify(graph);
     return graph;
   });

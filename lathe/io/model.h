@@ -7,6 +7,7 @@
 
 #include "lathe/core/graph.h"
 #include "lathe/data/tokenizer.h"
+#include "lathe/io/storage/stored_weights.h"
 #include "lathe/models/family.h"
 
 namespace lathe::io {
@@ -58,9 +59,11 @@ void write_huggingface(const std::filesystem::path& target, const Model& model,
 
 /// Writes a Lathe checkpoint: the same files, the graph's text, and a manifest with hashes. The
 /// file of the masters may be deleted.
-void write_checkpoint(const std::filesystem::path& target, const Model& model);
+void write_checkpoint(const std::filesystem::path& target, const Model& model,
+                      Storage storage = Storage::Sparse);
 /// Writes a checkpoint's files into an empty directory that exists.
-void fill_checkpoint(const std::filesystem::path& directory, const Model& model);
+void fill_checkpoint(const std::filesystem::path& directory, const Model& model,
+                     Storage storage = Storage::Sparse);
 
 /// Whether the directory holds a Lathe checkpoint.
 bool is_checkpoint(const std::filesystem::path& directory);

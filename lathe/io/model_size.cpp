@@ -64,11 +64,11 @@ ModelSize model_size(const fs::path& directory) {
   return result;
 }
 
-ModelSize checkpoint_size(const Model& model) {
+ModelSize checkpoint_size(const Model& model, Storage storage) {
   const Aside aside;
   Model written = model;
   written.masters.clear();
-  fill_checkpoint(aside.path(), written);
+  fill_checkpoint(aside.path(), written, storage);
   return model_size(aside.path());
 }
 

@@ -22,6 +22,6 @@ ModelSize model_size(const std::filesystem::path& directory);
 
 /// Measures the checkpoint that a model would be written as, by writing it to a directory of its
 /// own that is removed again.
-ModelSize checkpoint_size(const Model& model);
+ModelSize checkpoint_size(const Model& model, Storage storage = Storage::Sparse);
 
 }  // namespace lathe::io

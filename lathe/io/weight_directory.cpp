@@ -28,8 +28,17 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, error);
 }
 
-void add_tensors(const SafetensorsFile& file, State& weights) {
-  for (const TensorInfo& info : file.tensors()) weights.emplace(info.name, file.tensor(info.name));
+void add_tensors(const SafetensorsFile& file, StoredWeights& weights) {
+  for (const TensorInfo& info : file.tensors())
+    weights.tensors.emplace(info.name, file.tensor(info.name));
+  const auto forms = file.metadata().find(kFormsKey);
+  if (forms == file.metadata().end()) return;
+  with_place(fmt::format("{}: {}", file.path().string(), kFormsKey), [&] {
+    for (auto& [name, form] : parse_forms(forms->second)) {
+      if (!file.has(name)) fail("tensor {}: has a form, but is not in this file", quote_text(name));
+      weights.forms.emplace(name, std::move(form));
+    }
+  });
 }
 
 // Which shard holds each tensor, as the index says.
@@ -59,12 +68,12 @@ std::set<std::string> shard_names(const std::map<std::string, std::string>& shar
   return shards;
 }
 
-State read_shards(const fs::path& directory) {
+StoredWeights read_shards(const fs::path& directory) {
   const fs::path index_path = directory / kIndexFile;
   const std::map<std::string, std::string> shard_of = read_weight_map(index_path);
   const std::set<std::string> shards = shard_names(shard_of);
 
-  State weights;
+  StoredWeights weights;
   std::set<std::string> found;
   for (const std::string& shard : shards) {
     const SafetensorsFile file = with_place(
@@ -153,15 +162,20 @@ void remove_stale_files(const fs::path& directory, const std::set<std::string>& 
 
 }  // namespace
 
-State read_weights(const fs::path& directory) {
+StoredWeights read_stored_weights(const fs::path& directory) {
   require_directory(directory);
   if (is_there(directory / kSingleFile)) {
-    State weights;
+    StoredWeights weights;
     add_tensors(SafetensorsFile::open(directory / kSingleFile), weights);
     return weights;
   }
   if (!is_there(directory / kIndexFile)) fail_without_weights(directory);
   return read_shards(directory);
+}
+
+State read_weights(const fs::path& directory) {
+  const StoredWeights stored = read_stored_weights(directory);
+  return with_place(directory.string(), [&] { return restore_weights(stored); });
 }
 
 std::vector<std::string> weight_files(const fs::path& directory) {
@@ -174,13 +188,26 @@ std::vector<std::string> weight_files(const fs::path& directory) {
 }
 
 void write_weights(const fs::path& directory, const State& weights, std::int64_t max_shard_bytes) {
+  write_weights(directory, StoredWeights{weights, {}}, max_shard_bytes);
+}
+
+void write_weights(const fs::path& directory, const StoredWeights& weights,
+                   std::int64_t max_shard_bytes) {
   require_directory(directory);
   if (max_shard_bytes < 1) fail("shard size {}: expected at least 1 byte", max_shard_bytes);
-  const Metadata metadata{{"format", "pt"}};
-  const std::vector<State> shards = split_into_shards(weights, max_shard_bytes);
+  const std::vector<State> shards = split_into_shards(weights.tensors, max_shard_bytes);
+  const auto metadata = [&](const State& shard) {
+    Metadata result{{"format", "pt"}};
+    StoredForms forms;
+    for (const auto& [name, tensor] : shard)
+      if (const auto form = weights.forms.find(name); form != weights.forms.end())
+        forms.insert(*form);
+    if (!forms.empty()) result.emplace(kFormsKey, print_forms(forms));
+    return result;
+  };
   std::set<std::string> written;
   if (shards.size() == 1) {
-    write_safetensors(directory / kSingleFile, weights, metadata);
+    write_safetensors(directory / kSingleFile, weights.tensors, metadata(weights.tensors));
     written.insert(std::string(kSingleFile));
   } else {
     json weight_map = json::object();
@@ -188,7 +215,7 @@ void write_weights(const fs::path& directory, const State& weights, std::int64_t
     for (std::size_t i = 0; i < shards.size(); ++i) {
       const std::string file =
           fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, shards.size());
-      write_safetensors(directory / file, shards[i], metadata);
+      write_safetensors(directory / file, shards[i], metadata(shards[i]));
       written.insert(file);
       for (const auto& [name, tensor] : shards[i]) {
         weight_map[name] = file;

@@ -6,15 +6,19 @@
 #include <vector>
 
 #include "lathe/core/tensor.h"
+#include "lathe/io/storage/stored_weights.h"
 
 namespace lathe::io {
 
 /// The shard size that Hugging Face writes by default.
 inline constexpr std::int64_t kDefaultShardBytes = 50'000'000'000;
 
-/// Reads the weights of a Hugging Face model directory: `model.safetensors`, or the shards that
-/// `model.safetensors.index.json` lists. Tensors view the files.
+/// Reads the weights of a Hugging Face or Lathe model directory: `model.safetensors`, or the shards
+/// that `model.safetensors.index.json` lists. Tensors that are stored as they are view the files.
 State read_weights(const std::filesystem::path& directory);
+
+/// The same as the files hold them.
+StoredWeights read_stored_weights(const std::filesystem::path& directory);
 
 /// The names of the files that `read_weights` reads, sorted.
 std::vector<std::string> weight_files(const std::filesystem::path& directory);
@@ -25,6 +29,9 @@ std::vector<std::string> weight_files(const std::filesystem::path& directory);
 ///
 /// Each file appears whole or not at all; for a set of shards as a whole, write to a new directory
 /// and rename it.
+void write_weights(const std::filesystem::path& directory, const StoredWeights& weights,
+                   std::int64_t max_shard_bytes = kDefaultShardBytes);
+/// Writes every tensor as it is.
 void write_weights(const std::filesystem::path& directory, const State& weights,
                    std::int64_t max_shard_bytes = kDefaultShardBytes);
 

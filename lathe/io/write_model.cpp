@@ -2,6 +2,7 @@
 #include "lathe/io/atomic_file.h"
 #include "lathe/io/checkpoint_manifest.h"
 #include "lathe/io/copy_tokenizer.h"
+#include "lathe/io/directory_text.h"
 #include "lathe/io/family_weights.h"
 #include "lathe/io/mapped_file.h"
 #include "lathe/io/model.h"
@@ -9,6 +10,7 @@
 #include "lathe/io/new_directory.h"
 #include "lathe/io/portable_weights.h"
 #include "lathe/io/safetensors.h"
+#include "lathe/io/storage/storage_hints.h"
 #include "lathe/io/weight_directory.h"
 
 namespace lathe::io {
@@ -16,15 +18,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void write_model_files(const fs::path& directory, const Model& model, const State& state,
-                       std::int64_t max_shard_bytes) {
+void write_model_files(const fs::path& directory, const Model& model, const StoredWeights& weights,
+                       std::int64_t max_shard_bytes, bool is_compressed = false) {
   write_atomically(directory / "config.json", write_config(model).dump(2) + "\n");
-  write_weights(directory, to_file_layout(*model.family, state), max_shard_bytes);
+  write_weights(directory, weights, max_shard_bytes);
   if (model.tokenizer)
     for (const auto& [name, contents] : model.tokenizer->files())
-      write_atomically(directory / name, contents);
+      write_text(directory, name, contents, is_compressed);
   else if (!model.directory.empty())
-    copy_tokenizer(model.directory, directory);
+    copy_tokenizer(model.directory, directory, is_compressed);
 }
 
 std::vector<std::string> file_names(const fs::path& directory) {
@@ -38,7 +40,7 @@ std::vector<std::string> file_names(const fs::path& directory) {
 
 bool is_checkpoint(const fs::path& directory) {
   std::error_code error;
-  if (fs::exists(directory / "graph.txt", error)) return true;
+  if (has_text(directory, kGraphName)) return true;
   // Without its graph a checkpoint is damaged, which is worth saying; but other programs write
   // manifests too.
   if (!fs::is_regular_file(directory / kManifestName, error)) return false;
@@ -51,13 +53,17 @@ void write_huggingface(const fs::path& target, const Model& model, std::int64_t 
       with_place(model.directory.empty() ? model.family->name : model.directory.string(),
                  [&] { return portable_weights(model); });
   NewDirectory directory(target);
-  write_model_files(directory.path(), model, weights, max_shard_bytes);
+  write_model_files(directory.path(), model, {to_file_layout(*model.family, weights), {}},
+                    max_shard_bytes);
   directory.commit();
 }
 
-void fill_checkpoint(const fs::path& directory, const Model& model) {
-  write_model_files(directory, model, model.state, kDefaultShardBytes);
-  write_atomically(directory / "graph.txt", print(model.graph));
+void fill_checkpoint(const fs::path& directory, const Model& model, Storage storage) {
+  write_model_files(directory, model,
+                    store_weights(to_file_layout(*model.family, model.state),
+                                  storage_hints(model.graph, *model.family), storage),
+                    kDefaultShardBytes, storage == Storage::Compact);
+  write_text(directory, kGraphName, print(model.graph), storage == Storage::Compact);
   Manifest manifest;
   manifest.family = model.family->name;
   manifest.task = model.task;
@@ -71,9 +77,9 @@ void fill_checkpoint(const fs::path& directory, const Model& model) {
   write_manifest(directory, manifest);
 }
 
-void write_checkpoint(const fs::path& target, const Model& model) {
+void write_checkpoint(const fs::path& target, const Model& model, Storage storage) {
   NewDirectory directory(target);
-  fill_checkpoint(directory.path(), model);
+  fill_checkpoint(directory.path(), model, storage);
   directory.commit();
 }
 
