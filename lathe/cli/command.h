@@ -7,6 +7,7 @@
 #include "lathe/cli/flags.h"
 #include "lathe/cli/settings.h"
 #include "lathe/core/registry.h"
+#include "lathe/io/storage/stored_weights.h"
 
 namespace lathe::cli {
 
@@ -28,5 +29,7 @@ struct ModelArguments {
 };
 void add_model_option(Flags flags, ModelArguments& arguments);
 void add_task_options(Flags flags, ModelArguments& arguments);
+/// How a checkpoint's files are to be stored.
+void add_storage_option(Flags flags, io::Storage& storage);
 
 }  // namespace lathe::cli

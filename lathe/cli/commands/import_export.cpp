@@ -16,6 +16,7 @@ struct Arguments {
   std::string out;
   bool force = false;
   bool is_float = false;
+  io::Storage storage = io::Storage::Sparse;
   double shard_megabytes = 50'000;
 };
 
@@ -53,11 +54,13 @@ void add_options(Flags flags, Arguments& arguments) {
 std::function<int(const Settings&)> setup_import(Flags flags) {
   auto arguments = std::make_shared<Arguments>();
   add_options(flags, *arguments);
+  add_storage_option(flags, arguments->storage);
   return [arguments](const Settings& settings) {
     check_output_directory(arguments->out, arguments->force);
     const io::Model model = load(*arguments, settings);
-    write_output_directory(arguments->out, arguments->force,
-                           [&](const auto& path) { io::write_checkpoint(path, model); });
+    write_output_directory(arguments->out, arguments->force, [&](const auto& path) {
+      io::write_checkpoint(path, model, arguments->storage);
+    });
     report(model, *arguments, "Lathe checkpoint", settings);
     return 0;
   };
@@ -96,6 +99,7 @@ const Register import_command{Command{
     .name = "import",
     .summary = "turn a Hugging Face directory or a builder's model into a Lathe checkpoint",
     .examples = "  lathe import --model DIR --task classify --out checkpoint\n"
+                "  lathe import --model checkpoint --storage compact --out small\n"
                 "  lathe import --model bert-mini --seed 1 --out fresh",
     .setup = setup_import,
 }};

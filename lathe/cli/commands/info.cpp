@@ -11,6 +11,8 @@
 #include "lathe/engine/backend.h"
 #include "lathe/io/model.h"
 #include "lathe/io/model_size.h"
+#include "lathe/io/stored_sizes.h"
+#include "lathe/report/table.h"
 
 namespace lathe::cli {
 namespace {
@@ -38,12 +40,45 @@ std::string to_text(const io::ModelSize& size) {
   return fmt::format("{}: {}", compress::bytes_text(size.bytes()), fmt::join(parts, ", "));
 }
 
-int run(const ModelArguments& arguments, const Settings& settings) {
+struct Arguments {
+  ModelArguments model;
+  bool shows_tensors = false;
+};
+
+nlohmann::ordered_json to_json(const std::vector<io::StoredSize>& sizes) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const io::StoredSize& size : sizes)
+    list.push_back({{"name", size.name},
+                    {"dtype", name(size.dtype)},
+                    {"shape", size.dims},
+                    {"bytes", size.bytes},
+                    {"stored_bytes", size.stored_bytes},
+                    {"form", size.form}});
+  return list;
+}
+
+void print_tensors(const std::vector<io::StoredSize>& sizes) {
+  report::Table table({"tensor", "type", "bytes", "stored", "how"});
+  std::int64_t bytes = 0, stored = 0;
+  for (const io::StoredSize& size : sizes) {
+    table.row({size.name, fmt::format("{}{}", name(size.dtype), lathe::to_text(size.dims)),
+               std::to_string(size.bytes), std::to_string(size.stored_bytes), size.form});
+    bytes += size.bytes;
+    stored += size.stored_bytes;
+  }
+  table.row({"all", "", std::to_string(bytes), std::to_string(stored), ""});
+  fmt::print("\n{}", table.to_text());
+}
+
+int run(const Arguments& all, const Settings& settings) {
+  const ModelArguments& arguments = all.model;
   io::Model model = io::load_model(arguments.model, {.task = arguments.task,
                                                      .inputs = arguments.inputs,
                                                      .num_labels = arguments.num_labels,
                                                      .seed = settings.seed,
                                                      .allow_non_finite = true});
+  if (all.shows_tensors && model.directory.empty())
+    fail("--tensors: {} lies in no directory, so nothing of it is stored", arguments.model);
   const Profile cost = profile(model.graph);
   const DropoutCount dropout = count_dropout(model.graph);
   std::int64_t bytes = 0, parameters = 0;
@@ -76,6 +111,7 @@ int run(const ModelArguments& arguments, const Settings& settings) {
       const io::ModelSize size = io::model_size(model.directory);
       line["files"] = size.files;
       line["size"] = size.bytes();
+      if (all.shows_tensors) line["stored"] = to_json(io::stored_sizes(model.directory));
     }
     line["nodes"] = model.graph.num_nodes();
     line["ops"] = ops;
@@ -134,18 +170,23 @@ int run(const ModelArguments& arguments, const Settings& settings) {
                lathe::to_text(given == model.config.end() ? spec.default_value : given->second),
                spec.summary);
   }
+  if (all.shows_tensors) print_tensors(io::stored_sizes(model.directory));
   return 0;
 }
 
 const Register registration{Command{
     .name = "info",
     .summary = "what a model is: parameters, sizes, costs, configuration",
-    .examples = "  lathe info --model DIR\n  lathe info --model bert-base --json",
+    .examples = "  lathe info --model DIR\n  lathe info --model DIR --tensors\n"
+                "  lathe info --model bert-base --json",
     .setup =
         [](Flags flags) {
-          auto arguments = std::make_shared<ModelArguments>();
-          add_model_option(flags, *arguments);
-          add_task_options(flags, *arguments);
+          auto arguments = std::make_shared<Arguments>();
+          add_model_option(flags, arguments->model);
+          add_task_options(flags, arguments->model);
+          flags.add_flag(
+              "--tensors", arguments->shows_tensors,
+              "list every tensor of the files: what it takes there and how it is stored");
           return [arguments](const Settings& settings) { return run(*arguments, settings); };
         },
 }};

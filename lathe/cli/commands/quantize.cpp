@@ -23,6 +23,7 @@ struct Arguments {
   experiment::SweepOptions sweep;
   std::string out;
   bool force = false, is_simulated = false, no_masters = false;
+  io::Storage storage = io::Storage::Sparse;
   std::int64_t sensitivity = 0;
   std::string report;
 };
@@ -147,8 +148,9 @@ int run(const Arguments& arguments, const Settings& settings) {
         experiment::quantize_page("Quantizing " + arguments.model.model, result, sensitivity));
   if (!arguments.out.empty()) {
     if (!arguments.is_simulated) compress::pack_model(result.model, !arguments.no_masters);
-    io::write_output_directory(arguments.out, arguments.force,
-                               [&](const auto& path) { io::write_checkpoint(path, result.model); });
+    io::write_output_directory(arguments.out, arguments.force, [&](const auto& path) {
+      io::write_checkpoint(path, result.model, arguments.storage);
+    });
   }
   print_result(arguments, result, sensitivity, settings);
   return 0;
@@ -165,6 +167,7 @@ std::function<int(const Settings&)> setup(Flags flags) {
   add_sweep_options(flags, arguments->sweep.settings);
   flags.add_option("--out", arguments->out, "directory to write");
   flags.add_flag("--force", arguments->force, "replace the model or sweep in --out");
+  add_storage_option(flags, arguments->storage);
   flags.add_flag("--simulate", arguments->is_simulated,
                  "keep floats and round them in every run, instead of packed codes");
   flags.add_flag("--no-masters", arguments->no_masters,

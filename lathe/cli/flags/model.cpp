@@ -18,4 +18,11 @@ void add_task_options(Flags flags, ModelArguments& arguments) {
   flags.add_option("--labels", arguments.num_labels, "number of labels of a classifier");
 }
 
+void add_storage_option(Flags flags, io::Storage& storage) {
+  flags.add_option(
+      "--storage", [&storage](const std::string& text) { storage = io::parse_storage(text); },
+      "plain, sparse (masks as bits, nothing of what they hide) or compact (also coded and "
+      "compressed) [sparse]");
+}
+
 }  // namespace lathe::cli

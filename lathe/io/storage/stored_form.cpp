@@ -159,7 +159,8 @@ json to_json(const StoredForm& form) {
 
 SymbolShape symbol_shape(const StoredForm& form) {
   const std::int64_t elements = num_elements(form.dims);
-  SymbolShape shape{0, form.dims.empty() ? 1 : form.dims.back(),
+  // The elements of a vector have no column in common with anything: it is a column itself.
+  SymbolShape shape{0, form.dims.size() < 2 ? 1 : form.dims.back(),
                     static_cast<int>(8 * size_of(form.dtype))};
   if (form.width > 0) {
     if (form.dtype != DType::U8 || form.dims.empty() ||
