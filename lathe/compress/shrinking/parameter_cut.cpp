@@ -110,6 +110,10 @@ class ParameterSlicer {
     const std::int64_t rows_axis = graph_.attribute(id).integer("axis");
     const FormatFacts facts = parse_format(graph_.attribute(id).text("format"))->facts();
     slice(graph_.input(id, 0), axis, places);
+    // A mask that keeps weights out of the scales is of the weight's shape.
+    for (std::size_t i = 1; i < graph_.inputs(id).size(); ++i)
+      if (!graph_.inputs(id)[i].is_none() && operand_role(graph_, id, i) == OperandRole::Other)
+        slice(graph_.inputs(id)[i], axis, places);
     if (facts.scale_source != ScaleSource::Given || facts.granularity == Granularity::Tensor)
       return;
     // Scales lie as the matrix does: a row for each element of the rows' axis, or all axes but the

@@ -195,7 +195,8 @@ void quantize(io::Model& model, const std::string& weights) {
 }
 
 TEST(ShrinkModel, CutsRoundedWeightsWithTheirScales) {
-  for (const char* format : {"int:4,channel", "int:8", "fixed:8,4", "int:4,channel,asymmetric"}) {
+  for (const char* format : {"int:4,channel", "int:8", "fixed:8,4", "int:4,channel,asymmetric",
+                             "binary", "binary:scaled"}) {
     std::mt19937 random(1);
     io::Model model = small_gpt2(random);
     prune(model, "neuron");
