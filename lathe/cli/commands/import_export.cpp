@@ -1,6 +1,7 @@
 #include "lathe/cli/command.h"
 #include "lathe/cli/output_directory.h"
 #include "lathe/compress/lora.h"
+#include "lathe/compress/low_rank/low_rank.h"
 #include "lathe/compress/packed_weights.h"
 #include "lathe/compress/quantizers.h"
 #include "lathe/core/graph_text.h"
@@ -86,6 +87,8 @@ std::function<int(const Settings&)> setup_export(Flags flags) {
       throw UserError(fmt::format("{}: is quantized, and other programs would not round as it does",
                                   arguments->model.model),
                       "export its rounded weights as plain floats: lathe export --float");
+    if (const int count = compress::multiply_factors(model); count > 0)
+      fmt::print(stderr, "note: factors of low rank were multiplied in {} weights\n", count);
     const auto shard_bytes = static_cast<std::int64_t>(arguments->shard_megabytes * 1e6);
     write_output_directory(arguments->out, arguments->force, [&](const auto& path) {
       io::write_huggingface(path, model, shard_bytes);
