@@ -4,6 +4,7 @@
 #include "lathe/compress/lora_adapter.h"
 #include "lathe/compress/lora_options.h"
 #include "lathe/compress/packed_weights.h"
+#include "lathe/compress/pruning/gradual_pruning.h"
 #include "lathe/compress/trained_parameters.h"
 #include "lathe/data/match_labels.h"
 #include "lathe/data/validation_split.h"
@@ -68,6 +69,8 @@ void check_options(const FineTuneOptions& options) {
   if (options.data.empty()) fail("data: is missing: expected a directory, or reviews");
   if (!options.lora.empty() && !options.graph.freeze.empty())
     fail("freeze: with lora everything but its paths and fresh heads is frozen already");
+  if (!options.lora.empty() && !options.prune.empty())
+    fail("prune: with lora the weights do not train: prune the model before, or after");
   if (!options.teacher.empty() && options.graph.objective != "classify")
     fail("teacher: is for the objective classify, not {}", options.graph.objective);
   train::check_distillation(options.graph.distillation);
@@ -256,6 +259,15 @@ FineTuned fine_tune(FineTuneOptions options, const engine::ExecutionOptions& exe
   io::Model model = checkpoint != nullptr ? checkpoint->model : load_student(options, all);
   if (options.graph.objective == "classify") adopt_labels(model, all);
   if (!options.lora.empty()) options.graph.train_only = prepare_lora(model, options, checkpoint);
+  std::optional<compress::GradualPruning> pruning;
+  if (!options.prune.empty()) {
+    pruning = with_place("prune", [&] {
+      return compress::GradualPruning(model.graph, model.state,
+                                      compress::parse_gradual_options(options.prune),
+                                      options.trainer.seed);
+    });
+    options.graph.movement = pruning->movement();
+  }
   std::optional<Teachers> teachers;
   if (!options.teacher.empty()) {
     teachers = load_teachers(options);
@@ -270,6 +282,12 @@ FineTuned fine_tune(FineTuneOptions options, const engine::ExecutionOptions& exe
   if (!options.out.empty() && !directory) directory = create_run(options);
 
   train::TrainOptions training = to_train_options(options, execution);
+  if (pruning) {
+    training.before_step = [&](const train::BeforeStep& at) { pruning->before_step(at); };
+    training.is_eligible = [&](std::int64_t done, std::int64_t num_steps) {
+      return pruning->is_done(done, num_steps);
+    };
+  }
   if (callbacks.start)
     callbacks.start({.options = options,
                      .model = model,

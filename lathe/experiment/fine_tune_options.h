@@ -25,6 +25,7 @@ struct FineTuneOptions {
   train::TrainerOptions trainer = {};
   train::TrainingGraphOptions graph = {};
   std::string lora = {};  ///< options of LoRA, such as `rank=8`; empty: everything trains
+  std::string prune = {};  ///< options of gradual pruning, such as `sparsity=0.9`; empty: none
   /// Classifiers to learn from as well, separated by commas; how is the graph's `distillation`.
   std::string teacher = {};
   /// Directory for the teachers' answers; empty: `teachers` in `out`, or none without `out`.

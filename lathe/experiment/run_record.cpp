@@ -72,6 +72,7 @@ void each_option(Options& options, Visit visit) {
   visit("freeze", graph.freeze);
   visit("dropout", graph.dropout);
   visit("lora", options.lora);
+  visit("prune", options.prune);
   visit("teacher", options.teacher);
   visit("teacher-sha256", options.teacher_hashes);
   visit("teacher-cache", options.teacher_cache);
@@ -149,6 +150,22 @@ void take_recorded(FineTuneOptions& options, const json& recorded,
       }
     });
   });
+}
+
+void set_options(FineTuneOptions& options, const json& values) {
+  std::vector<std::string> names;
+  each_option(options, [&](const char* name, auto& value) {
+    names.emplace_back(name);
+    const auto found = values.find(name);
+    if (found == values.end()) return;
+    try {
+      read(*found, value);
+    } catch (const json::exception&) {
+      fail("{} = {}: is not a value of its kind", name, found->dump());
+    }
+  });
+  for (const auto& [name, value] : values.items())
+    if (std::ranges::find(names, name) == names.end()) throw unknown_name("option", name, names);
 }
 
 }  // namespace lathe::experiment

@@ -16,4 +16,8 @@ nlohmann::json to_json(const FineTuneOptions& options);
 void take_recorded(FineTuneOptions& options, const nlohmann::json& recorded,
                    const std::set<std::string>& given);
 
+/// Sets options by the names that `run.json` has for them; fails on a name that is none and on a
+/// value that is not of its kind.
+void set_options(FineTuneOptions& options, const nlohmann::json& values);
+
 }  // namespace lathe::experiment

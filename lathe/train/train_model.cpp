@@ -90,6 +90,11 @@ TrainOutcome train_model(io::Model model, const data::Dataset& examples,
                                       options.execution.pool, callbacks.should_stop);
 
   TrainerHooks hooks;
+  hooks.is_eligible = options.is_eligible;
+  if (options.before_step)
+    hooks.before_step = [&](std::int64_t done, std::int64_t num_steps) {
+      options.before_step({training.graph, *executor, done, num_steps});
+    };
   double epochs_done = 0;
   hooks.report = [&](const StepReport& report) {
     epochs_done = report.epoch;

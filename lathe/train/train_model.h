@@ -13,6 +13,13 @@
 
 namespace lathe::train {
 
+/// Where a run is before one of its steps.
+struct BeforeStep {
+  const Graph& graph;  ///< the training graph
+  engine::Executor& executor;
+  std::int64_t done = 0, num_steps = 0;
+};
+
 /// Everything about a run but the model and the data. The objective is the graph's; batches a step
 /// are the trainer's.
 struct TrainOptions {
@@ -26,6 +33,11 @@ struct TrainOptions {
   data::Truncation truncation = data::Truncation::Head;
   engine::ExecutionOptions execution = {};
   int keep_checkpoints = 2;
+  /// Called before every step; may give states other values, as a function of the step and of the
+  /// states alone, or a resumed run would differ. May be empty.
+  std::function<void(const BeforeStep&)> before_step = {};
+  /// Whether the weights after so many steps may be chosen as the best. Empty: all may.
+  std::function<bool(std::int64_t done, std::int64_t num_steps)> is_eligible = {};
   /// What becomes of the trained model before it is written, such as packing. May be empty.
   std::function<io::Model(io::Model)> finish = {};
 };

@@ -87,6 +87,7 @@ class Loop {
     StepReport report{.step = progress_.step + 1,
                       .num_steps = schedule_.num_steps,
                       .learning_rate = schedule_.rate(progress_.step)};
+    if (hooks_.before_step) hooks_.before_step(progress_.step, schedule_.num_steps);
     double loss_sum = 0, loss_count = 0;
     for (std::int64_t micro = 0;
          micro < options_.accumulation && progress_.batch < plan.num_batches(); ++micro) {
@@ -154,7 +155,9 @@ class Loop {
     if (hooks_.validate && is_due(options_.validate_every)) {
       state = executor_.state();
       const double score = hooks_.validate(*state, progress_);
-      if (!progress_.best_score || score > *progress_.best_score) {
+      if (hooks_.is_eligible && !hooks_.is_eligible(progress_.step, schedule_.num_steps)) {
+        // Too early to be the best, or to lose patience.
+      } else if (!progress_.best_score || score > *progress_.best_score) {
         progress_.best_score = score;
         progress_.best_step = progress_.step;
         progress_.num_worse = 0;

@@ -46,8 +46,13 @@ struct StepReport {
 
 /// What the loop tells and asks the world; each may be empty.
 struct TrainerHooks {
+  /// Called before every step with the number of steps that are done and of all; may give states of
+  /// the executor other values.
+  std::function<void(std::int64_t done, std::int64_t num_steps)> before_step = {};
   /// Scores the states, higher is better. Empty: no validation.
   std::function<double(const State&, const TrainingProgress&)> validate = {};
+  /// Whether the weights after so many steps may be chosen as the best. Empty: all may.
+  std::function<bool(std::int64_t done, std::int64_t num_steps)> is_eligible = {};
   /// Makes a checkpoint durable. Empty: none are written.
   std::function<void(const State&, const TrainingProgress&)> save = {};
   /// Hears of every step.

@@ -10,6 +10,7 @@
 #include "lathe/core/scalar_constant.h"
 #include "lathe/train/find_loss.h"
 #include "lathe/train/make_source.h"
+#include "lathe/train/movement.h"
 
 namespace lathe::train {
 namespace {
@@ -71,8 +72,12 @@ class TrainingGraphBuilder {
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       if (gradients[i].is_none()) continue;  // the loss does not depend on it
       update(parameters[i], gradients[i]);
+      if (std::ranges::count(options_.movement, names[i]) > 0)
+        add_movement(parameters[i], gradients[i]);
       trained.push_back(names[i]);
     }
+    for (const std::string& name : options_.movement)
+      if (std::ranges::count(trained, name) == 0) fail("movement: \"{}\" is not trained", name);
     return trained;
   }
 
@@ -152,6 +157,18 @@ class TrainingGraphBuilder {
                {add("accumulation/scale/gated", "mul", {scale, apply_}), apply_});
   }
 
+  // With a rate of 1 and no momentum, a step of gradient descent adds up, and like the optimizer it
+  // leaves everything as it is where the gradient is not finite.
+  void add_movement(Value parameter, Value gradient) {
+    const std::string name = graph_.name(parameter.node);
+    const Value sum = new_state(movement_name(name), graph_.type(parameter));
+    const Value product = add(name + "/movement", "mul", {parameter, gradient});
+    if (one_.is_none()) one_ = add_scalar_constant(graph_, "movement/rate", 1);
+    const Value step = add(name + "/moved", "sgd", {sum, product, sum, one_, scale_},
+                           {{"momentum", 0.0}, {"weight_decay", 0.0}});
+    graph_.bind_state(sum.node, step);
+  }
+
   // Scales are positive and of any size: a step moves one by a share of itself. An eight-bit scale
   // is a hundredth of the weights it serves, and their rate would carry it past zero.
   Value scale_rate(Value scale, const std::string& name) {
@@ -203,7 +220,7 @@ class TrainingGraphBuilder {
   const TrainingGraphOptions& options_;
   const DistillationStates& taught_;
   State& state_;
-  Value learning_rate_, random_, apply_, scale_;
+  Value learning_rate_, random_, apply_, scale_, one_;
 };
 
 }  // namespace
@@ -239,6 +256,17 @@ TrainingGraph make_training_graph(const io::Model& model, const TrainingGraphOpt
   run_pass("eliminate-common-subexpressions", graph);
   verify(graph);
   return result;
+}
+
+std::vector<std::string> moments_of(const Graph& training_graph, const std::string& parameter) {
+  const auto update = training_graph.state_updates().find(training_graph.at(parameter));
+  if (update == training_graph.state_updates().end()) return {};
+  std::vector<std::string> names;
+  for (const Value& value : training_graph.inputs(update->second.node))
+    if (!value.is_none() && training_graph.is(value.node, "state") &&
+        state_role(training_graph, value.node) == StateRole::Moment)
+      names.push_back(training_graph.name(value.node));
+  return names;
 }
 
 }  // namespace lathe::train

@@ -26,6 +26,8 @@ struct TrainingGraphOptions {
   /// Names of the only parameters to train; empty: all that are not frozen.
   std::vector<std::string> train_only = {};
   bool dropout = true;
+  /// Parameters whose movement is summed while they train: `movement.NAME`, see movement.h.
+  std::vector<std::string> movement = {};
   DistillationOptions distillation = {};
 };
 
@@ -39,5 +41,8 @@ struct TrainingGraph {
 /// and the optimizer's own states (zeros) to `state`.
 TrainingGraph make_training_graph(const io::Model& model, const TrainingGraphOptions& options,
                                   State& state);
+
+/// The states in which a training graph's optimizer remembers something of a parameter.
+std::vector<std::string> moments_of(const Graph& training_graph, const std::string& parameter);
 
 }  // namespace lathe::train

@@ -66,6 +66,9 @@ void add_graph_options(Flags flags, FineTuneOptions& options) {
   flags.add_option("--lora", options.lora,
                    "train paths of low rank beside linears, not the model: "
                    "rank=8,alpha=16,dropout=0,targets=PATTERN");
+  flags.add_option("--prune", options.prune,
+                   "prune more and more on the way: sparsity=0.9,method=l1,scope=global,"
+                   "granularity=element,begin=0,end=0.6,every=STEPS,embeddings");
   flags.add_flag("--dropout,!--no-dropout", graph.dropout, "train with dropout [yes]");
 }
 

@@ -27,6 +27,8 @@ struct ScoringInput {
   std::uint64_t seed = 0;
   /// Evidence Inputs: by state, the mean of x x^T over the rows x that its layers read, k x k.
   const std::map<std::string, std::vector<double>>* products = nullptr;
+  /// Evidence Training: by state, how far training moved each weight away from zero.
+  const State* movement = nullptr;
   /// Evidence Lookups: by state, how often each row was looked up.
   const std::map<std::string, std::vector<std::int64_t>>* lookups = nullptr;
 };

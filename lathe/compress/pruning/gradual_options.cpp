@@ -1,0 +1,101 @@
+#include "lathe/compress/pruning/gradual_options.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "lathe/core/error.h"
+
+namespace lathe::compress {
+namespace {
+
+constexpr std::int64_t kPrunings = 50;
+
+double parse_number(std::string_view key, std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
+    fail("{}={}: expected a number", key, text);
+  return value;
+}
+
+// The first and the last step before which something is pruned.
+struct Span {
+  std::int64_t first = 0, last = 0;
+};
+
+Span span_of(const GradualOptions& options, std::int64_t num_steps) {
+  const auto step = [&](double share) {
+    const double at = std::floor(share * static_cast<double>(num_steps));
+    return std::clamp(static_cast<std::int64_t>(at), std::int64_t{0},
+                      std::max(num_steps - 1, std::int64_t{0}));
+  };
+  return {step(options.begin), step(options.end)};
+}
+
+}  // namespace
+
+GradualOptions parse_gradual_options(std::string_view text) {
+  GradualOptions options;
+  options.settings.scope = PruningScope::Global;
+  while (!text.empty()) {
+    const std::string_view item = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(item.size() + 1, text.size()));
+    const std::size_t equals = std::min(item.find('='), item.size());
+    const std::string_view key = item.substr(0, equals);
+    if (key == "embeddings" && key.size() == item.size()) {
+      options.embeddings = true;
+      continue;
+    }
+    const std::string_view value = item.substr(std::min(equals + 1, item.size()));
+    if (equals == item.size() && key != "embeddings")
+      throw unknown_name("setting", key,
+                         {"begin=", "embeddings",
+                          "end=", "every=", "granularity=", "method=", "scope=", "sparsity="});
+    if (key == "sparsity")
+      options.settings.sparsity = parse_number(key, value);
+    else if (key == "method")
+      options.settings.method = std::string(value);
+    else if (key == "scope")
+      options.settings.scope = parse_pruning_scope(value);
+    else if (key == "granularity")
+      options.settings.granularity = parse_granularity(value);
+    else if (key == "begin")
+      options.begin = parse_number(key, value);
+    else if (key == "end")
+      options.end = parse_number(key, value);
+    else if (key == "every") {
+      const double every = parse_number(key, value);
+      if (every != std::floor(every) || every < 1 || every > 1e9)
+        fail("every={}: expected a whole number of steps, 1 or more", value);
+      options.every = static_cast<std::int64_t>(every);
+    } else {
+      throw unknown_name(
+          "setting", key,
+          {"begin", "embeddings", "end", "every", "granularity", "method", "scope", "sparsity"});
+    }
+  }
+  if (!(options.begin >= 0 && options.begin <= options.end && options.end <= 1))
+    fail("begin={}, end={}: expected shares of the steps, 0 <= begin <= end <= 1", options.begin,
+         options.end);
+  check_settings(options.settings);
+  return options;
+}
+
+std::optional<double> gradual_share(const GradualOptions& options, std::int64_t done,
+                                    std::int64_t num_steps) {
+  const auto [first, last] = span_of(options, num_steps);
+  if (done == last) return 1.0;
+  if (done <= first || done > last) return std::nullopt;
+  const std::int64_t every =
+      options.every > 0 ? options.every : std::max<std::int64_t>(1, (last - first) / kPrunings);
+  if ((done - first) % every != 0) return std::nullopt;
+  const double left = 1 - static_cast<double>(done - first) / static_cast<double>(last - first);
+  return 1 - left * left * left;
+}
+
+bool is_fully_pruned(const GradualOptions& options, std::int64_t done, std::int64_t num_steps) {
+  return done > span_of(options, num_steps).last;
+}
+
+}  // namespace lathe::compress
