@@ -16,6 +16,8 @@ struct Command {
   std::string name;
   std::string summary;
   std::string examples;  ///< lines shown at the end of its help
+  /// Lists of tables that the file of --config may hold and that the command reads itself.
+  std::vector<std::string> lists = {};
   /// Declares the command's options and gives what runs once they are parsed.
   std::function<std::function<int(const Settings&)>(Flags)> setup;
 };

@@ -43,7 +43,8 @@ void add_option(std::vector<std::string>& words, const std::string& key, const t
 }  // namespace
 
 std::vector<std::string> read_config_file(const std::string& path, const std::string& command,
-                                          const std::vector<std::string>& flags) {
+                                          const std::vector<std::string>& flags,
+                                          const std::vector<std::string>& lists) {
   toml::table file;
   try {
     file = toml::parse_file(path);
@@ -56,6 +57,7 @@ std::vector<std::string> read_config_file(const std::string& path, const std::st
   std::vector<std::string> words;
   for (const auto& [key, node] : section != nullptr ? *section : file) {
     if (node.is_table()) continue;  // another command's
+    if (node.is_array_of_tables() && std::ranges::count(lists, key.str()) > 0) continue;
     with_place(
         fmt::format("{}:{}", path, node.source().begin.line),
         [&, &name = key, &value = node] { add_option(words, std::string(name), value, flags); });

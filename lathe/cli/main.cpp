@@ -24,7 +24,6 @@ constexpr int kInternalError = 70;
 struct GlobalArguments {
   Settings settings;
   std::string isa;
-  std::string config;
 };
 
 void add_global_options(Flags flags, GlobalArguments& global) {
@@ -42,7 +41,7 @@ void add_global_options(Flags flags, GlobalArguments& global) {
       .add_option("--device", global.settings.device,
                   "what executes graphs: cpu or reference [cpu]")
       .group(group);
-  flags.add_option("--config", global.config, "TOML file with options; flags win").group(group);
+  flags.add_option("--config", global.settings.config, "TOML file with options; flags win").group(group);
   flags.add_flag("--quiet,-q", global.settings.quiet, "no progress").group(group);
 }
 
@@ -137,7 +136,10 @@ std::vector<std::string> with_config(std::vector<std::string> words, CLI::App& a
     command = next;
     ++end;
   }
-  const std::vector<std::string> extra = read_config_file(path, name, option_names(*command));
+  const Command* record = Registry<Command>::instance().find(name);
+  const std::vector<std::string> extra =
+      read_config_file(path, name, option_names(*command),
+                       record != nullptr ? record->lists : std::vector<std::string>{});
   words.insert(words.begin() + static_cast<std::ptrdiff_t>(end), extra.begin(), extra.end());
   return words;
 }

@@ -17,6 +17,7 @@ struct Settings {
   std::string device = "cpu";
   Isa isa = Isa::Plain;
   bool quiet = false;
+  std::string config = {};  ///< TOML file of options, for what else a command reads from it
   std::chrono::steady_clock::time_point start;  ///< of the process
   std::vector<std::string> command_line;
 

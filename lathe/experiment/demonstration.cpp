@@ -115,7 +115,7 @@ class Demonstrator {
   }
 
   void train() {
-    TrainingStory story{.before = accuracy(), .tested = source_->size()};
+    TrainingStory story{.before = accuracy(), .tested = source_->size(), .losses = {}};
     const data::Dataset examples = read("train");
     story.examples = static_cast<std::int64_t>(examples.examples.size());
     story.epochs = options_.trainer.epochs;

@@ -10,9 +10,18 @@ namespace lathe::experiment {
 compress::QuantizeOptions to_rules(const QuantizeOptions& options) {
   using compress::TensorRole;
   compress::QuantizeOptions result;
+  for (const auto& [layer, format] : options.by_name) {
+    with_place(layer, [&, &text = format] { compress::check_format(TensorRole::Weights, text); });
+    result.rules.push_back(
+        {.by = compress::QuantizationRule::By::Name,
+         .match = layer,
+         .formats = {{TensorRole::Weights, format}, {TensorRole::Embeddings, format}},
+         .place = "by-name"});
+  }
   if (!options.rules.empty())
-    result.rules = compress::parse_quantization_rules(io::MappedFile::open(options.rules)->text(),
-                                                      options.rules);
+    for (compress::QuantizationRule& rule : compress::parse_quantization_rules(
+             io::MappedFile::open(options.rules)->text(), options.rules))
+      result.rules.push_back(std::move(rule));
   compress::QuantizationRule everywhere;
   everywhere.place = "formats";
   const auto take = [&](TensorRole role, const char* option, const std::string& format) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,8 @@ namespace lathe::experiment {
 struct QuantizeOptions {
   std::string weights = {}, activations = {}, bias = {}, outputs = {}, embeddings = {},
               attention = {}, attention_weights = {};
+  /// Formats of single layers and tables by their names; they come before everything else.
+  std::map<std::string, std::string> by_name = {};
   std::string rules = {};      ///< TOML file of rules by layer, which come before the formats
   std::string calibrate = {};  ///< data whose train split shows the range of activations
   std::int64_t calibration_examples = 256;

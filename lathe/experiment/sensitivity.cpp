@@ -17,7 +17,8 @@ Sensitivity measure_sensitivity(const io::Model& original, const io::Model& quan
         classifier, examples, static_cast<std::int64_t>(candidate.label_names.size()),
         {.progress = [&](std::int64_t, std::int64_t) { return !callbacks.stops(); }});
   };
-  Sensitivity result{.loss = evaluate(original).loss, .layers = {}};
+  const train::Evaluation plain = evaluate(original);
+  Sensitivity result{.loss = plain.loss, .accuracy = plain.accuracy, .layers = {}};
   const std::vector<std::string> layers = compress::quantized_layers(quantized.graph);
   for (const std::string& layer : layers) {
     io::Model candidate = quantized;

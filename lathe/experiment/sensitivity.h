@@ -13,7 +13,7 @@ namespace lathe::experiment {
 
 /// How a classifier does with one layer rounded at a time, the most sensitive first.
 struct Sensitivity {
-  double loss = 0;  ///< of the float model
+  double loss = 0, accuracy = 0;  ///< of the float model
   std::vector<compress::LayerSensitivity> layers;
 };
 
