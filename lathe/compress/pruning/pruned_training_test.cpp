@@ -93,8 +93,10 @@ class EveryGranularity : public testing::TestWithParam<const char*> {
       const std::optional<NodeId> parameter = model.graph.find(name);
       ASSERT_TRUE(parameter.has_value());
       const Tensor value = read_value(model, *parameter);
-      for (std::int64_t i = 0; i < mask.num_elements(); ++i)
-        if (mask.at(i) == 0) ASSERT_EQ(value.at(i), 0) << i;
+      for (std::int64_t i = 0; i < mask.num_elements(); ++i) {
+        if (mask.at(i) != 0) continue;
+        ASSERT_EQ(value.at(i), 0) << i;
+      }
     }
   }
 
