@@ -44,9 +44,10 @@ TEST(PruningRules, NameWhatIsWrong) {
             "activations\nhint: did you mean \"sparsity\"?");
   EXPECT_EQ(error_of("[default]\nsparsity = 1.5"),
             "r.toml:1: sparsity 1.5: expected a share of the weights, 0 to 1");
-  EXPECT_EQ(error_of("[default]\nmethod = \"wanna\""),
-            "r.toml:1: unknown method \"wanna\"; known: l1, lookups, random, sparsegpt, wanda"
-            "\nhint: did you mean \"wanda\"?");
+  EXPECT_EQ(
+      error_of("[default]\nmethod = \"wanna\""),
+      "r.toml:1: unknown method \"wanna\"; known: l1, lookups, movement, random, sparsegpt, wanda"
+      "\nhint: did you mean \"wanda\"?");
   EXPECT_EQ(error_of("[default]\nmethod = \"sparsegpt\"\ngranularity = \"head\""),
             "r.toml:1: method sparsegpt: prunes elements and N:M, not granularity head");
   EXPECT_EQ(error_of("[default]\nmethod = \"sparsegpt\"\nscope = \"global\""),
