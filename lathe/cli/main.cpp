@@ -41,7 +41,8 @@ void add_global_options(Flags flags, GlobalArguments& global) {
       .add_option("--device", global.settings.device,
                   "what executes graphs: cpu or reference [cpu]")
       .group(group);
-  flags.add_option("--config", global.settings.config, "TOML file with options; flags win").group(group);
+  flags.add_option("--config", global.settings.config, "TOML file with options; flags win")
+      .group(group);
   flags.add_flag("--quiet,-q", global.settings.quiet, "no progress").group(group);
 }
 

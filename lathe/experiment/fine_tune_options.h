@@ -24,7 +24,7 @@ struct FineTuneOptions {
   std::int64_t validation = 0;  ///< examples held out, by which the best weights are chosen
   train::TrainerOptions trainer = {};
   train::TrainingGraphOptions graph = {};
-  std::string lora = {};  ///< options of LoRA, such as `rank=8`; empty: everything trains
+  std::string lora = {};   ///< options of LoRA, such as `rank=8`; empty: everything trains
   std::string prune = {};  ///< options of gradual pruning, such as `sparsity=0.9`; empty: none
   /// Classifiers to learn from as well, separated by commas; how is the graph's `distillation`.
   std::string teacher = {};

@@ -46,8 +46,8 @@ void print_result(const experiment::CompressResult& result, const Arguments& arg
 int run(Arguments arguments, const Settings& settings) {
   experiment::CompressOptions& options = arguments.options;
   if (!settings.config.empty())
-    options.stages = experiment::parse_pipeline(io::MappedFile::open(settings.config)->text(),
-                                                settings.config);
+    options.stages =
+        experiment::parse_pipeline(io::MappedFile::open(settings.config)->text(), settings.config);
   options.out = arguments.out;
   options.seed = settings.seed;
   Execution execution(settings);
