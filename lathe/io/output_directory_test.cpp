@@ -52,6 +52,9 @@ TEST(RecognizedAs, KnowsWhatThisProgramWritesAndReads) {
   fs::create_directory(scratch / "sweep");
   scratch.write("sweep/results.json", "{\"configuration\": {}, \"points\": {}}");
   EXPECT_EQ(recognized_as(scratch / "sweep"), "a sweep");
+  fs::create_directory(scratch / "compression");
+  scratch.write("compression/results.json", "{\"format\": \"lathe-compression\"}");
+  EXPECT_EQ(recognized_as(scratch / "compression"), "a compression");
   fs::create_directory(scratch / "demo");
   for (const char* name : {"demo/index.html", "demo/graph.svg"}) scratch.write(name, "");
   scratch.write("demo/graph.txt", "lathe-ir 2\n");
