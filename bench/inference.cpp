@@ -105,9 +105,10 @@ void print_steps(const engine::PlanReport& report, double peak, int rounds) {
       gflops = static_cast<double>(step.flops.evaluate(sizes)) * rounds / step.seconds / 1e9;
     } catch (const UserError&) {  // packed attention's cost is no polynomial of the sizes
     }
-    fmt::print(stderr, "  {:<24} {:<55} {:>9.3f} ms {:>7.1f} GFLOP/s a thread {:>5.1f} % of peak\n",
+    fmt::print(stderr,
+               "  {:<24} {:<55} {:>9.3f} ms {:>7.1f} GFLOP/s a thread {:>5.1f} % of peak  {}\n",
                kernel_text(step), step.name, step.seconds * 1e3 / rounds, gflops,
-               100 * gflops / peak);
+               100 * gflops / peak, step.explanation);
   }
 }
 

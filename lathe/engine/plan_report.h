@@ -15,6 +15,8 @@ struct PlannedStep {
   std::vector<std::string> origins;  ///< nodes of the user's graph
   int stage = 0;                     ///< steps of one stage share their tiles
   bool is_reference = false;         ///< the backend has no kernel: its op's definition runs
+  bool is_for_states = false;        ///< runs when states change, not in every run
+  std::string explanation = {};      ///< which of several kernels runs, and why
   Size flops;
   double seconds = 0;  ///< thread time, when timing is on
 };

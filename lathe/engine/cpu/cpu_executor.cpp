@@ -64,6 +64,11 @@ struct CpuExecutor::Machine {
   void run_whole(const Stage& stage, const SymbolValues& sizes);
   void parallel(std::int64_t tasks, const std::function<void(std::int64_t, int)>& task);
 
+  // Where the scratch of a stage's steps begins, behind its tiles.
+  static std::int64_t step_scratch(const Stage& stage) {
+    constexpr std::int64_t kLine = 64;
+    return (stage.tile_bytes + kLine - 1) / kLine * kLine;
+  }
   int num_threads() const { return pool != nullptr ? pool->num_threads() : 1; }
   double& seconds_of(int thread, std::size_t step) {
     return seconds[static_cast<std::size_t>(thread) * plan.steps.size() + step];
@@ -152,7 +157,11 @@ void CpuExecutor::Machine::parallel(std::int64_t tasks,
 void CpuExecutor::Machine::run_rows(const Stage& stage, const SymbolValues& sizes) {
   const std::int64_t rows = stage.rows.evaluate(sizes);
   const std::int64_t tiles = (rows + stage.tile_rows - 1) / stage.tile_rows;
-  for (AlignedBuffer& buffer : scratch) buffer.reserve(stage.tile_bytes);
+  std::int64_t step_bytes = 0;
+  for (const std::size_t index : stage.steps)
+    step_bytes = std::max(step_bytes, plan.steps[index].step->scratch_bytes(
+                                          *kernels, std::min(rows, stage.tile_rows)));
+  for (AlignedBuffer& buffer : scratch) buffer.reserve(step_scratch(stage) + step_bytes);
   if (!stage.sums.empty()) {
     run_groups(stage, rows, tiles);
     return;
@@ -226,7 +235,8 @@ void CpuExecutor::Machine::run_tile(const Stage& stage, std::int64_t begin, std:
       planned.step->run_rows({*kernels,
                               rows,
                               {inputs.data(), planned.inputs.size()},
-                              {outputs.data(), planned.outputs.size()}});
+                              {outputs.data(), planned.outputs.size()},
+                              local + step_scratch(stage)});
     } catch (const UserError& error) {
       throw error.at(fmt::format("node \"{}\"", plan.graph.name(planned.node)));
     }
@@ -371,6 +381,7 @@ PlanReport CpuExecutor::report() const {
   if (machine_->parameters != nullptr) {
     const PlanReport parameters = machine_->parameters->report();
     report.steps = parameters.steps;
+    for (PlannedStep& step : report.steps) step.is_for_states = true;
     report.lowered = "# when states change\n" + parameters.lowered + "# in every run\n";
   }
   for (std::size_t i = 0; i < machine_->plan.steps.size(); ++i) {
@@ -380,6 +391,7 @@ PlanReport CpuExecutor::report() const {
                      .origins = {machine_->plan.graph.name(planned.node)},
                      .stage = planned.stage,
                      .is_reference = planned.step->is_reference(),
+                     .explanation = planned.step->explanation(),
                      .flops = planned.flops};
     if (const Origin* origin = machine_->plan.graph.find_annotation<Origin>(planned.node))
       step.origins = origin->nodes;

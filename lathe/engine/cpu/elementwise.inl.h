@@ -48,6 +48,21 @@ inline void unary(Unary op, const float* x, std::int64_t count, float* y) {
   with_function(op, [&](auto f) { map(x, count, y, f); });
 }
 
+// Zero times a number is NaN where the number is not finite, and NaN stays in a sum. Four sums,
+// because one would wait for itself.
+inline bool is_finite(const float* x, std::int64_t count) {
+  const Vec zero = broadcast(0.0f);
+  Vec sums[4] = {zero, zero, zero, zero};
+  std::int64_t i = 0;
+  for (; i + 4 * kWidth <= count; i += 4 * kWidth)
+#pragma GCC unroll 4
+    for (int s = 0; s < 4; ++s) sums[s] = fma(load(x + i + s * kWidth), zero, sums[s]);
+  over_lanes(count - i, [&](std::int64_t c, auto lanes) {
+    sums[0] = fma(load(x + i + c, lanes), zero, sums[0]);
+  });
+  return sum(sums[0] + sums[1] + (sums[2] + sums[3])) == 0.0f;
+}
+
 // An operand whose elements lie side by side, or one number repeated along the row.
 struct Row {
   const float* data;

@@ -8,6 +8,8 @@
 #include "lathe/engine/cpu/elementwise.inl.h"
 #include "lathe/engine/cpu/dropout.inl.h"
 #include "lathe/engine/cpu/gemm.inl.h"
+#include "lathe/engine/cpu/sparse_gemm.inl.h"
+#include "lathe/engine/cpu/column_choice.inl.h"
 #include "lathe/engine/cpu/normalize.inl.h"
 #include "lathe/engine/cpu/softmax.inl.h"
 #include "lathe/engine/cpu/rope.inl.h"

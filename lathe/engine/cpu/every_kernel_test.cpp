@@ -80,10 +80,14 @@ bool run_steps(const ExampleCall& call, const Kernels& table) {
           Tensor(type.dtype, type.dims(symbols));
       outputs.push_back(result.mutable_bytes());
     }
-    if (const RowSpace* rows = step->rows())
-      step->run_rows({table, rows->rows.evaluate(symbols), inputs, outputs});
-    else
+    if (const RowSpace* space = step->rows()) {
+      const std::int64_t rows = space->rows.evaluate(symbols);
+      const AlignedBuffer step_scratch(
+          std::max<std::int64_t>(64, step->scratch_bytes(table, rows)));
+      step->run_rows({table, rows, inputs, outputs, step_scratch.data()});
+    } else {
       step->run_whole({table, graph, id, symbols, inputs, outputs, scratch, parallel});
+    }
   }
   return true;
 }
@@ -94,6 +98,16 @@ TEST(EveryKernel, IsReachedByTheStepsOfSomeOp) {
     for (const std::string& text : op.examples)
       for (const bool has_weights : {false, true})
         run_steps(make_example_call(text, has_weights), table);
+  // Zeros choose among the kernels of a linear layer: a tenth of the elements is left, or rows and
+  // columns are empty.
+  for (const std::int64_t period : {10, 1}) {
+    ExampleCall call = make_example_call("linear(f32[T,64], f32[128,64], f32[128])", true);
+    for (auto& [name, weight] : call.state)
+      for (std::int64_t i = 0; i < weight.num_elements(); ++i)
+        if (period == 10 ? i % 10 != 0 : i / 64 % 2 == 0 || i % 2 == 0)
+          weight.mutable_data<float>()[static_cast<std::size_t>(i)] = 0;
+    EXPECT_TRUE(run_steps(call, table));
+  }
   for (const std::string name : kEntries) {
     if (name == "fma_burst") continue;  // measures the machine: fma_peak's
     EXPECT_TRUE(reached().contains(name)) << "no step reaches " << name;

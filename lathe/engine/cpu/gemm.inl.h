@@ -153,20 +153,29 @@ struct RowTiles {
   std::int64_t begin(std::int64_t tile) const { return tile * rows / count; }
 };
 
-// y = activation(tile) + residual, from a tile that lies in a buffer of kPanel columns.
-inline void finish_tile(const GemmArgs& args, const float* tile, std::int64_t row,
-                        std::int64_t rows, std::int64_t column, std::int64_t columns) {
+// What comes after sums that lie in a buffer: y = activation(sums) + residual.
+struct Finish {
+  std::int64_t rows, columns;
+  const float* sums;
+  std::int64_t sums_stride;
+  Unary activation;
+  const float* residual;  // or null; may be y itself
+  std::int64_t residual_stride;
+  float* y;
+  std::int64_t y_stride;
+};
+inline void finish_rows(const Finish& args) {
   with_function(args.activation, [&](auto f) {
-    for (std::int64_t r = 0; r < rows; ++r) {
-      const float* from = tile + r * kPanel;
-      float* y = args.y + (row + r) * args.y_stride + column;
+    for (std::int64_t r = 0; r < args.rows; ++r) {
+      const float* sums = args.sums + r * args.sums_stride;
+      float* y = args.y + r * args.y_stride;
       if (args.residual == nullptr) {
-        map(from, columns, y, f);
+        map(sums, args.columns, y, f);
         continue;
       }
-      const float* residual = args.residual + (row + r) * args.residual_stride + column;
-      over_lanes(columns, [&](std::int64_t c, auto lanes) {
-        store(y + c, f(load(from + c, lanes)) + load(residual + c, lanes), lanes);
+      const float* residual = args.residual + r * args.residual_stride;
+      over_lanes(args.columns, [&](std::int64_t c, auto lanes) {
+        store(y + c, f(load(sums + c, lanes)) + load(residual + c, lanes), lanes);
       });
     }
   });
@@ -196,7 +205,17 @@ inline void compute_tile(const GemmArgs& args, std::int64_t row, std::int64_t ro
                  .scale = 1.0f,
                  .accumulate = args.accumulate},
                 rows);
-  if (is_finished_later) finish_tile(args, buffer, row, rows, column, columns);
+  if (is_finished_later)
+    finish_rows(
+        {.rows = rows,
+         .columns = columns,
+         .sums = buffer,
+         .sums_stride = kPanel,
+         .activation = args.activation,
+         .residual = args.residual ? args.residual + row * args.residual_stride + column : nullptr,
+         .residual_stride = args.residual_stride,
+         .y = y,
+         .y_stride = args.y_stride});
 }
 
 inline void gemm(const GemmArgs& args) {

@@ -51,6 +51,68 @@ struct GemmArgs {
   bool accumulate;  ///< start the sums from y instead of 0
 };
 
+/// A matrix [n, k] of few nonzeros, for `sparse_gemm`. Rows come in groups of `group`, which share
+/// an entry for every column where one of them is not zero.
+///
+/// Entries lie in the order: block of kSparseBlock rows, chunk of kSparseChunk columns, group,
+/// column. `starts` has for each group of each chunk where its entries begin, and the end of all.
+/// The groups of a chunk come by the number of their entries, so that a processor can tell when the
+/// loop over them ends.
+struct SparseMatrix {
+  std::int64_t n, k;
+  int group;  ///< 1 or kSparseGroup
+  const std::int32_t* starts;
+  const std::uint8_t* groups;    ///< of each start: which of its block
+  const std::uint16_t* columns;  ///< of each entry, counted from the beginning of its chunk
+  const float* values;           ///< `group` for each entry
+};
+inline constexpr std::int64_t kSparseBlock = 64;
+inline constexpr std::int64_t kSparseChunk = 128;
+inline constexpr int kSparseGroup = 4;
+
+/// y[rows, n] = activation(x[rows, k] . weight^T + bias[n]) + residual[rows, n] with the bits of
+/// `gemm` for finite x. A number is never multiplied with a zero of the weight, which `gemm` does:
+/// whoever wants its NaN for infinity times zero asks `is_finite` first.
+struct SparseGemmArgs {
+  std::int64_t rows;
+  SparseMatrix weight;
+  const float* x;
+  std::int64_t x_stride;
+  const float* bias;  ///< or null
+  Unary activation;
+  const float* residual;  ///< or null; may be y itself
+  std::int64_t residual_stride;
+  float* y;
+  std::int64_t y_stride;
+  float* scratch;  ///< sparse_scratch_size(k) floats on a cache line
+};
+
+/// y[rows, chosen] = the chosen columns of x.
+struct TakeColumnsArgs {
+  std::int64_t rows, chosen;
+  const std::int32_t* columns;
+  const float* x;
+  std::int64_t x_stride;
+  float* y;
+  std::int64_t y_stride;
+};
+
+/// y[rows, n] = x[rows, chosen] at the chosen columns and activation(bias[n]) at the others, plus
+/// residual[rows, n].
+struct SpreadColumnsArgs {
+  std::int64_t rows, n, chosen;
+  const std::int32_t* columns;
+  float* x;  ///< gets the residual
+  std::int64_t x_stride;
+  const float* bias;  ///< or null
+  Unary activation;
+  float* others;          ///< scratch of n floats
+  const float* residual;  ///< or null; may be y itself
+  std::int64_t residual_stride;
+  float* y;
+  std::int64_t y_stride;
+};
+
 /// A score of attention this far below the highest of its row has weight 0: a weight of about 2^-64
 /// is beyond what a sum of floats can hold beside 1, and its products with gradients are normal
 /// numbers. ops/underflow.h has the same for the definition.
@@ -177,6 +239,12 @@ struct Kernels {
   void (*pack_b)(const float* b, std::int64_t n, std::int64_t k, std::int64_t stride_n,
                  std::int64_t stride_k, float* packed);
   void (*gemm)(const GemmArgs&);
+  /// Whether no number is NaN or infinite.
+  bool (*is_finite)(const float* x, std::int64_t count);
+  std::int64_t (*sparse_scratch_size)(std::int64_t k);
+  void (*sparse_gemm)(const SparseGemmArgs&);
+  void (*take_columns)(const TakeColumnsArgs&);
+  void (*spread_columns)(const SpreadColumnsArgs&);
   std::int64_t (*attention_scratch_size)(std::int64_t lq, std::int64_t lk, std::int64_t d);
   void (*attention)(const AttentionArgs&);
   void (*layer_norm)(const LayerNormArgs&);
@@ -231,6 +299,11 @@ struct Kernels {
   X(packed_size)                     \
   X(pack_b)                          \
   X(gemm)                            \
+  X(is_finite)                       \
+  X(sparse_scratch_size)             \
+  X(sparse_gemm)                     \
+  X(take_columns)                    \
+  X(spread_columns)                  \
   X(attention_scratch_size)          \
   X(attention)                       \
   X(layer_norm)                      \

@@ -32,6 +32,7 @@ struct RowCall {
   std::int64_t rows;
   std::span<const std::byte* const> inputs;  ///< nullptr where an operand is absent
   std::span<std::byte* const> outputs;
+  std::byte* scratch = nullptr;  ///< scratch_bytes(rows) on a cache line, for the call alone
   const float* input(std::size_t i) const { return reinterpret_cast<const float*>(inputs[i]); }
   float* output(std::size_t i) const { return reinterpret_cast<float*>(outputs[i]); }
 };
@@ -69,6 +70,12 @@ class Step {
   virtual std::vector<InPlace> in_place() const { return {}; }
   /// Whether it is the op's definition, for want of a kernel.
   virtual bool is_reference() const { return false; }
+  /// What `run_rows` needs beside its operands for so many rows, once prepared.
+  virtual std::int64_t scratch_bytes(const Kernels& /*kernels*/, std::int64_t /*rows*/) const {
+    return 0;
+  }
+  /// Which of several kernels it runs by and why, once prepared; empty where there is no choice.
+  virtual std::string explanation() const { return {}; }
   virtual void run_rows(const RowCall& /*call*/) const {}
   virtual void run_whole(const WholeCall& /*call*/) const {}
 };

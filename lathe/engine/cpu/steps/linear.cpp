@@ -1,47 +1,54 @@
 #include "lathe/engine/cpu/activations.h"
+#include "lathe/engine/cpu/linear_weights.h"
 #include "lathe/engine/cpu/step.h"
 
 namespace lathe::engine {
 namespace {
 
-// linear and fused_linear: a GEMM with packed weights, bias, activation and residual in its
-// epilogue.
+// linear and fused_linear: a product with packed weights, bias, activation and residual in its
+// epilogue. Where nobody trains the weights, their zeros may be left out.
 class LinearStep final : public Step {
  public:
-  LinearStep(RowSpace space, std::int64_t n, std::int64_t k, Unary activation)
-      : space_(std::move(space)), n_(n), k_(k), activation_(activation) {}
+  LinearStep(RowSpace space, std::int64_t n, std::int64_t k, Unary activation, bool is_trained)
+      : space_(std::move(space)),
+        activation_(activation),
+        is_trained_(is_trained),
+        weights_(n, k) {}
 
   const RowSpace* rows() const override { return &space_; }
 
   void prepare(const Kernels& kernels, std::span<const Tensor* const> states) override {
-    packed_.reserve(kernels.packed_size(n_, k_) * static_cast<std::int64_t>(sizeof(float)));
-    kernels.pack_b(states[1]->data<float>().data(), n_, k_, k_, 1, packed_.floats());
+    const std::span<const float> weight = states[1]->data<float>();
+    if (is_trained_)
+      weights_.pack_dense(kernels, weight);
+    else
+      weights_.pack(kernels, weight);
+  }
+
+  std::int64_t scratch_bytes(const Kernels& kernels, std::int64_t rows) const override {
+    return weights_.scratch_floats(kernels, rows) * static_cast<std::int64_t>(sizeof(float));
   }
 
   void run_rows(const RowCall& call) const override {
     const auto operand = [&](std::size_t i) {
       return i < call.inputs.size() ? call.input(i) : nullptr;
     };
-    call.kernels.gemm({.rows = call.rows,
-                       .n = n_,
-                       .k = k_,
-                       .x = call.input(0),
-                       .x_stride = k_,
-                       .packed = packed_.floats(),
-                       .bias = operand(2),
-                       .activation = activation_,
-                       .residual = operand(3),
-                       .residual_stride = n_,
-                       .y = call.output(0),
-                       .y_stride = n_,
-                       .accumulate = false});
+    weights_.multiply(call.kernels, {.rows = call.rows,
+                                     .x = call.input(0),
+                                     .bias = operand(2),
+                                     .activation = activation_,
+                                     .residual = operand(3),
+                                     .y = call.output(0),
+                                     .scratch = reinterpret_cast<float*>(call.scratch)});
   }
+
+  std::string explanation() const override { return weights_.explanation(); }
 
  private:
   RowSpace space_;
-  std::int64_t n_, k_;
   Unary activation_;
-  AlignedBuffer packed_;
+  bool is_trained_;
+  LinearWeights weights_;
 };
 
 std::unique_ptr<Step> make_linear(const Graph& graph, NodeId id) {
@@ -60,7 +67,8 @@ std::unique_ptr<Step> make_linear(const Graph& graph, NodeId id) {
   }
   RowSpace space{x->rows, {x->width, 0, 0, y->width}, {y->width}};
   space.input_widths.resize(graph.inputs(id).size());
-  return std::make_unique<LinearStep>(std::move(space), y->width, x->width, activation);
+  return std::make_unique<LinearStep>(std::move(space), y->width, x->width, activation,
+                                      !graph.state_updates().empty());
 }
 
 const Register linear{CpuKernel{"linear", make_linear}};

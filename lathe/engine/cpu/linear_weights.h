@@ -1,0 +1,66 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lathe/engine/aligned_buffer.h"
+#include "lathe/engine/cpu/kernels.h"
+#include "lathe/engine/cpu/sparse_costs.h"
+#include "lathe/engine/cpu/sparse_weights.h"
+
+namespace lathe::engine {
+
+/// y[rows, n] = activation(x[rows, k] . weight^T + bias[n]) + residual[rows, n]; rows lie side by
+/// side.
+struct LinearArgs {
+  std::int64_t rows = 0;
+  const float* x = nullptr;
+  const float* bias = nullptr;  ///< or null
+  Unary activation = Unary::None;
+  const float* residual = nullptr;  ///< or null; may be y itself
+  float* y = nullptr;
+  float* scratch = nullptr;  ///< scratch_floats(rows) on a cache line
+};
+
+/// The weight [n, k] of a linear layer, packed for the kernels that multiply with it. Every one of
+/// them gives the same bits, and rows that are not finite are always multiplied densely.
+class LinearWeights {
+ public:
+  LinearWeights(std::int64_t n, std::int64_t k) : n_(n), k_(k) {}
+
+  /// Packs for the dense kernel alone.
+  void pack_dense(const Kernels& kernels, std::span<const float> weight);
+  /// Looks where the zeros are and packs for the kernels that are fastest for some number of rows.
+  void pack(const Kernels& kernels, std::span<const float> weight);
+  /// Packs for one kernel, whatever it costs.
+  void pack_for(LinearKernel kernel, const Kernels& kernels, std::span<const float> weight);
+
+  /// What so many rows are multiplied by.
+  LinearKernel kernel(std::int64_t rows) const;
+  std::int64_t scratch_floats(const Kernels& kernels, std::int64_t rows) const;
+  void multiply(const Kernels& kernels, const LinearArgs& args) const;
+
+  /// Which kernel was chosen and why; empty where no weight is zero or nobody looked.
+  std::string explanation() const;
+
+ private:
+  // Beyond so many rows the choice is that for so many.
+  static constexpr std::int64_t kMostRows = 64;
+
+  struct ReducedScratch;
+  bool uses(LinearKernel kernel) const;
+  void pack_one(LinearKernel kernel, const Kernels& kernels, std::span<const float> weight);
+  void multiply_reduced(const Kernels& kernels, const LinearArgs& args) const;
+
+  std::int64_t n_, k_;
+  std::array<LinearKernel, kMostRows> choice_{};  // for 1, 2, ... rows
+  KeptWeights kept_;
+  double speed_ = 1;  // of the choice for kMostRows, in dense ones, by the rule
+  AlignedBuffer dense_, reduced_;
+  SparseWeights elements_, groups_;
+};
+
+}  // namespace lathe::engine
