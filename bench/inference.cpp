@@ -108,7 +108,7 @@ void print_steps(const engine::PlanReport& report, double peak, int rounds) {
     fmt::print(stderr,
                "  {:<24} {:<55} {:>9.3f} ms {:>7.1f} GFLOP/s a thread {:>5.1f} % of peak  {}\n",
                kernel_text(step), step.name, step.seconds * 1e3 / rounds, gflops,
-               100 * gflops / peak, step.explanation);
+               100 * gflops / peak, step.choice.reason);
   }
 }
 

@@ -3,7 +3,8 @@
 namespace lathe::engine {
 
 std::string kernel_text(const PlannedStep& step) {
-  return step.is_reference ? step.op + " (reference)" : step.op;
+  const std::string choice = step.is_reference ? "reference" : step.choice.kernel;
+  return choice.empty() ? step.op : step.op + " (" + choice + ")";
 }
 
 }  // namespace lathe::engine

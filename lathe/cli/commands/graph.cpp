@@ -1,13 +1,16 @@
 #include <cstdio>
 
 #include "lathe/cli/command.h"
+#include "lathe/cli/execution.h"
 #include "lathe/cli/graph_source.h"
+#include "lathe/cli/print_json.h"
 #include "lathe/core/graph_text.h"
 #include "lathe/core/pass.h"
 #include "lathe/io/atomic_file.h"
 #include "lathe/io/graph_json.h"
 #include "lathe/report/graph_drawing.h"
 #include "lathe/report/render.h"
+#include "lathe/report/table.h"
 
 namespace lathe::cli {
 namespace {
@@ -102,6 +105,38 @@ std::function<int(const Settings&)> setup_draw(Flags flags) {
   };
 }
 
+std::function<int(const Settings&)> setup_steps(Flags flags) {
+  auto source = std::make_shared<GraphSource>();
+  add_graph_options(flags, *source);
+  return [source](const Settings& settings) {
+    GraphWithState loaded = load_graph(*source, settings);
+    run_passes(loaded, *source, stderr);
+    Execution execution(settings);
+    const engine::PlanReport report =
+        engine::make_executor(loaded.graph, std::move(loaded.state), execution.options())->report();
+    if (report.steps.empty())
+      fail("--device {}: plans no steps, it runs node by node", settings.device);
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    report::Table table({"stage", "kernel", "why", "computes"});
+    for (const engine::PlannedStep& step : report.steps) {
+      list.push_back({{"stage", step.stage},
+                      {"kernel", step.op},
+                      {"reference", step.is_reference},
+                      {"computes", step.origins},
+                      {"choice", step.choice.kernel},
+                      {"why", step.choice.reason},
+                      {"for_states", step.is_for_states}});
+      table.row({step.is_for_states ? "states" : fmt::format("{}", step.stage), kernel_text(step),
+                 step.choice.reason, fmt::format("{}", fmt::join(step.origins, " + "))});
+    }
+    if (settings.json)
+      print_json(list);
+    else
+      fmt::print("{}", table.to_text());
+    return 0;
+  };
+}
+
 std::function<int(const Settings&)> setup_passes(Flags) {
   return [](const Settings& settings) {
     bool is_first = true;
@@ -147,6 +182,13 @@ const Register draw_command{Command{
                 "  lathe graph draw --model DIR --passes remove-dropout --out bert.png\n"
                 "  lathe graph draw --graph graph.txt --states",
     .setup = setup_draw,
+}};
+const Register steps_command{Command{
+    .name = "graph steps",
+    .summary = "list the kernels that a graph is planned as, and where zeros are left out",
+    .examples = "  lathe graph steps --model DIR\n"
+                "  lathe graph steps --model DIR --passes pack-sequences --json",
+    .setup = setup_steps,
 }};
 const Register passes_command{Command{
     .name = "graph passes",

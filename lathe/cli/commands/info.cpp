@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lathe/cli/command.h"
+#include "lathe/cli/execution.h"
 #include "lathe/cli/print_json.h"
 #include "lathe/compress/pruning/pruning_report.h"
 #include "lathe/compress/size_target.h"
@@ -38,6 +39,16 @@ std::string to_text(const io::ModelSize& size) {
   for (const auto& [bytes, name] : files)
     parts.push_back(fmt::format("{} {}", name, compress::bytes_text(bytes)));
   return fmt::format("{}: {}", compress::bytes_text(size.bytes()), fmt::join(parts, ", "));
+}
+
+// How many layers run by each kernel that was chosen for the zeros of their weights.
+std::map<std::string, int> count_choices(const io::Model& model, const Settings& settings) {
+  Execution execution(settings);
+  std::map<std::string, int> counts;
+  const auto executor = engine::make_executor(model.graph, model.state, execution.options());
+  for (const engine::PlannedStep& step : executor->report().steps)
+    if (!step.choice.kernel.empty()) ++counts[step.choice.kernel];
+  return counts;
 }
 
 struct Arguments {
@@ -96,6 +107,8 @@ int run(const Arguments& all, const Settings& settings) {
   }
   const std::map<std::string, int> fallbacks =
       engine::count_fallbacks(model.graph, engine::find_backend(settings.device));
+  std::map<std::string, int> choices;
+  if (!masks.empty() && model.non_finite.empty()) choices = count_choices(model, settings);
   std::map<std::string, int> ops;
   for (const NodeId id : model.graph.topological_order()) ++ops[model.graph.op(id).name];
 
@@ -124,6 +137,7 @@ int run(const Arguments& all, const Settings& settings) {
                                {"shape", mask.shape},
                                {"elements", mask.elements},
                                {"zeros", mask.zeros}});
+    if (!choices.empty()) line["layers_with_zeros"] = choices;
     line["fresh"] = model.fresh;
     line["left_out"] = model.left_out;
     line["non_finite"] = model.non_finite;
@@ -150,6 +164,11 @@ int run(const Arguments& all, const Settings& settings) {
     fmt::print("masks       of {} parameters: {} of {} elements pruned, sparsity {:.4f}\n",
                masks.size(), pruned, masked,
                static_cast<double>(pruned) / static_cast<double>(masked));
+  std::vector<std::string> kernels;
+  for (const auto& [kernel, count] : choices)
+    kernels.push_back(fmt::format("{} {}", count, kernel));
+  if (!kernels.empty())
+    fmt::print("zeros       of weights, layers by how they run: {}\n", fmt::join(kernels, ", "));
   std::vector<std::string> counts;
   for (const auto& [op, count] : ops) counts.push_back(fmt::format("{} {}", count, op));
   fmt::print("ops         {}\n", fmt::join(counts, ", "));

@@ -25,7 +25,7 @@ Graph with_dense_products(Graph graph, State& state) {
 int num_sparse(const engine::Executor& executor) {
   int count = 0;
   for (const engine::PlannedStep& step : executor.report().steps)
-    if (!step.explanation.empty() && !step.explanation.starts_with("dense")) ++count;
+    if (!step.choice.kernel.empty() && step.choice.kernel != "dense") ++count;
   return count;
 }
 

@@ -391,7 +391,7 @@ PlanReport CpuExecutor::report() const {
                      .origins = {machine_->plan.graph.name(planned.node)},
                      .stage = planned.stage,
                      .is_reference = planned.step->is_reference(),
-                     .explanation = planned.step->explanation(),
+                     .choice = planned.step->choice(),
                      .flops = planned.flops};
     if (const Origin* origin = machine_->plan.graph.find_annotation<Origin>(planned.node))
       step.origins = origin->nodes;

@@ -186,21 +186,24 @@ void LinearWeights::multiply_reduced(const Kernels& kernels, const LinearArgs& a
                           .y_stride = n_});
 }
 
-std::string LinearWeights::explanation() const {
-  if (kept_.elements == kept_.n * kept_.k) return "";
+KernelChoice LinearWeights::choice() const {
+  if (kept_.elements == kept_.n * kept_.k) return {};
   const LinearKernel chosen = choice_.back();
-  std::string text(name(chosen));
+  KernelChoice choice{std::string(name(chosen)),
+                      fmt::format("{:.1f} % zeros", 100 * kept_.sparsity())};
+  if (chosen == LinearKernel::Dense) {
+    choice.reason += ", too few to leave out";
+    return choice;
+  }
   if (chosen == LinearKernel::Reduced)
-    text += fmt::format(" to {} x {}", kept_.rows.size(), kept_.columns.size());
-  text += fmt::format(": {:.1f} % zeros", 100 * kept_.sparsity());
-  if (chosen == LinearKernel::Dense) return text + ", too few to leave out";
-  text += fmt::format(", {:.1f}x expected", speed_);
+    choice.reason += fmt::format(", {} x {} left", kept_.rows.size(), kept_.columns.size());
+  choice.reason += fmt::format(", {:.1f}x expected", speed_);
   const auto first = std::find_if(choice_.begin(), choice_.end(), [](LinearKernel kernel) {
     return kernel != LinearKernel::Dense;
   });
   if (first != choice_.begin())
-    text += fmt::format(", dense below {} rows", first - choice_.begin() + 1);
-  return text;
+    choice.reason += fmt::format(", dense below {} rows", first - choice_.begin() + 1);
+  return choice;
 }
 
 }  // namespace lathe::engine

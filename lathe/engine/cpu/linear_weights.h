@@ -10,6 +10,7 @@
 #include "lathe/engine/cpu/kernels.h"
 #include "lathe/engine/cpu/sparse_costs.h"
 #include "lathe/engine/cpu/sparse_weights.h"
+#include "lathe/engine/plan_report.h"
 
 namespace lathe::engine {
 
@@ -43,8 +44,8 @@ class LinearWeights {
   std::int64_t scratch_floats(const Kernels& kernels, std::int64_t rows) const;
   void multiply(const Kernels& kernels, const LinearArgs& args) const;
 
-  /// Which kernel was chosen and why; empty where no weight is zero or nobody looked.
-  std::string explanation() const;
+  /// Which kernel was chosen for many rows and why; empty where no weight is zero or nobody looked.
+  KernelChoice choice() const;
 
  private:
   // Beyond so many rows the choice is that for so many.

@@ -42,11 +42,11 @@ State masked_state(const Graph& graph, const Kept& is_kept) {
 }
 
 // What is said of each linear layer.
-std::vector<std::string> explanations(const Executor& executor) {
-  std::vector<std::string> texts;
+std::vector<KernelChoice> choices(const Executor& executor) {
+  std::vector<KernelChoice> all;
   for (const PlannedStep& step : executor.report().steps)
-    if (step.op.ends_with("linear")) texts.push_back(step.explanation);
-  return texts;
+    if (step.op.ends_with("linear")) all.push_back(step.choice);
+  return all;
 }
 
 struct Pruned {
@@ -77,8 +77,8 @@ TEST_P(MaskedLinear, AgreesWithTheReference) {
     const State state = masked_state(graph, pruned.is_kept);
     const auto reference = make_executor(graph, state, {.device = "reference"});
     CpuExecutor executor(graph, state, {.pool = &pool, .isa = GetParam()});
-    for (const std::string& text : explanations(executor))
-      EXPECT_EQ(text.empty(), pruned.name == std::string("all left")) << text;
+    for (const KernelChoice& choice : choices(executor))
+      EXPECT_EQ(choice.kernel.empty(), pruned.name == std::string("all left")) << choice.kernel;
     for (const std::int64_t rows : {1, 3, 40, 100}) {
       const Feed feed = random_feed(graph, {{"T", rows}}, 5);
       expect_near(executor.run(feed), reference->run(feed), kTolerance);
@@ -102,7 +102,7 @@ TEST_P(MaskedLinear, SpreadsWhatIsNotFiniteAsTheReferenceDoes) {
   feed.at("x").mutable_data<float>()[3 * 50 + 20] = std::numeric_limits<float>::infinity();
   const Feed expected = make_executor(graph, state, {.device = "reference"})->run(feed);
   CpuExecutor executor(graph, state, {.isa = GetParam()});
-  EXPECT_TRUE(explanations(executor)[0].starts_with("elements"));
+  EXPECT_EQ(choices(executor)[0].kernel, "elements");
   const Feed actual = executor.run(feed);
   for (std::int64_t i = 0; i < 20 * 70; ++i) {
     const double y = actual.at("y").at(i);
@@ -118,13 +118,14 @@ TEST(SparseLinear, IsPlannedAgainWhenTheMaskChanges) {
   const Graph graph = parse_graph(kMasked);
   CpuExecutor executor(graph, masked_state(graph, [](auto, auto) { return true; }),
                        {.isa = Isa::Plain});
-  EXPECT_EQ(explanations(executor), (std::vector<std::string>{"", ""}));
+  EXPECT_EQ(choices(executor), (std::vector<KernelChoice>{{}, {}}));
   const State sparse = masked_state(graph, kPruned[0].is_kept);
   executor.set_state({{"mask", sparse.at("mask")}});
   const Feed feed = random_feed(graph, {{"T", 30}}, 5);
   const Feed y = executor.run(feed);
-  EXPECT_TRUE(explanations(executor)[0].starts_with("elements: 91.7 % zeros, "));
-  EXPECT_EQ(explanations(executor)[1], "");
+  EXPECT_EQ(choices(executor)[0].kernel, "elements");
+  EXPECT_TRUE(choices(executor)[0].reason.starts_with("91.7 % zeros, "));
+  EXPECT_EQ(choices(executor)[1], KernelChoice{});
   expect_identical(y, CpuExecutor(graph, executor.state(), {.isa = Isa::Plain}).run(feed));
 }
 
@@ -132,7 +133,8 @@ TEST(SparseLinear, SaysWhyItIsDense) {
   const Graph graph = parse_graph(kMasked);
   const State state = masked_state(graph, [](auto r, auto c) { return (r + c) % 10 != 0; });
   CpuExecutor executor(graph, state, {.isa = Isa::Plain});
-  EXPECT_EQ(explanations(executor)[0], "dense: 10.0 % zeros, too few to leave out");
+  EXPECT_EQ(choices(executor)[0], (KernelChoice{"dense", "10.0 % zeros, too few to leave out"}));
+  EXPECT_EQ(kernel_text(executor.report().steps.back()), "fused_linear (dense)");
 }
 
 // Training multiplies with every weight, whatever the mask: its gradients are dense, too.
@@ -151,7 +153,7 @@ TEST(SparseLinear, IsDenseInAGraphThatUpdatesStates) {
   state["mask"] = mask_where(state.at("mask"), kPruned[0].is_kept);
   CpuExecutor executor(graph, state, {});
   executor.run(random_feed(graph, {{"T", 64}}, 5));
-  EXPECT_EQ(explanations(executor), std::vector<std::string>{""});
+  EXPECT_EQ(choices(executor), std::vector<KernelChoice>{{}});
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "lathe/core/thread_pool.h"
 #include "lathe/engine/aligned_buffer.h"
 #include "lathe/engine/cpu/kernels.h"
+#include "lathe/engine/plan_report.h"
 
 namespace lathe::engine {
 
@@ -74,8 +75,8 @@ class Step {
   virtual std::int64_t scratch_bytes(const Kernels& /*kernels*/, std::int64_t /*rows*/) const {
     return 0;
   }
-  /// Which of several kernels it runs by and why, once prepared; empty where there is no choice.
-  virtual std::string explanation() const { return {}; }
+  /// Which of several kernels it runs by, once prepared.
+  virtual KernelChoice choice() const { return {}; }
   virtual void run_rows(const RowCall& /*call*/) const {}
   virtual void run_whole(const WholeCall& /*call*/) const {}
 };

@@ -42,7 +42,7 @@ class LinearStep final : public Step {
                                      .scratch = reinterpret_cast<float*>(call.scratch)});
   }
 
-  std::string explanation() const override { return weights_.explanation(); }
+  KernelChoice choice() const override { return weights_.choice(); }
 
  private:
   RowSpace space_;
