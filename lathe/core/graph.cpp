@@ -380,6 +380,10 @@ void Graph::remove_use(Value value, const Use& use) {
   uses.erase(found);
 }
 
+std::string described(const Graph& graph, NodeId id) {
+  return fmt::format("\"{}\" ({})", graph.name(id), graph.op(id).name);
+}
+
 std::vector<Type> infer_types(const Graph& graph, NodeId id) {
   const Op& op = graph.op(id);
   std::vector<Type> types = op.infer(graph.call(id));

@@ -159,6 +159,9 @@ class Graph {
   Annotations annotations_;
 };
 
+/// A node for messages: `"encoder.0.up" (linear)`.
+std::string described(const Graph& graph, NodeId id);
+
 /// The result types the op's shape rule gives for a node of this graph.
 std::vector<Type> infer_types(const Graph& graph, NodeId id);
 

@@ -51,6 +51,13 @@ std::vector<NodeId> states_of(const Graph& graph, StateRole role) {
   return found;
 }
 
+std::int64_t num_elements(const Graph& graph, StateRole role) {
+  std::int64_t count = 0;
+  for (const NodeId id : states_of(graph, role))
+    count += graph.types(id)[0].num_elements().constant();
+  return count;
+}
+
 bool is_of_model(StateRole role) {
   return role != StateRole::Moment && role != StateRole::Counter && role != StateRole::Cache;
 }

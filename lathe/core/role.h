@@ -30,6 +30,8 @@ StateRole parse_state_role(std::string_view text);
 StateRole state_role(const Graph& graph, NodeId state);
 /// Every state of a role, in topological order.
 std::vector<NodeId> states_of(const Graph& graph, StateRole role);
+/// How many elements the states of a role have together.
+std::int64_t num_elements(const Graph& graph, StateRole role);
 /// Whether a state is the model's own, and not the memory of a run or of training.
 bool is_of_model(StateRole role);
 

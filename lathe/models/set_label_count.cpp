@@ -6,10 +6,6 @@
 namespace lathe::models {
 namespace {
 
-std::string described(const Graph& graph, NodeId id) {
-  return fmt::format("\"{}\" ({})", graph.name(id), graph.op(id).name);
-}
-
 // A parameter of the layer as a state that can be made anew.
 NodeId own_state(const Graph& graph, NodeId layer, std::size_t operand, std::int64_t count) {
   const NodeId source = graph.input(layer, operand).node;

@@ -104,13 +104,6 @@ double relative_error(const Tensor& matrix, const Tensor& product) {
   return norm == 0 ? 0 : std::sqrt(error / norm);
 }
 
-std::int64_t count_parameters(const Graph& graph) {
-  std::int64_t count = 0;
-  for (const NodeId id : states_of(graph, StateRole::Parameter))
-    count += graph.types(id)[0].num_elements().constant();
-  return count;
-}
-
 }  // namespace
 
 double LowRankWeight::loss(std::int64_t rank) const {
@@ -131,7 +124,7 @@ std::vector<LowRankWeight> measure_low_rank(const Graph& graph, const State& sta
 LowRankReport factorize_weights(Graph& graph, State& state, const LowRankOptions& options,
                                 const LowRankEvidence& evidence) {
   check_options(options);
-  LowRankReport report{.parameters_before = count_parameters(graph)};
+  LowRankReport report{.parameters_before = num_elements(graph, StateRole::Parameter)};
   LowRankTargets targets = find_low_rank_targets(graph, options.targets);
   report.notes = std::move(targets.notes);
   for (const LowRankTarget& target : targets.found) {
@@ -160,7 +153,7 @@ LowRankReport factorize_weights(Graph& graph, State& state, const LowRankOptions
          .error = relative_error(seen.matrix, multiply_matrices(left, right))});
   }
   verify(graph);
-  report.parameters_after = count_parameters(graph);
+  report.parameters_after = num_elements(graph, StateRole::Parameter);
   return report;
 }
 

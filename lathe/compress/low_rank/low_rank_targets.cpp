@@ -14,10 +14,6 @@
 namespace lathe::compress {
 namespace {
 
-std::string described(const Graph& graph, NodeId id) {
-  return fmt::format("\"{}\" ({})", graph.name(id), graph.op(id).name);
-}
-
 // Lookups in parameters, and layers that multiply rows with a matrix, but for those of paths.
 std::vector<NodeId> factorisable_nodes(const Graph& graph) {
   const std::vector<NodeId> linears = adaptable_linears(graph);

@@ -15,10 +15,6 @@
 namespace lathe::compress {
 namespace {
 
-std::string described(const Graph& graph, NodeId id) {
-  return fmt::format("\"{}\" ({})", graph.name(id), graph.op(id).name);
-}
-
 // The blocks that these places of a row consist of; empty where they cut a block in two.
 std::vector<std::int64_t> whole_blocks(std::span<const std::int64_t> places, std::int64_t columns,
                                        std::int64_t block) {

@@ -50,19 +50,12 @@ StructureSelection select_heads(const Structure& structure, const std::vector<bo
   return keep_heads(structure, heads, shared_heads);
 }
 
-std::int64_t count_parameters(const Graph& graph) {
-  std::int64_t count = 0;
-  for (const NodeId id : states_of(graph, StateRole::Parameter))
-    count += graph.types(id)[0].num_elements().constant();
-  return count;
-}
-
 class Shrinker {
  public:
   Shrinker(Graph& graph, State& state) : graph_(graph), state_(state) {}
 
   ShrinkReport run(const ShrinkOptions& options) {
-    report_.parameters_before = count_parameters(graph_);
+    report_.parameters_before = num_elements(graph_, StateRole::Parameter);
     // Nodes keep their numbers while others are cut, so what was found stays true.
     const Structures structures = find_structures(graph_);
     for (const Structure& structure : structures.found)
@@ -71,7 +64,7 @@ class Shrinker {
       report_.notes.insert(report_.notes.end(), structures.refused.begin(),
                            structures.refused.end());
     if (!report_.parts.empty()) drop_full_masks(graph_, state_);
-    report_.parameters_after = count_parameters(graph_);
+    report_.parameters_after = num_elements(graph_, StateRole::Parameter);
     return std::move(report_);
   }
 
