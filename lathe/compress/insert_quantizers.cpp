@@ -16,8 +16,6 @@
 namespace lathe::compress {
 namespace {
 
-constexpr const char* kWeightFormat = "weight_format";
-
 using Format = std::shared_ptr<const NumberFormat>;
 
 class Inserter {

@@ -56,12 +56,6 @@ std::vector<NodeId> matching_linears(const Graph& graph, const std::vector<std::
   return chosen;
 }
 
-// What a quantizer rounds, or the value itself.
-Value before_rounding(const Graph& graph, Value value) {
-  while (!value.is_none() && graph.is(value.node, "quantize")) value = graph.input(value.node, 0);
-  return value;
-}
-
 // The state that a linear without bias multiplies with, which nobody else reads; nullopt where
 // there is none.
 std::optional<NodeId> own_weight(const Graph& graph, NodeId linear, bool& is_rounded) {

@@ -1,23 +1,15 @@
 #include "lathe/compress/lora_options.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
+#include "lathe/compress/number_setting.h"
 #include "lathe/core/error.h"
 
 namespace lathe::compress {
 namespace {
 
 constexpr int kMaxRank = 65536;
-
-double parse_number(std::string_view key, std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
-    fail("{}=\"{}\": expected a number", key, text);
-  return value;
-}
 
 }  // namespace
 
@@ -45,12 +37,12 @@ LoraOptions parse_lora_options(std::string_view text) {
       options.targets = {std::string(value)};
       if (value.empty()) options.targets.clear();
     } else if (key == "rank") {
-      const double rank = parse_number(key, value);
+      const double rank = number_setting(key, value);
       if (rank != std::floor(rank) || rank < 1 || rank > kMaxRank)
         fail("rank={}: expected a whole number from 1 to {}", value, kMaxRank);
       options.rank = static_cast<int>(rank);
     } else {
-      (key == "alpha" ? options.alpha : options.dropout) = parse_number(key, value);
+      (key == "alpha" ? options.alpha : options.dropout) = number_setting(key, value);
     }
     text.remove_prefix(std::min(end + 1, text.size()));
   }

@@ -10,11 +10,6 @@
 namespace lathe::compress {
 namespace {
 
-Value before_rounding(const Graph& graph, Value value) {
-  while (!value.is_none() && graph.is(value.node, "quantize")) value = graph.input(value.node, 0);
-  return value;
-}
-
 bool is_own_parameter(const Graph& graph, NodeId id) {
   return graph.is(id, "state") && state_role(graph, id) == StateRole::Parameter &&
          is_read_once(graph, id);

@@ -16,7 +16,6 @@
 namespace lathe::compress {
 namespace {
 
-constexpr const char* kWeightFormat = "weight_format";
 constexpr std::size_t kMask = 3;  // operand of a quantizer
 
 // The parameter that a value is, or whose rows it is.
@@ -61,8 +60,8 @@ const Tensor* state_operand(const Graph& graph, const State& state, NodeId node,
 }  // namespace
 
 bool commutes_with_lookup(const FormatFacts& facts) {
-  return facts.is_row_local &&
-         !(facts.scale_source == ScaleSource::Given && facts.granularity != Granularity::Tensor);
+  return facts.is_row_local && !(facts.scale_source == ScaleSource::Given &&
+                                 facts.granularity != lathe::Granularity::Tensor);
 }
 
 bool has_zero(const NumberFormat& format) {

@@ -11,6 +11,9 @@
 /// that a model read back from its text can be trained on, packed or reported.
 namespace lathe::compress {
 
+/// The attribute of `attention` that says what its weights are rounded to.
+inline constexpr const char* kWeightFormat = "weight_format";
+
 /// A `quantize` node and what it is for.
 struct Quantizer {
   NodeId node;

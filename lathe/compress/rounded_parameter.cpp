@@ -36,6 +36,11 @@ NodeId weight_state(const Graph& graph, Value weight) {
   return {};
 }
 
+Value before_rounding(const Graph& graph, Value value) {
+  while (!value.is_none() && graph.is(value.node, "quantize")) value = graph.input(value.node, 0);
+  return value;
+}
+
 bool is_read_once(const Graph& graph, NodeId node) {
   return graph.uses(node).size() == 1 && graph.uses(node).front().kind == Use::Kind::Operand;
 }

@@ -35,6 +35,9 @@ std::optional<std::size_t> masked_operand(const Graph& graph, NodeId node);
 /// node where it is computed in another way, or packed.
 NodeId weight_state(const Graph& graph, Value weight);
 
+/// What quantizers round, or the value itself.
+Value before_rounding(const Graph& graph, Value value);
+
 /// Whether one operand of one node is all that reads a node.
 bool is_read_once(const Graph& graph, NodeId node);
 

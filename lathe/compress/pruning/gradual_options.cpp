@@ -1,23 +1,15 @@
 #include "lathe/compress/pruning/gradual_options.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
+#include "lathe/compress/number_setting.h"
 #include "lathe/core/error.h"
 
 namespace lathe::compress {
 namespace {
 
 constexpr std::int64_t kPrunings = 50;
-
-double parse_number(std::string_view key, std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
-    fail("{}={}: expected a number", key, text);
-  return value;
-}
 
 // The first and the last step before which something is pruned.
 struct Span {
@@ -53,7 +45,7 @@ GradualOptions parse_gradual_options(std::string_view text) {
                          {"begin=", "embeddings",
                           "end=", "every=", "granularity=", "method=", "scope=", "sparsity="});
     if (key == "sparsity")
-      options.settings.sparsity = parse_number(key, value);
+      options.settings.sparsity = number_setting(key, value);
     else if (key == "method")
       options.settings.method = std::string(value);
     else if (key == "scope")
@@ -61,11 +53,11 @@ GradualOptions parse_gradual_options(std::string_view text) {
     else if (key == "granularity")
       options.settings.granularity = parse_granularity(value);
     else if (key == "begin")
-      options.begin = parse_number(key, value);
+      options.begin = number_setting(key, value);
     else if (key == "end")
-      options.end = parse_number(key, value);
+      options.end = number_setting(key, value);
     else if (key == "every") {
-      const double every = parse_number(key, value);
+      const double every = number_setting(key, value);
       if (every != std::floor(every) || every < 1 || every > 1e9)
         fail("every={}: expected a whole number of steps, 1 or more", value);
       options.every = static_cast<std::int64_t>(every);

@@ -62,7 +62,7 @@ TEST(GradualOptions, AreRefusedWithWhatWasExpected) {
   };
   EXPECT_THAT(error("sparsty=0.5"), HasSubstr("sparsity"));
   EXPECT_THAT(error("sparsity"), HasSubstr("sparsity="));
-  EXPECT_THAT(error("sparsity=a"), HasSubstr("sparsity=a: expected a number"));
+  EXPECT_THAT(error("sparsity=a"), HasSubstr("sparsity=\"a\": expected a number"));
   EXPECT_THAT(error("sparsity=1.5"), HasSubstr("1.5"));
   EXPECT_THAT(error("sparsity=0.5,method=l7"), HasSubstr("l1"));
   EXPECT_THAT(error("sparsity=0.5,begin=0.7,end=0.2"), HasSubstr("begin=0.7, end=0.2"));
