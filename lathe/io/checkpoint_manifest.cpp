@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kVersion = 1;
+constexpr int kManifestVersion = 1;
 constexpr int kOpSet = 1;
 
 const json& member(const json& object, const char* key, json::value_t kind, const char* expected) {
@@ -73,10 +73,10 @@ Manifest read_manifest(const std::filesystem::path& directory) {
     // Compared before they are narrowed, which could turn any number into ours.
     const json& version = member(text, "version", json::value_t::number_unsigned, "a number");
     const json& op_set = member(text, "op_set", json::value_t::number_unsigned, "a number");
-    if (version != kVersion || op_set < 1 || op_set > kOpSet)
+    if (version != kManifestVersion || op_set < 1 || op_set > kOpSet)
       fail(
           "version {} with op set {} cannot be read: this program reads version {} up to op set {}",
-          version.dump(), op_set.dump(), kVersion, kOpSet);
+          version.dump(), op_set.dump(), kManifestVersion, kOpSet);
     manifest.version = version.get<int>();
     manifest.op_set = op_set.get<int>();
     manifest.family = member(text, "family", json::value_t::string, "a text").get<std::string>();
@@ -91,10 +91,13 @@ Manifest read_manifest(const std::filesystem::path& directory) {
 }
 
 void write_manifest(const std::filesystem::path& directory, const Manifest& manifest) {
-  json text = {
-      {"format", kCheckpointFormat},     {"version", kVersion},   {"op_set", kOpSet},
-      {"family", manifest.family},       {"task", manifest.task}, {"labels", manifest.label_names},
-      {"files", to_json(manifest.files)}};
+  json text = {{"format", kCheckpointFormat},
+               {"version", kManifestVersion},
+               {"op_set", kOpSet},
+               {"family", manifest.family},
+               {"task", manifest.task},
+               {"labels", manifest.label_names},
+               {"files", to_json(manifest.files)}};
   if (!manifest.fresh.empty()) text["fresh"] = manifest.fresh;
   if (!manifest.optional_files.empty()) text["optional_files"] = to_json(manifest.optional_files);
   write_atomically(directory / kManifestName, text.dump(2) + "\n");

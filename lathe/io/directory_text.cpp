@@ -16,12 +16,12 @@ constexpr std::int64_t kMostBytes = std::int64_t{1} << 28;
 // Of a shorter text there is nothing to be gained, and people can read it.
 constexpr std::size_t kLeastCompressed = 512;
 
+}  // namespace
+
 bool is_there(const fs::path& path) {
   std::error_code error;
   return fs::exists(path, error);
 }
-
-}  // namespace
 
 bool has_text(const fs::path& directory, const std::string& name) {
   return is_there(directory / name) || is_there(directory / (name + kCompressedEnding));

@@ -10,6 +10,9 @@ namespace lathe::io {
 inline constexpr const char* kGraphName = "graph.txt";
 inline constexpr const char* kCompressedEnding = ".zst";
 
+/// Whether there is something by that path; where nobody may look there is nothing.
+bool is_there(const std::filesystem::path& path);
+
 /// Whether the directory has the text, in one way or the other.
 bool has_text(const std::filesystem::path& directory, const std::string& name);
 /// Reads a text; the plain one where both are there.

@@ -14,7 +14,7 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-constexpr int kVersion = 2;
+constexpr int kGraphVersion = 2;
 constexpr int kVersionWithoutRoles = 1;
 
 // JSON has no infinities, so reals that are not all finite stand as their text in a one-key object.
@@ -100,7 +100,7 @@ NodeSpec parse_node(const Graph& graph, const json& node) {
 }  // namespace
 
 std::string to_json(const Graph& graph) {
-  ordered_json result{{"format", "lathe-ir"}, {"version", kVersion}};
+  ordered_json result{{"format", "lathe-ir"}, {"version", kGraphVersion}};
   result["symbols"] = graph.symbols();
   result["nodes"] = ordered_json::array();
   for (const NodeId id : graph.topological_order()) {
@@ -134,10 +134,10 @@ Graph parse_graph_json(std::string_view text, std::string_view name) {
   const json document = parse_json(text, name);
   return with_place(name, [&] {
     if (text_at(document, "format") != "lathe-ir") fail("\"format\" is not \"lathe-ir\"");
-    const bool has_roles = at(document, "version") == kVersion;
+    const bool has_roles = at(document, "version") == kGraphVersion;
     if (!has_roles && at(document, "version") != kVersionWithoutRoles)
       fail("version {} cannot be read: this program reads versions {} and {}",
-           at(document, "version").dump(), kVersionWithoutRoles, kVersion);
+           at(document, "version").dump(), kVersionWithoutRoles, kGraphVersion);
     Graph graph;
     for (const json& symbol : list_at(document, "symbols")) {
       if (!symbol.is_string()) fail("\"symbols\": expected texts");

@@ -41,16 +41,12 @@ void start_fresh(Model& model, NodeId id, const LoadOptions& options) {
   model.fresh.push_back(name);
 }
 
-bool contains(const std::vector<std::string>& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 // States that a file made for another task may lack.
 void add_missing_heads(const Model& model, const State& weights, std::vector<std::string>& fresh) {
   for (const NodeId id : model.graph.nodes_of("state")) {
     const std::string& name = model.graph.name(id);
-    if (models::belongs_to_head(*model.family, name) && !contains(fresh, name) &&
-        !find_tensor(*model.family, weights, name))
+    if (models::belongs_to_head(*model.family, name) &&
+        std::ranges::find(fresh, name) == fresh.end() && !find_tensor(*model.family, weights, name))
       fresh.push_back(name);
   }
 }
@@ -63,7 +59,7 @@ void fill_state(Model& model, const State& weights, const std::vector<std::strin
     const std::string& name = model.graph.name(id);
     const std::optional<FoundTensor> stored = find_tensor(*model.family, weights, name);
     if (stored) used.insert(stored->name);
-    if (contains(fresh, name)) {
+    if (std::ranges::find(fresh, name) != fresh.end()) {
       start_fresh(model, id, options);
       continue;
     }
@@ -211,7 +207,8 @@ Model load_checkpoint(const fs::path& directory, const LoadOptions& options) {
     if (is_other_task) add_missing_heads(model, weights, fresh);
     fill_state(model, weights, fresh, options);
     for (const std::string& name : manifest.fresh)
-      if (model.state.contains(name) && !contains(model.fresh, name)) model.fresh.push_back(name);
+      if (model.state.contains(name) && std::ranges::find(model.fresh, name) == model.fresh.end())
+        model.fresh.push_back(name);
   });
   return model;
 }

@@ -53,10 +53,6 @@ Attribute read_attribute(const AttributeSpec& spec, const json& value) {
   fail("{} is {}: expected {}", spec.name, shown, name(kind));
 }
 
-bool contains(const std::vector<std::string>& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 json to_json(const Attribute& attribute) {
   return std::visit([](const auto& value) { return json(value); }, attribute);
 }
@@ -126,7 +122,9 @@ std::optional<std::string> read_task(const models::ModelFamily& family, const js
     for (const models::TaskRecord& task : family.tasks)
       if (task.architecture == name && has_keys(task)) return task.name;
     for (const models::TaskRecord& task : family.tasks)
-      if (contains(task.other_architectures, name) && has_keys(task)) return task.name;
+      if (std::ranges::find(task.other_architectures, name) != task.other_architectures.end() &&
+          has_keys(task))
+        return task.name;
   }
   return std::nullopt;
 }
@@ -141,7 +139,7 @@ json write_config(const Model& model) {
     if (given != model.config.end())
       config[spec.name] = to_json(given->second);
     else if (!config.contains(spec.name) &&
-             !contains(model.family->keys_without_default, spec.name))
+             std::ranges::count(model.family->keys_without_default, spec.name) == 0)
       config[spec.name] = to_json(spec.default_value);
   }
   // The weights are written as float32, whatever the file they came from held.

@@ -11,6 +11,7 @@
 #include "lathe/core/quote_text.h"
 #include "lathe/io/atomic_file.h"
 #include "lathe/io/directory_access.h"
+#include "lathe/io/directory_text.h"
 #include "lathe/io/json_file.h"
 #include "lathe/io/safetensors.h"
 
@@ -22,11 +23,6 @@ using nlohmann::json;
 
 constexpr std::string_view kSingleFile = "model.safetensors";
 constexpr std::string_view kIndexFile = "model.safetensors.index.json";
-
-bool is_there(const fs::path& path) {
-  std::error_code error;
-  return fs::exists(path, error);
-}
 
 void add_tensors(const SafetensorsFile& file, StoredWeights& weights) {
   for (const TensorInfo& info : file.tensors())
