@@ -15,7 +15,7 @@
 //   m' = beta1 * m + (1 - beta1) * g,  v' = beta2 * v + (1 - beta2) * g^2,
 //   param' = param - learning_rate * m'/(1 - beta1^t) / (sqrt(v'/(1 - beta2^t)) + eps).
 // Moments below the smallest normal float are 0; a scale of NaN leaves all three as they are.
-namespace lathe::ops {
+namespace lathe::ops::adamw {
 namespace {
 
 std::vector<Type> infer(const OpCall& call) {
@@ -86,4 +86,4 @@ const Register registration{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::adamw

@@ -22,7 +22,7 @@
 // In training, `random` and the dataset index of each sequence, `examples`, are there too, and
 // weights are dropped, after rounding, as dropout_mask.h says. Without them this is inference,
 // whatever `dropout` is.
-namespace lathe::ops {
+namespace lathe::ops::attention {
 namespace {
 
 std::vector<Type> infer(const OpCall& call) {
@@ -102,4 +102,4 @@ const Register registration{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::attention

@@ -10,7 +10,7 @@
 //   dq[i] = scale * sum over j of dscore[i,j] * k[j],  dk[j] = scale * sum over i of the same.
 // Rounding to `weight_format` counts as the identity where scores are concerned (straight-through):
 // the softmax that has a gradient is the one before rounding. A scale * dscore below 2^-100 is 0.
-namespace lathe::ops {
+namespace lathe::ops::attention_gradient {
 namespace {
 
 std::vector<Type> infer(const OpCall& call) {
@@ -95,4 +95,4 @@ const Register registration{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::attention_gradient

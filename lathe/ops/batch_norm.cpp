@@ -8,7 +8,7 @@
 
 // batch_norm(x[N,C,..], weight[C], bias[C], mean[C], variance[C]) {eps}, with the statistics given
 // as in inference: for each channel, y = (x - mean) / sqrt(variance + eps) * weight + bias.
-namespace lathe::ops {
+namespace lathe::ops::batch_norm {
 namespace {
 
 std::vector<Type> infer(const OpCall& call) {
@@ -64,4 +64,4 @@ const Register registration{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::batch_norm

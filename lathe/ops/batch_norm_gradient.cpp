@@ -10,7 +10,7 @@
 // x in the same graph. For each channel, with s = 1 / sqrt(variance + eps) and h = (x - mean) * s:
 //   dx = dy * s * weight,  dweight = sum of dy * h,  dbias = sum of dy,
 //   dmean = -s * weight * sum of dy,  dvariance = -s^2 / 2 * weight * sum of dy * h.
-namespace lathe::ops {
+namespace lathe::ops::batch_norm_gradient {
 namespace {
 
 std::vector<Type> infer(const OpCall& call) {
@@ -73,4 +73,4 @@ const Register registration{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::batch_norm_gradient

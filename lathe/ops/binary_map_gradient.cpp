@@ -8,7 +8,7 @@
 // binary_map_gradient(dy, a, b) {function, operand}: dy * df/da (operand 0) or dy * df/db (1) for
 // the binary maps whose derivatives are no simple op, in the shape of dy. Where a = b, maximum and
 // minimum give each operand half, as other frameworks do.
-namespace lathe::ops {
+namespace lathe::ops::binary_map_gradient {
 namespace {
 
 struct Derivatives {
@@ -97,4 +97,4 @@ const Register registration{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::binary_map_gradient

@@ -9,7 +9,7 @@
 #include "lathe/ops/packing.h"
 
 // Ops on pairs of elements: y[i] = f(a[i], b[i]), with operands broadcast to a common shape.
-namespace lathe::ops {
+namespace lathe::ops::binary_maps {
 namespace {
 
 using GradientRule = std::vector<Value> (*)(Graph&, NodeId, Value dy);
@@ -153,4 +153,4 @@ const std::vector<Register> registrations = [] {
 }();
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::binary_maps

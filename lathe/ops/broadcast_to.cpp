@@ -7,7 +7,7 @@
 
 // broadcast_to(x): x stretched to the shape written on the node, as an operand of an element-wise
 // op would be.
-namespace lathe::ops {
+namespace lathe::ops::broadcast_to {
 namespace {
 
 std::vector<Type> infer(const OpCall& call) {
@@ -49,4 +49,4 @@ const Register registration{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::broadcast_to

@@ -6,7 +6,7 @@
 
 // cast(x): the elements of x in the dtype written on the node; floats round to nearest even, floats
 // to integers toward zero.
-namespace lathe::ops {
+namespace lathe::ops::cast {
 namespace {
 
 std::vector<Type> infer(const OpCall& call) {
@@ -38,4 +38,4 @@ const Register registration{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::cast

@@ -7,7 +7,7 @@
 #include "lathe/ops/packing.h"
 
 // concat(x, ...) {axis}: the operands one after the other along one axis, equal in all others.
-namespace lathe::ops {
+namespace lathe::ops::concat {
 namespace {
 
 std::vector<Type> infer(const OpCall& call) {
@@ -89,4 +89,4 @@ const Register registration{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::concat

@@ -5,7 +5,7 @@
 
 // concat_gradient(dy, like, ...) {axis}: consecutive parts of one axis of dy, as large as the
 // operands of concat were. Unlike split it takes sizes from operands, so that they may be symbols.
-namespace lathe::ops {
+namespace lathe::ops::concat_gradient {
 namespace {
 
 std::vector<Type> infer(const OpCall& call) {
@@ -56,4 +56,4 @@ const Register registration{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::concat_gradient

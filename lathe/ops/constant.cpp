@@ -5,7 +5,7 @@
 
 // constant() {values}: an array written in the graph. Either one value for all elements, which
 // suits any shape, or as many values as the shape has elements, in row-major order.
-namespace lathe::ops {
+namespace lathe::ops::constant {
 namespace {
 
 std::vector<Type> infer(const OpCall& call) {
@@ -47,4 +47,4 @@ const Register registration{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::constant

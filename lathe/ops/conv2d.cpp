@@ -8,7 +8,7 @@
 //   y[n,o,i,j] = bias[o] + sum over c, p, q of
 //       weight[o,c,p,q] * x[n, group * C/groups + c, i*stride - pad + p*dilation, (same for j, q)],
 // where group is o / (O/groups) and x is 0 outside.
-namespace lathe::ops {
+namespace lathe::ops::conv2d {
 namespace {
 
 std::vector<Type> infer(const OpCall& call) {
@@ -74,4 +74,4 @@ const Register registration{Op{
 const Register layout{WeightLayout{.name = "conv2d", .result_axis = 1}};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::conv2d

@@ -7,7 +7,7 @@
 //   conv2d_input_gradient(dy, weight):  dx[input] = sum of weight[tap] * dy[output],
 //   conv2d_weight_gradient(dy, x):      dweight[tap] = sum of x[input] * dy[output],
 // each over the products in which the element takes part.
-namespace lathe::ops {
+namespace lathe::ops::conv2d_gradient {
 namespace {
 
 void check_gradient(std::string_view op, const OpCall& call, const Type& x, const Type& weight) {
@@ -82,4 +82,4 @@ const Register weight{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::conv2d_gradient

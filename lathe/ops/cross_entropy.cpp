@@ -12,7 +12,7 @@
 // both over the rows whose label is not ignore_index. The mean loss is their quotient, which is
 // taken once for a whole step, so that batches split over devices or accumulated give the same
 // number.
-namespace lathe::ops {
+namespace lathe::ops::cross_entropy {
 namespace {
 
 std::vector<Type> infer(const OpCall& call) {
@@ -86,4 +86,4 @@ const Register registration{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::cross_entropy

@@ -9,7 +9,7 @@
 // cross_entropy_gradient(dsum, logits[..,c], labels[..]) {ignore_index}: the gradient of the summed
 // loss, dsum * (softmax(logits) - 1 at the label); 0 in rows that do not count. What is below
 // 2^-100 apart from the label is 0.
-namespace lathe::ops {
+namespace lathe::ops::cross_entropy_gradient {
 namespace {
 
 std::vector<Type> infer(const OpCall& call) {
@@ -67,4 +67,4 @@ const Register registration{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::cross_entropy_gradient

@@ -7,7 +7,7 @@
 // numbers that codes stand for, [..,columns]. Rows of codes are little-endian bit streams; `local`
 // holds the scales that a format makes itself, `scale` and `zero` those that were handed in. Where
 // rows are the elements of an axis (channel_matrix.h), `shape` is that of the numbers.
-namespace lathe::ops {
+namespace lathe::ops::decode {
 namespace {
 
 std::vector<Type> infer(const OpCall& call) {
@@ -104,4 +104,4 @@ const Register registration{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::decode

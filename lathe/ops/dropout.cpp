@@ -6,7 +6,7 @@
 // dropout(x) {rate, site}: in training, each element is 0 with probability `rate` and x / (1 -
 // rate) otherwise; the site says which stream of random numbers decides. In inference, which is
 // what this reference computes, it is x.
-namespace lathe::ops {
+namespace lathe::ops::dropout {
 namespace {
 
 std::vector<Type> infer(const OpCall& call) {
@@ -45,4 +45,4 @@ const Register registration{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::dropout

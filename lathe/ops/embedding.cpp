@@ -4,7 +4,7 @@
 #include "lathe/ops/operand_checks.h"
 
 // embedding(ids[..], table[v,n]): y[..,:] = table[ids[..],:].
-namespace lathe::ops {
+namespace lathe::ops::embedding {
 namespace {
 
 std::vector<Type> infer(const OpCall& call) {
@@ -52,4 +52,4 @@ const Register registration{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::embedding

@@ -4,7 +4,7 @@
 
 // embedding_gradient(dy[..,n], ids[..]) {rows}: the gradient of the table, [rows,n]: row r is the
 // sum of dy over the places whose id is r.
-namespace lathe::ops {
+namespace lathe::ops::embedding_gradient {
 namespace {
 
 std::vector<Type> infer(const OpCall& call) {
@@ -52,4 +52,4 @@ const Register registration{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::embedding_gradient

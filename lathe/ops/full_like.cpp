@@ -3,7 +3,7 @@
 
 // full_like(x) {value}: an array of the shape of x with `value` everywhere. Its dtype is that of x
 // unless another is written on the node.
-namespace lathe::ops {
+namespace lathe::ops::full_like {
 namespace {
 
 std::vector<Type> infer(const OpCall& call) {
@@ -32,4 +32,4 @@ const Register registration{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::full_like

@@ -4,7 +4,7 @@
 
 // gate_gradient(dy, x) {minimum, maximum}: dy where x lies between the two, else 0: the
 // straight-through gradient of a rounding that clips.
-namespace lathe::ops {
+namespace lathe::ops::gate_gradient {
 namespace {
 
 std::vector<Type> infer(const OpCall& call) {
@@ -47,4 +47,4 @@ const Register registration{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::gate_gradient

@@ -6,7 +6,7 @@
 // gather_rows(x[T,..], indices[M]): row i of the result is row indices[i] of x; a row may be taken
 // any number of times. gather_rows_gradient(dy[M,..], indices[M], like[T,..]) adds them back into
 // rows of zeros, of which only the shape of `like` is read.
-namespace lathe::ops {
+namespace lathe::ops::gather_rows {
 namespace {
 
 void check_rows(std::string_view op, const Type& x, const Type& indices) {
@@ -92,4 +92,4 @@ const Register scatter{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::gather_rows

@@ -10,7 +10,7 @@
 //   scale = 1 / count, times max_norm / (norm + 1e-6) where norm exceeds max_norm > 0.
 // A norm that is not finite (an overflow, an empty batch) makes the scale NaN, on which optimizers
 // leave everything as it is.
-namespace lathe::ops {
+namespace lathe::ops::gradient_scale {
 namespace {
 
 std::vector<Type> infer(const OpCall& call) {
@@ -52,4 +52,4 @@ const Register registration{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::gradient_scale

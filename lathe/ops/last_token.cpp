@@ -8,7 +8,7 @@
 // last_token(x[B,L,..], mask[B,L]): the last token of each row that the mask marks as real, [B,..].
 // Unlike select {index=-1}, which takes what stands at the end of the padding, this is the same
 // whether a batch is padded or packed.
-namespace lathe::ops {
+namespace lathe::ops::last_token {
 namespace {
 
 std::vector<Type> infer(const OpCall& call) {
@@ -64,4 +64,4 @@ const Register registration{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::last_token

@@ -5,7 +5,7 @@
 
 // last_token_gradient(dy[B,..], mask[B,L]): zeros of the shape written, [B,L,..], with row b of dy
 // at the last token of row b.
-namespace lathe::ops {
+namespace lathe::ops::last_token_gradient {
 namespace {
 
 std::vector<Type> infer(const OpCall& call) {
@@ -48,4 +48,4 @@ const Register registration{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::last_token_gradient

@@ -8,7 +8,7 @@
 // layer_norm(x[..,n], weight[n], bias[n]) {eps}: over the last axis,
 //   y = (x - mean) / sqrt(variance + eps) * weight + bias,
 // where the variance divides by n, not n - 1.
-namespace lathe::ops {
+namespace lathe::ops::layer_norm {
 namespace {
 
 std::vector<Type> infer(const OpCall& call) {
@@ -67,4 +67,4 @@ const Register registration{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::layer_norm

@@ -8,7 +8,7 @@
 // reciprocal deviation of a row, h = (x - mean) * s and g = dy * weight,
 //   dx = s * (g - mean(g) - h * mean(g * h)),
 //   dweight = sum over rows of dy * h,  dbias = sum over rows of dy.
-namespace lathe::ops {
+namespace lathe::ops::layer_norm_gradient {
 namespace {
 
 std::vector<Type> infer(const OpCall& call) {
@@ -74,4 +74,4 @@ const Register registration{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::layer_norm_gradient

@@ -9,7 +9,7 @@
 //   ds = sum of dy (y - x)/s inside and of dy y/s outside, over the elements s covers.
 // The sum is divided by sqrt(elements of a row a scale covers * largest number), so that a step
 // moves a scale about as far, for its size, as it moves a weight.
-namespace lathe::ops {
+namespace lathe::ops::learned_step_gradient {
 namespace {
 
 std::vector<Type> infer(const OpCall& call) {
@@ -81,4 +81,4 @@ const Register registration{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::learned_step_gradient

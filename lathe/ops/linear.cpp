@@ -6,7 +6,7 @@
 // linear(x[..,k], weight[n,k], bias[n]): y[..,j] = sum over i of x[..,i] * weight[j,i], plus
 // bias[j]. The weight is stored as PyTorch and Hugging Face store it, one row for each output
 // feature.
-namespace lathe::ops {
+namespace lathe::ops::linear {
 namespace {
 
 std::vector<Type> infer(const OpCall& call) {
@@ -74,4 +74,4 @@ const Register registration{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::linear

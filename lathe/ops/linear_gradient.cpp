@@ -6,7 +6,7 @@
 // reshaped operands, because they work on tokens whatever the leading axes are.
 //   linear_input_gradient(dy[..,n], weight[n,k]):  dx[..,i] = sum over j of dy[..,j] * weight[j,i]
 //   linear_weight_gradient(dy[..,n], x[..,k]):     dw[j,i] = sum over rows of dy[..,j] * x[..,i]
-namespace lathe::ops {
+namespace lathe::ops::linear_gradient {
 namespace {
 
 std::vector<Type> infer_input(const OpCall& call) {
@@ -89,4 +89,4 @@ const Register weight{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::linear_gradient

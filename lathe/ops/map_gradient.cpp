@@ -5,7 +5,7 @@
 
 // map_gradient(dy, x) {function, approximate, slope}: dy * f'(x) for the unary map f of that name.
 // One op for all of them: backends have one loop to write, and fuse it as they fuse the maps.
-namespace lathe::ops {
+namespace lathe::ops::map_gradient {
 namespace {
 
 const UnaryMap& map_of(const AttributeReader& attributes) {
@@ -63,4 +63,4 @@ const Register registration{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::map_gradient

@@ -8,7 +8,7 @@
 
 // matmul(a[..,m,k], b[..,k,n]): the product of the matrices in the last two axes; leading axes are
 // broadcast. transpose_a reads a as [..,k,m], transpose_b reads b as [..,n,k].
-namespace lathe::ops {
+namespace lathe::ops::matmul {
 namespace {
 
 struct Sizes {
@@ -146,4 +146,4 @@ const Register layout{WeightLayout{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::matmul

@@ -6,7 +6,7 @@
 // packed_examples(examples[S], offsets[S+1]): for each token of a packed batch, the dataset index
 // of the example it belongs to. The number of tokens cannot be read off the operands' types, so the
 // result type is written.
-namespace lathe::ops {
+namespace lathe::ops::packed_examples {
 namespace {
 
 std::vector<Type> infer(const OpCall& call) {
@@ -41,4 +41,4 @@ const Register registration{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::packed_examples

@@ -6,7 +6,7 @@
 // packed_shares(offsets[S+1]): for each token of a packed batch, one over the number of tokens of
 // its sequence: sums over tokens times their shares are sums over sequences of means. The number of
 // tokens cannot be read off the operand's type, so the result type is written.
-namespace lathe::ops {
+namespace lathe::ops::packed_shares {
 namespace {
 
 std::vector<Type> infer(const OpCall& call) {
@@ -42,4 +42,4 @@ const Register registration{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::packed_shares

@@ -7,7 +7,7 @@
 // max_pool2d and avg_pool2d(x[N,C,H,W]) {kernel, strides, pads}: the largest element or the mean of
 // each window. Padding is never the largest; the mean counts it as zeros, or leaves it out when
 // count_include_pad is false. Windows that do not fit are left out (no ceiling mode).
-namespace lathe::ops {
+namespace lathe::ops::pooling {
 namespace {
 
 std::vector<Type> infer(std::string_view op, const OpCall& call) {
@@ -89,4 +89,4 @@ const Register max_pool2d{
 const Register avg_pool2d{average_pooling()};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::pooling

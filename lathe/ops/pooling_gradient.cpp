@@ -6,7 +6,7 @@
 // The gradients of pooling. max_pool2d_gradient(dy, x) hands dy to the largest element under each
 // window, the first of several equal ones; avg_pool2d_gradient(dy), with the type of x written,
 // shares it out.
-namespace lathe::ops {
+namespace lathe::ops::pooling_gradient {
 namespace {
 
 std::vector<Type> infer(std::string_view op, const OpCall& call, const Type& x) {
@@ -92,4 +92,4 @@ const Register avg_pool2d{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::pooling_gradient

@@ -8,7 +8,7 @@
 // holds integers, else i64. packed_positions(offsets[S+1]): the same for a run of tokens: each
 // sequence counts from 0. The number of tokens cannot be read off the operand's type, so the result
 // type is written.
-namespace lathe::ops {
+namespace lathe::ops::positions {
 namespace {
 
 std::vector<Type> infer_positions(const OpCall& call) {
@@ -86,4 +86,4 @@ const Register packed{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::positions

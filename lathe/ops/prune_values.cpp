@@ -5,7 +5,7 @@
 // prune_values(x) {sparsity}: of each row (the last axis) the smallest magnitudes become 0,
 // round(sparsity * columns) of them, ties by index. A row is chosen by itself, so that a token's
 // values do not depend on the batch or on padding.
-namespace lathe::ops {
+namespace lathe::ops::prune_values {
 namespace {
 
 std::vector<Type> infer(const OpCall& call) {
@@ -34,4 +34,4 @@ const Register registration{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::prune_values

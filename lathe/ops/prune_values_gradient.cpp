@@ -2,7 +2,7 @@
 #include "lathe/ops/prune_row.h"
 
 // prune_values_gradient(dy, x) {sparsity}: dy where prune_values keeps x, 0 elsewhere.
-namespace lathe::ops {
+namespace lathe::ops::prune_values_gradient {
 namespace {
 
 std::vector<Type> infer(const OpCall& call) {
@@ -30,4 +30,4 @@ const Register registration{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::prune_values_gradient

@@ -12,7 +12,7 @@
 // is a matrix (channel_matrix.h): scales belong to it all, to its rows, or to runs of them. What
 // the mask has a 0 for has no part in scales that the format makes itself: `binary:scaled` has no
 // zero, so that a masked weight is masked behind it, and would count as one.
-namespace lathe::ops {
+namespace lathe::ops::quantize {
 namespace {
 
 constexpr std::size_t kMask = 3;
@@ -100,4 +100,4 @@ const Register registration{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::quantize

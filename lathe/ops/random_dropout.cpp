@@ -7,7 +7,7 @@
 // random_dropout(x[..,n], random[3], examples[..], positions[..]) {rate, site}: dropout as training
 // does it. Which elements of a row are dropped follows from the dataset index of its example and
 // its position there, as dropout_mask.h says.
-namespace lathe::ops {
+namespace lathe::ops::random_dropout {
 namespace {
 
 // Features are counted in blocks of 8, with 16 bits for the number of the block.
@@ -76,4 +76,4 @@ const Register registration{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::random_dropout

@@ -11,7 +11,7 @@
 
 // sum, mean and max over some axes, or all of them. With `keep` those axes stay with size 1, so
 // that the result broadcasts against x. Mean over two spatial axes is global average pooling.
-namespace lathe::ops {
+namespace lathe::ops::reductions {
 namespace {
 
 struct Reduction {
@@ -132,4 +132,4 @@ const std::vector<Register> registrations = [] {
 }();
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::reductions

@@ -10,7 +10,7 @@
 //   mean_gradient(dy), the type of x written: dy / n, where n elements share one of dy,
 //   max_gradient(dy, x): dy at the largest of the elements that share it, in equal parts at
 //   several.
-namespace lathe::ops {
+namespace lathe::ops::reductions_gradient {
 namespace {
 
 Type gradient_type(std::string_view op, const OpCall& call, const Type& x) {
@@ -85,4 +85,4 @@ const Register max{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::reductions_gradient

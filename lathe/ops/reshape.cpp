@@ -6,7 +6,7 @@
 #include "lathe/ops/packing.h"
 
 // reshape(x): the same elements in row-major order under the shape written on the node.
-namespace lathe::ops {
+namespace lathe::ops::reshape {
 namespace {
 
 std::vector<Type> infer(const OpCall& call) {
@@ -54,4 +54,4 @@ const Register registration{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::reshape

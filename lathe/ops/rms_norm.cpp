@@ -6,7 +6,7 @@
 #include "lathe/ops/operand_checks.h"
 
 // rms_norm(x[..,n], weight[n]) {eps}: over the last axis, y = x / sqrt(mean of x^2 + eps) * weight.
-namespace lathe::ops {
+namespace lathe::ops::rms_norm {
 namespace {
 
 std::vector<Type> infer(const OpCall& call) {
@@ -58,4 +58,4 @@ const Register registration{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::rms_norm

@@ -7,7 +7,7 @@
 // rms_norm_gradient(dy, x, weight) {eps}: the gradients of rms_norm's operands. With s the
 // reciprocal root mean square of a row, h = x * s and g = dy * weight,
 //   dx = s * (g - h * mean(g * h)),  dweight = sum over rows of dy * h.
-namespace lathe::ops {
+namespace lathe::ops::rms_norm_gradient {
 namespace {
 
 std::vector<Type> infer(const OpCall& call) {
@@ -63,4 +63,4 @@ const Register registration{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::rms_norm_gradient

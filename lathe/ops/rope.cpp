@@ -6,7 +6,7 @@
 // each head, pair i of d/2 is turned by the angle position * theta^(-2i/d):
 //   (a, b) -> (a cos - b sin, a sin + b cos).
 // A pair is elements i and i + d/2 (as Hugging Face stores Llama), or 2i and 2i + 1 if interleaved.
-namespace lathe::ops {
+namespace lathe::ops::rope {
 namespace {
 
 // Two products and a sum for each element.
@@ -36,4 +36,4 @@ const Register registration{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::rope

@@ -3,7 +3,7 @@
 
 // rope_gradient(dy[..,heads*d], positions[..]), attributes as rope: turning back by the same
 // angles, because the transpose of a rotation is its inverse.
-namespace lathe::ops {
+namespace lathe::ops::rope_gradient {
 namespace {
 
 const Register registration{Op{
@@ -21,4 +21,4 @@ const Register registration{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::rope_gradient

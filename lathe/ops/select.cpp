@@ -6,7 +6,7 @@
 
 // select(x) {axis, index}: one index of one axis, which disappears. Negative indices count from the
 // end.
-namespace lathe::ops {
+namespace lathe::ops::select {
 namespace {
 
 std::vector<Type> infer(const OpCall& call) {
@@ -73,4 +73,4 @@ const Register registration{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::select

@@ -4,7 +4,7 @@
 #include "lathe/ops/operand_checks.h"
 
 // select_gradient(dy) {axis, index}: zeros of the shape written, with dy at one index of one axis.
-namespace lathe::ops {
+namespace lathe::ops::select_gradient {
 namespace {
 
 std::vector<Type> infer(const OpCall& call) {
@@ -55,4 +55,4 @@ const Register registration{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::select_gradient

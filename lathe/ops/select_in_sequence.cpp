@@ -6,7 +6,7 @@
 
 // select_in_sequence(x[T,..], offsets[S+1]) {index}: one token of each sequence, [S,..]. Index 0 is
 // the first; negative ones count from the end of each sequence.
-namespace lathe::ops {
+namespace lathe::ops::select_in_sequence {
 namespace {
 
 std::vector<Type> infer(const OpCall& call) {
@@ -56,4 +56,4 @@ const Register registration{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::select_in_sequence

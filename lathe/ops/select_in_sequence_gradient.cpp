@@ -5,7 +5,7 @@
 
 // select_in_sequence_gradient(dy[S,..], offsets[S+1]) {index}: zeros of the shape written, [T,..],
 // with row s of dy at one token of sequence s.
-namespace lathe::ops {
+namespace lathe::ops::select_in_sequence_gradient {
 namespace {
 
 std::vector<Type> infer(const OpCall& call) {
@@ -54,4 +54,4 @@ const Register registration{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::select_in_sequence_gradient

@@ -11,7 +11,7 @@
 //   velocity' = momentum * velocity + gradient * scale + weight_decay * param,
 //   param' = param - learning_rate * velocity'.
 // A velocity below the smallest normal float is 0; a scale of NaN leaves both as they are.
-namespace lathe::ops {
+namespace lathe::ops::sgd {
 namespace {
 
 std::vector<Type> infer(const OpCall& call) {
@@ -66,4 +66,4 @@ const Register registration{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::sgd

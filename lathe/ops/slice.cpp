@@ -8,7 +8,7 @@
 
 // slice(x) {axis, begin, end}: the indices begin to end - 1 of one axis. Negative ones count from
 // the end of the axis; without `end` the slice goes to the end.
-namespace lathe::ops {
+namespace lathe::ops::slice {
 namespace {
 
 constexpr std::int64_t kToTheEnd = std::numeric_limits<std::int64_t>::max();
@@ -73,4 +73,4 @@ const Register registration{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::slice

@@ -7,7 +7,7 @@
 
 // slice_gradient(dy) {axis, begin, end}: zeros of the shape written, with dy at the indices begin
 // to end - 1 of one axis.
-namespace lathe::ops {
+namespace lathe::ops::slice_gradient {
 namespace {
 
 constexpr std::int64_t kToTheEnd = std::numeric_limits<std::int64_t>::max();
@@ -69,4 +69,4 @@ const Register registration{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::slice_gradient

@@ -13,7 +13,7 @@
 // softmax(x) {axis}: y = exp(x) / sum of exp(x) along one axis; log_softmax is its logarithm. Both
 // subtract the largest value first, which changes nothing but keeps the exponentials finite.
 // Probabilities below the smallest normal float are 0.
-namespace lathe::ops {
+namespace lathe::ops::softmax {
 namespace {
 
 std::vector<Type> infer(std::string_view name, const OpCall& call) {
@@ -75,4 +75,4 @@ const Register softmax{
 const Register log_softmax{softmax_op("log_softmax", "the logarithm of softmax", true)};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::softmax

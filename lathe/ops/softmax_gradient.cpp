@@ -10,7 +10,7 @@
 //   softmax_gradient(dy, y) {axis}:      dx = y * (dy - sum of dy * y),
 //   log_softmax_gradient(dy, y) {axis}:  dx = dy - exp(y) * sum of dy.
 // The former's results below 2^-100 are 0.
-namespace lathe::ops {
+namespace lathe::ops::softmax_gradient {
 namespace {
 
 std::vector<Type> infer(std::string_view name, const OpCall& call) {
@@ -68,4 +68,4 @@ const Register softmax{softmax_gradient_op("softmax", false)};
 const Register log_softmax{softmax_gradient_op("log_softmax", true)};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::softmax_gradient

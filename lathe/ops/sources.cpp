@@ -1,7 +1,7 @@
 #include "lathe/core/op.h"
 #include "lathe/ops/operand_checks.h"
 
-namespace lathe::ops {
+namespace lathe::ops::sources {
 namespace {
 
 // A source is exactly what is written on it: there is nothing to infer it from.
@@ -44,4 +44,4 @@ const Register state{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::sources

@@ -6,7 +6,7 @@
 
 // split(x) {axis, sizes}: consecutive parts of one axis, a result for each size; the opposite of
 // concat.
-namespace lathe::ops {
+namespace lathe::ops::split {
 namespace {
 
 std::vector<Type> infer(const OpCall& call) {
@@ -70,4 +70,4 @@ const Register registration{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::split

@@ -5,7 +5,7 @@
 
 // squared_error(prediction, target), of one shape: two numbers, the sum of (prediction - target)^2
 // and the number of elements; the mean squared error is their quotient.
-namespace lathe::ops {
+namespace lathe::ops::squared_error {
 namespace {
 
 std::vector<Type> infer(const OpCall& call) {
@@ -56,4 +56,4 @@ const Register registration{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::squared_error

@@ -4,7 +4,7 @@
 
 // squared_error_gradient(dsum, prediction, target): the gradient of the summed error with respect
 // to the prediction, 2 * dsum * (prediction - target).
-namespace lathe::ops {
+namespace lathe::ops::squared_error_gradient {
 namespace {
 
 std::vector<Type> infer(const OpCall& call) {
@@ -40,4 +40,4 @@ const Register registration{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::squared_error_gradient

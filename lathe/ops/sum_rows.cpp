@@ -4,7 +4,7 @@
 #include "lathe/ops/operand_checks.h"
 
 // sum_rows(x[..,n]): the sum over all axes but the last, [n]; the gradient of a bias.
-namespace lathe::ops {
+namespace lathe::ops::sum_rows {
 namespace {
 
 std::vector<Type> infer(const OpCall& call) {
@@ -38,4 +38,4 @@ const Register registration{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::sum_rows

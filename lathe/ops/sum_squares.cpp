@@ -6,7 +6,7 @@
 
 // sum_squares(x): the sum of x^2 over all elements, in double. Blocks of 4096 elements are summed
 // first and then added in order, so that any number of threads gives the same bits.
-namespace lathe::ops {
+namespace lathe::ops::sum_squares {
 namespace {
 
 constexpr std::size_t kBlock = 4096;
@@ -40,4 +40,4 @@ const Register registration{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::sum_squares

@@ -6,7 +6,7 @@
 
 // sum_to(x): x summed over the axes that broadcasting the written shape to that of x would stretch;
 // the gradient of broadcasting.
-namespace lathe::ops {
+namespace lathe::ops::sum_to {
 namespace {
 
 std::vector<Type> infer(const OpCall& call) {
@@ -44,4 +44,4 @@ const Register registration{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::sum_to

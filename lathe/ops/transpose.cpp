@@ -5,7 +5,7 @@
 #include "lathe/ops/packing.h"
 
 // transpose(x) {axes}: axis i of the result is axis axes[i] of x.
-namespace lathe::ops {
+namespace lathe::ops::transpose {
 namespace {
 
 std::vector<Type> infer(const OpCall& call) {
@@ -75,4 +75,4 @@ const Register registration{Op{
 }};
 
 }  // namespace
-}  // namespace lathe::ops
+}  // namespace lathe::ops::transpose
