@@ -7,7 +7,7 @@
 #include "lathe/experiment/pipeline/compress_report.h"
 #include "lathe/io/mapped_file.h"
 
-namespace lathe::cli {
+namespace lathe::cli::compress_command {
 namespace {
 
 struct Arguments {
@@ -98,4 +98,4 @@ const Register registration{Command{
 }};
 
 }  // namespace
-}  // namespace lathe::cli
+}  // namespace lathe::cli::compress_command

@@ -6,7 +6,7 @@
 #include "lathe/cli/progress_line.h"
 #include "lathe/experiment/demonstration.h"
 
-namespace lathe::cli {
+namespace lathe::cli::demo_command {
 namespace {
 
 int run(experiment::DemonstrationOptions options, const Settings& settings, Flags flags) {
@@ -56,4 +56,4 @@ const Register registration{Command{
 }};
 
 }  // namespace
-}  // namespace lathe::cli
+}  // namespace lathe::cli::demo_command

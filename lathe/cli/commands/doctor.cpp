@@ -14,7 +14,7 @@
 #include "lathe/core/thread_pool.h"
 #include "lathe/engine/cpu/kernels.h"
 
-namespace lathe::cli {
+namespace lathe::cli::doctor_command {
 namespace {
 
 // Where a program lies on the PATH.
@@ -111,4 +111,4 @@ const Register registration{Command{
 }};
 
 }  // namespace
-}  // namespace lathe::cli
+}  // namespace lathe::cli::doctor_command

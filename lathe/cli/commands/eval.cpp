@@ -11,7 +11,7 @@
 #include "lathe/experiment/model_list.h"
 #include "lathe/report/table.h"
 
-namespace lathe::cli {
+namespace lathe::cli::eval_command {
 namespace {
 
 struct Arguments {
@@ -173,4 +173,4 @@ const Register registration{Command{
 }};
 
 }  // namespace
-}  // namespace lathe::cli
+}  // namespace lathe::cli::eval_command

@@ -9,7 +9,7 @@
 #include "lathe/report/plot.h"
 #include "lathe/report/table.h"
 
-namespace lathe::cli {
+namespace lathe::cli::format_command {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -170,4 +170,4 @@ const Register registration{Command{
 }};
 
 }  // namespace
-}  // namespace lathe::cli
+}  // namespace lathe::cli::format_command

@@ -12,7 +12,7 @@
 #include "lathe/report/render.h"
 #include "lathe/report/table.h"
 
-namespace lathe::cli {
+namespace lathe::cli::graph_command {
 namespace {
 
 // The graph's text with what is known of each node on lines of its own: what its op is, its
@@ -198,4 +198,4 @@ const Register passes_command{Command{
 }};
 
 }  // namespace
-}  // namespace lathe::cli
+}  // namespace lathe::cli::graph_command

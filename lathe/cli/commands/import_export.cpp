@@ -9,7 +9,7 @@
 #include "lathe/io/graph_json.h"
 #include "lathe/io/model.h"
 
-namespace lathe::cli {
+namespace lathe::cli::import_export_command {
 namespace {
 
 struct Arguments {
@@ -115,4 +115,4 @@ const Register export_command{Command{
 }};
 
 }  // namespace
-}  // namespace lathe::cli
+}  // namespace lathe::cli::import_export_command

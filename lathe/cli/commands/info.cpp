@@ -15,7 +15,7 @@
 #include "lathe/io/stored_sizes.h"
 #include "lathe/report/table.h"
 
-namespace lathe::cli {
+namespace lathe::cli::info_command {
 namespace {
 
 // "3 steps to reference kernels: conv2d (2), max_pool2d (1)"
@@ -211,4 +211,4 @@ const Register registration{Command{
 }};
 
 }  // namespace
-}  // namespace lathe::cli
+}  // namespace lathe::cli::info_command

@@ -8,7 +8,7 @@
 #include "lathe/io/model.h"
 #include "lathe/report/table.h"
 
-namespace lathe::cli {
+namespace lathe::cli::lora_command {
 namespace {
 
 struct Arguments {
@@ -117,4 +117,4 @@ const Register info_command{Command{
 }};
 
 }  // namespace
-}  // namespace lathe::cli
+}  // namespace lathe::cli::lora_command

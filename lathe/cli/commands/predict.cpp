@@ -7,7 +7,7 @@
 #include "lathe/cli/print_json.h"
 #include "lathe/cli/text_lines.h"
 
-namespace lathe::cli {
+namespace lathe::cli::predict_command {
 namespace {
 
 constexpr std::size_t kGroup = 64;
@@ -59,4 +59,4 @@ const Register registration{Command{
 }};
 
 }  // namespace
-}  // namespace lathe::cli
+}  // namespace lathe::cli::predict_command

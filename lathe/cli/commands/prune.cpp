@@ -12,7 +12,7 @@
 #include "lathe/experiment/prune_sweep.h"
 #include "lathe/io/output_directory.h"
 
-namespace lathe::cli {
+namespace lathe::cli::prune_command {
 namespace {
 
 struct Arguments {
@@ -213,4 +213,4 @@ const Register registration{Command{
 }};
 
 }  // namespace
-}  // namespace lathe::cli
+}  // namespace lathe::cli::prune_command

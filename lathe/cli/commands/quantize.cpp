@@ -14,7 +14,7 @@
 #include "lathe/io/atomic_file.h"
 #include "lathe/io/output_directory.h"
 
-namespace lathe::cli {
+namespace lathe::cli::quantize_command {
 namespace {
 
 struct Arguments {
@@ -193,4 +193,4 @@ const Register registration{Command{
 }};
 
 }  // namespace
-}  // namespace lathe::cli
+}  // namespace lathe::cli::quantize_command

@@ -5,7 +5,7 @@
 #include "lathe/io/safetensors.h"
 #include "lathe/train/run_model.h"
 
-namespace lathe::cli {
+namespace lathe::cli::run_command {
 namespace {
 
 struct Arguments {
@@ -74,4 +74,4 @@ const Register registration{Command{
 }};
 
 }  // namespace
-}  // namespace lathe::cli
+}  // namespace lathe::cli::run_command

@@ -4,7 +4,7 @@
 #include "lathe/cli/trial_text.h"
 #include "lathe/study/space_file.h"
 
-namespace lathe::cli {
+namespace lathe::cli::study_create_command {
 namespace {
 
 struct CreateArguments {
@@ -103,4 +103,4 @@ const Register delete_command{Command{
 }};
 
 }  // namespace
-}  // namespace lathe::cli
+}  // namespace lathe::cli::study_create_command

@@ -5,7 +5,7 @@
 #include "lathe/cli/trial_text.h"
 #include "lathe/study/study.h"
 
-namespace lathe::cli {
+namespace lathe::cli::study_enqueue_command {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -81,4 +81,4 @@ const Register enqueue_command{Command{
 }};
 
 }  // namespace
-}  // namespace lathe::cli
+}  // namespace lathe::cli::study_enqueue_command

@@ -4,7 +4,7 @@
 #include "lathe/cli/trial_text.h"
 #include "lathe/report/table.h"
 
-namespace lathe::cli {
+namespace lathe::cli::study_list_command {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -102,4 +102,4 @@ const Register list_command{Command{
 }};
 
 }  // namespace
-}  // namespace lathe::cli
+}  // namespace lathe::cli::study_list_command

@@ -5,7 +5,7 @@
 #include "lathe/report/render.h"
 #include "lathe/report/study_charts/study_charts.h"
 
-namespace lathe::cli {
+namespace lathe::cli::study_plot_command {
 namespace {
 
 struct Arguments {
@@ -84,4 +84,4 @@ const Register command{Command{
 }};
 
 }  // namespace
-}  // namespace lathe::cli
+}  // namespace lathe::cli::study_plot_command

@@ -6,7 +6,7 @@
 #include "lathe/io/atomic_file.h"
 #include "lathe/report/table.h"
 
-namespace lathe::cli {
+namespace lathe::cli::study_results_command {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -179,4 +179,4 @@ const Register export_command{Command{
 }};
 
 }  // namespace
-}  // namespace lathe::cli
+}  // namespace lathe::cli::study_results_command

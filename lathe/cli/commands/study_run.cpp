@@ -7,7 +7,7 @@
 #include "lathe/core/interrupt.h"
 #include "lathe/study/space_file.h"
 
-namespace lathe::cli {
+namespace lathe::cli::study_run_command {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -151,4 +151,4 @@ const Register command{Command{
 }};
 
 }  // namespace
-}  // namespace lathe::cli
+}  // namespace lathe::cli::study_run_command

@@ -5,7 +5,7 @@
 #include "lathe/report/table.h"
 #include "lathe/study/space.h"
 
-namespace lathe::cli {
+namespace lathe::cli::study_show_command {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -117,4 +117,4 @@ const Register show_command{Command{
 }};
 
 }  // namespace
-}  // namespace lathe::cli
+}  // namespace lathe::cli::study_show_command

@@ -4,7 +4,7 @@
 #include "lathe/cli/trial_text.h"
 #include "lathe/study/space_file.h"
 
-namespace lathe::cli {
+namespace lathe::cli::study_trials_command {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -192,4 +192,4 @@ const Register report_command{Command{
 }};
 
 }  // namespace
-}  // namespace lathe::cli
+}  // namespace lathe::cli::study_trials_command

@@ -3,7 +3,7 @@
 #include "lathe/core/error.h"
 #include "lathe/data/tokenizer.h"
 
-namespace lathe::cli {
+namespace lathe::cli::tokenize_command {
 namespace {
 
 struct Arguments {
@@ -50,4 +50,4 @@ const Register registration{Command{
 }};
 
 }  // namespace
-}  // namespace lathe::cli
+}  // namespace lathe::cli::tokenize_command

@@ -10,7 +10,7 @@
 #include "lathe/cli/training_text.h"
 #include "lathe/experiment/fine_tune.h"
 
-namespace lathe::cli {
+namespace lathe::cli::train_command {
 namespace {
 
 using experiment::FineTuneOptions;
@@ -125,4 +125,4 @@ const Register registration{Command{
 }};
 
 }  // namespace
-}  // namespace lathe::cli
+}  // namespace lathe::cli::train_command
