@@ -45,7 +45,7 @@ std::string expand(std::string_view text, std::string_view variable, std::int64_
 }
 
 std::vector<std::int64_t> parse_values(std::string_view text) {
-  constexpr std::int64_t kMost = 1000;
+  constexpr std::int64_t kWidestRange = 1000;
   std::vector<std::int64_t> values;
   while (true) {
     const std::size_t comma = text.find(',');
@@ -54,7 +54,7 @@ std::vector<std::int64_t> parse_values(std::string_view text) {
     const std::optional<std::int64_t> first = parse_integer(item.substr(0, dots));
     const std::optional<std::int64_t> last =
         dots == item.npos ? first : parse_integer(item.substr(dots + 2));
-    if (!first || !last || *first > *last || *last - *first > kMost)
+    if (!first || !last || *first > *last || *last - *first > kWidestRange)
       fail("\"{}\": expected a whole number or a range such as 1..12", item);
     for (std::int64_t value = *first; value <= *last; ++value) values.push_back(value);
     if (comma == text.npos) return values;

@@ -49,7 +49,7 @@ void check_rule(const QuantizationRule& rule) {
     with_place(std::string(name(role)), [&] { check_format(role, format); });
 }
 
-QuantizationRule parse_rule(const toml::table& table, bool is_default) {
+QuantizationRule parse_quantization_rule(const toml::table& table, bool is_default) {
   QuantizationRule rule;
   std::vector<std::string> known;
   for (const TensorRole role : kTensorRoles) known.emplace_back(name(role));
@@ -120,8 +120,9 @@ std::vector<QuantizationRule> parse_quantization_rules(std::string_view text,
                                                        const std::string& source) {
   const toml::table root = parse_rule_toml(text, source);
   std::vector<QuantizationRule> rules =
-      root.contains("by") ? parse_mase(root, source)
-                          : parse_rule_tables<QuantizationRule>(root, source, parse_rule, {"by"});
+      root.contains("by")
+          ? parse_mase(root, source)
+          : parse_rule_tables<QuantizationRule>(root, source, parse_quantization_rule, {"by"});
   if (rules.empty()) fail("{}: holds no rule", source);
   for (const QuantizationRule& rule : rules) with_place(rule.place, [&] { check_rule(rule); });
   return rules;

@@ -14,8 +14,6 @@ namespace {
 using Json = nlohmann::json;
 using Merges = std::vector<std::pair<std::string, std::string>>;
 
-constexpr std::string_view kConfig = "tokenizer_config.json";
-
 struct Parts {
   Vocabulary vocabulary;
   Merges merges;
@@ -208,10 +206,10 @@ void read_config(const Json& config, bool is_from_json, Parts& parts) {
                                 vocabulary.after.end());
   for (const std::int32_t id : {end, padding})
     if (id >= 0) vocabulary.special_ids.push_back(id);
-  vocabulary.files.push_back({std::string(kConfig), config_text(parts, end, padding)});
+  vocabulary.files.push_back({std::string(kTokenizerConfig), config_text(parts, end, padding)});
 }
 
-bool recognizes(const TokenizerSource& source) {
+bool recognizes_byte_level_bpe(const TokenizerSource& source) {
   const Json* const json = source.tokenizer_json();
   if (!json) return source.has("merges.txt");
   const std::string type = source.model_type();
@@ -220,16 +218,16 @@ bool recognizes(const TokenizerSource& source) {
          (type.empty() && json->contains("model") && member((*json)["model"], "merges") != nullptr);
 }
 
-std::shared_ptr<const Tokenizer> load(const TokenizerSource& source) {
+std::shared_ptr<const Tokenizer> load_byte_level_bpe(const TokenizerSource& source) {
   return std::make_shared<const ByteLevelBpe>(ByteLevelBpe::load(source));
 }
 
-const Register registration{TokenizerKind{
+const Register byte_level_bpe{TokenizerKind{
     .name = "byte-level-bpe",
     .summary = "bytes merged pair by pair (GPT-2)",
     .files = {"merges.txt", "tokenizer.json", "vocab.json"},
-    .recognizes = recognizes,
-    .load = load,
+    .recognizes = recognizes_byte_level_bpe,
+    .load = load_byte_level_bpe,
 }};
 
 }  // namespace
@@ -252,8 +250,8 @@ ByteLevelBpe ByteLevelBpe::load(const TokenizerSource& source) {
     parts.vocabulary.source = place;
     parts.vocabulary.files = {{"vocab.json", source.read("vocab.json")}, {"merges.txt", merges}};
   }
-  const Json config = source.read_object(kConfig);
-  with_place(source.place(kConfig),
+  const Json config = source.read_object(kTokenizerConfig);
+  with_place(source.place(kTokenizerConfig),
              [&] { read_config(config, source.tokenizer_json() != nullptr, parts); });
   return ByteLevelBpe(std::move(parts.vocabulary), parts.merges, std::move(parts.options));
 }

@@ -9,6 +9,7 @@
 namespace lathe::data {
 
 inline constexpr std::string_view kTokenizerJson = "tokenizer.json";
+inline constexpr std::string_view kTokenizerConfig = "tokenizer_config.json";
 
 /// What a tokenizer is made of: the files of a directory, as they are or compressed (NAME.zst), or
 /// a single tokenizer.json, which may have any name and is then read without what lies beside it.

@@ -13,8 +13,6 @@ namespace {
 using Json = nlohmann::json;
 using Options = WordpieceTokenizer::Options;
 
-constexpr std::string_view kConfig = "tokenizer_config.json";
-
 // Every White_Space code point as UTF-8.
 constexpr std::string_view kSpaces[] = {" ",
                                         "\t",
@@ -150,20 +148,20 @@ void read_config(const Json& config, Options& options) {
   read_member(config, "mask_token", options.mask_token);
 }
 
-bool recognizes(const TokenizerSource& source) {
+bool recognizes_wordpiece(const TokenizerSource& source) {
   return source.tokenizer_json() ? source.model_type() == "WordPiece" : source.has("vocab.txt");
 }
 
-std::shared_ptr<const Tokenizer> load(const TokenizerSource& source) {
+std::shared_ptr<const Tokenizer> load_wordpiece(const TokenizerSource& source) {
   return std::make_shared<const WordpieceTokenizer>(WordpieceTokenizer::load(source));
 }
 
-const Register registration{TokenizerKind{
+const Register wordpiece{TokenizerKind{
     .name = "wordpiece",
     .summary = "words cut into the longest pieces of a vocabulary",
     .files = {"tokenizer.json", "vocab.txt"},
-    .recognizes = recognizes,
-    .load = load,
+    .recognizes = recognizes_wordpiece,
+    .load = load_wordpiece,
 }};
 
 }  // namespace
@@ -179,8 +177,8 @@ WordpieceTokenizer WordpieceTokenizer::load(const TokenizerSource& source) {
   } else {
     tokens = read_vocabulary(contents, options.source);
   }
-  const Json config = source.read_object(kConfig);
-  with_place(source.place(kConfig), [&] { read_config(config, options); });
+  const Json config = source.read_object(kTokenizerConfig);
+  with_place(source.place(kTokenizerConfig), [&] { read_config(config, options); });
   WordpieceTokenizer tokenizer = from_vocabulary(std::move(tokens), std::move(options));
   tokenizer.vocabulary_.files[0] = {file, std::move(contents)};
   return tokenizer;

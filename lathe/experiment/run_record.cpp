@@ -82,7 +82,7 @@ void each_option(Options& options, Visit visit) {
   visit("teacher-attention", graph.distillation.attention);
 }
 
-std::string absolute_path(const std::string& given) {
+std::string recorded_path(const std::string& given) {
   std::error_code error;
   if (given.empty() || !fs::exists(given, error)) return given;
   const fs::path path = fs::canonical(given, error);
@@ -93,7 +93,7 @@ std::string absolute_list(const std::string& models) {
   if (models.empty()) return models;
   std::string result;
   for (const std::string& model : model_list(models))
-    result += (result.empty() ? "" : ",") + absolute_path(model);
+    result += (result.empty() ? "" : ",") + recorded_path(model);
   return result;
 }
 
@@ -124,7 +124,7 @@ json upgraded(const json& recorded) {
 json to_json(const FineTuneOptions& options) {
   FineTuneOptions absolute = options;
   for (std::string* path : {&absolute.model, &absolute.data, &absolute.tokenizer})
-    *path = absolute_path(*path);
+    *path = recorded_path(*path);
   absolute.teacher = absolute_list(options.teacher);
   absolute.teacher_cache = absolute_directory(options.teacher_cache);
   json result = json::object();

@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr const char* kResults = "results.json";
+constexpr const char* kSweepResults = "results.json";
 constexpr const char* kControl = "control";
 
 // Everything that decides the results.
@@ -77,8 +77,8 @@ void SweepRunner::take_up() {
   fs::create_directories(settings_.out, error);
   if (error) fail("{}: cannot be created: {}", settings_.out.string(), error.message());
   lock_.emplace(settings_.out);
-  if (settings_.resumes && fs::exists(settings_.out / kResults, error)) {
-    results_ = io::read_json(settings_.out / kResults);
+  if (settings_.resumes && fs::exists(settings_.out / kSweepResults, error)) {
+    results_ = io::read_json(settings_.out / kSweepResults);
     check_recorded(results_.value("configuration", json::object()));
     return;
   }
@@ -94,7 +94,7 @@ void SweepRunner::check_recorded(const json& recorded) const {
 }
 
 void SweepRunner::save() const {
-  io::write_atomically(settings_.out / kResults, results_.dump(2) + "\n");
+  io::write_atomically(settings_.out / kSweepResults, results_.dump(2) + "\n");
 }
 
 // Nothing is chosen on the test split unless asked for: accuracies are of rows that are held out of

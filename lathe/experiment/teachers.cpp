@@ -11,7 +11,7 @@ void check_teacher(const io::Model& teacher) {
     if (teacher.graph.find(name)) fail("has no trained classifier: tensor \"{}\" is missing", name);
 }
 
-std::string place_of(const std::string& name) {
+std::string teacher_place(const std::string& name) {
   return "teacher " + name;
 }
 
@@ -46,20 +46,20 @@ Teachers load_teachers(const FineTuneOptions& options) {
     io::Model teacher = with_place("teacher", [&] {
       return io::load_model(name, {.task = "classify", .seed = options.trainer.seed});
     });
-    with_place(place_of(name), [&] { check_teacher(teacher); });
+    with_place(teacher_place(name), [&] { check_teacher(teacher); });
     result.hashes.push_back(train::fingerprint(teacher));
     result.models.push_back(std::move(teacher));
   }
   for (std::size_t i = 0; i < options.teacher_hashes.size() && i < names.size(); ++i)
     if (options.teacher_hashes[i] != result.hashes[i])
-      fail("{}: is no longer the model that the run was started with", place_of(names[i]));
+      fail("{}: is no longer the model that the run was started with", teacher_place(names[i]));
   return result;
 }
 
 void check_layers_can_be_followed(const Teachers& teachers, const io::Model& student,
                                   std::int64_t length) {
   for (const io::Model& teacher : teachers.models)
-    with_place(place_of(teacher.directory.string()), [&] {
+    with_place(teacher_place(teacher.directory.string()), [&] {
       for (const io::Model* model : {&teacher, &student})
         if (train::max_length(*model) == 0)
           fail("a {} model has no layers to follow", model->family->name);
@@ -77,7 +77,7 @@ Tensor ask_teachers(const Teachers& teachers, const io::Model& student,
                     const Callbacks& callbacks) {
   std::vector<std::vector<std::size_t>> columns;
   for (const io::Model& teacher : teachers.models)  // before any of them is run
-    columns.push_back(with_place(place_of(teacher.directory.string()),
+    columns.push_back(with_place(teacher_place(teacher.directory.string()),
                                  [&] { return check_fits(teacher, student); }));
   std::vector<Tensor> logits;
   for (const io::Model& teacher : teachers.models) {
@@ -97,7 +97,7 @@ Tensor ask_teachers(const Teachers& teachers, const io::Model& student,
                       .total = static_cast<std::int64_t>(examples.examples.size())});
       return !callbacks.stops();
     };
-    const Tensor answers = with_place(place_of(teacher.directory.string()),
+    const Tensor answers = with_place(teacher_place(teacher.directory.string()),
                                       [&] { return train::ask(teacher, examples, asking); });
     logits.push_back(train::pick_columns(answers, columns[logits.size()]));
   }

@@ -3,7 +3,7 @@
 #include "lathe/models/fit_config.h"
 #include "lathe/models/module_builder.h"
 
-namespace lathe::models {
+namespace lathe::models::bert {
 namespace {
 
 // The encoder of Devlin et al. 2018 as Hugging Face evaluates it: post-norm layers, learned
@@ -232,4 +232,4 @@ const Register registration{ModelFamily{
 }};
 
 }  // namespace
-}  // namespace lathe::models
+}  // namespace lathe::models::bert

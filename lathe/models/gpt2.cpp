@@ -5,7 +5,7 @@
 #include "lathe/models/fit_config.h"
 #include "lathe/models/module_builder.h"
 
-namespace lathe::models {
+namespace lathe::models::gpt2 {
 namespace {
 
 // The decoder of Radford et al. 2019 as Hugging Face evaluates it: pre-norm layers, learned
@@ -197,4 +197,4 @@ const Register registration{ModelFamily{
 }};
 
 }  // namespace
-}  // namespace lathe::models
+}  // namespace lathe::models::gpt2

@@ -4,7 +4,7 @@
 #include "lathe/models/fit_config.h"
 #include "lathe/models/module_builder.h"
 
-namespace lathe::models {
+namespace lathe::models::mlp {
 namespace {
 
 // Linear layers with a ReLU after each but the last; a single layer keeps its ReLU, so that
@@ -68,4 +68,4 @@ const Register registration{ModelFamily{
 }};
 
 }  // namespace
-}  // namespace lathe::models
+}  // namespace lathe::models::mlp

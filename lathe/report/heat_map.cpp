@@ -12,8 +12,6 @@
 namespace lathe::report {
 namespace {
 
-constexpr std::size_t kMostTooltips = 1000;
-
 // Cells of one colour side by side in a row become one rectangle, and all rectangles of a colour
 // one path.
 std::string draw_cells(const HeatMap& map, const PlotFrame& frame) {

@@ -14,8 +14,7 @@
 namespace lathe::report {
 namespace {
 
-constexpr std::size_t kMostTooltips = 1000;  // of a layer: beyond it nobody finds a point anyway
-constexpr int kShades = 32;                  // more cannot be told apart
+constexpr int kShades = 32;  // more cannot be told apart
 
 bool is_line(Layer::Mark mark) {
   return mark == Layer::Mark::Line || mark == Layer::Mark::Steps;

@@ -12,7 +12,7 @@
 namespace lathe::report {
 namespace {
 
-constexpr double kTop = 98, kFoot = 24, kLeft = 70, kSpacing = 110;
+constexpr double kAxesTop = 98, kAxesFoot = 24, kLeft = 70, kSpacing = 110;
 constexpr double kBold = 1.1;  // how much wider bold letters are
 constexpr double kLeastTickRoom = 15;
 constexpr double kSpread = 0.5;  // of a category's room that its lines fill
@@ -25,15 +25,15 @@ double scatter(std::size_t index) {
 
 std::string draw_axis(const ParallelCoordinates::Upright& axis, double x, double bottom,
                       std::size_t name_limit, bool is_high) {
-  std::string body = svg_line(x, kTop, x, bottom, kInk);
+  std::string body = svg_line(x, kAxesTop, x, bottom, kInk);
   const std::string name = label_line(axis.name, name_limit);
   // The name of the first axis may be wider than the margin.
   const double middle = std::max(x, 6 + label_width(name) * kBold / 2);
-  body += svg_text(middle, is_high ? kTop - 34 : kTop - 16, "middle", name, 12,
+  body += svg_text(middle, is_high ? kAxesTop - 34 : kAxesTop - 16, "middle", name, 12,
                    " font-weight=\"bold\"");
   double last = std::numeric_limits<double>::infinity();
   for (const double tick : axis.scale.ticks) {
-    const double y = bottom - axis.scale.position(tick) * (bottom - kTop);
+    const double y = bottom - axis.scale.position(tick) * (bottom - kAxesTop);
     if (last - y < kLeastTickRoom) continue;
     last = y;
     const std::string text = label_line(axis.scale.tick_text(tick), 14);
@@ -57,7 +57,7 @@ std::string parallel_coordinates(const ParallelCoordinates& chart) {
           : std::max(kSpacing, (least_width - kLeft - bar - 50) / static_cast<double>(count - 1));
   const double last = kLeft + spacing * static_cast<double>(std::max<std::size_t>(count, 1) - 1);
   const int width = static_cast<int>(std::max(least_width, last + 40 + bar));
-  const double bottom = chart.height - kFoot;
+  const double bottom = chart.height - kAxesFoot;
   const auto x = [&](std::size_t axis) { return kLeft + spacing * static_cast<double>(axis); };
   const double many = static_cast<double>(chart.items.size());
   const double opacity = std::clamp(12 / std::sqrt(std::max(many, 1.0)), 0.12, 0.8);
@@ -81,7 +81,7 @@ std::string parallel_coordinates(const ParallelCoordinates& chart) {
       }
       const AxisScale& scale = chart.axes[axis].scale;
       if (!scale.names.empty()) value += (scatter(i * 31 + axis * 17) - 0.5) * kSpread;
-      const double y = bottom - std::clamp(scale.position(value), 0.0, 1.0) * (bottom - kTop);
+      const double y = bottom - std::clamp(scale.position(value), 0.0, 1.0) * (bottom - kAxesTop);
       path += fmt::format("{}{:.1f} {:.1f}", is_joined ? "L" : "M", x(axis), y);
       if (!is_joined) path += "h0";  // a value between two gaps is a dot
       is_joined = true;
@@ -99,9 +99,9 @@ std::string parallel_coordinates(const ParallelCoordinates& chart) {
                       label_limit((is_staggered ? 2 : 1) * spacing / kBold - 8),
                       is_staggered && axis % 2 == 1);
   if (count == 0 || chart.items.empty())
-    body += svg_text(width / 2.0, (kTop + bottom) / 2, "middle", "no data", 14);
+    body += svg_text(width / 2.0, (kAxesTop + bottom) / 2, "middle", "no data", 14);
   else
-    body += color_bar(chart.shading, last + 10, kTop, bottom);
+    body += color_bar(chart.shading, last + 10, kAxesTop, bottom);
   return svg_document(width, chart.height, chart.title, body);
 }
 

@@ -14,7 +14,7 @@
 namespace lathe::report {
 namespace {
 
-constexpr int kTicks = 6;
+constexpr int kPlotTicks = 6;
 constexpr std::size_t kMostMarkers = 60;  // of a line: beyond that they run into each other
 
 void check_chart(const Chart& chart) {
@@ -157,12 +157,12 @@ std::string histogram(const Chart& chart, const std::vector<double>& values, int
   PlotRange range;
   for (const double value : values) range.include(value, chart.x);
   if (range.is_empty()) {
-    PlotFrame frame(chart, range.scale(chart.x), linear_scale(0, 1, kTicks), {});
+    PlotFrame frame(chart, range.scale(chart.x), linear_scale(0, 1, kPlotTicks), {});
     frame.add_notice("no data");
     return frame.str();
   }
   // The scale's own ends rather than the values', so that equal values have room on both sides.
-  const AxisScale x = range.scale(chart.x, kTicks, false);
+  const AxisScale x = range.scale(chart.x, kPlotTicks, false);
   std::vector<double> counts(static_cast<std::size_t>(num_bins), 0);
   for (const double value : values) {
     if (!is_drawable(value, chart.x)) continue;

@@ -10,6 +10,9 @@
 
 namespace lathe::report {
 
+/// Marks of one layer that are told about one by one: among more nobody finds a point anyway.
+inline constexpr std::size_t kMostTooltips = 1000;
+
 /// Room that a chart keeps free around its frame, beyond what the axes need.
 struct PlotMargins {
   double top = 0;

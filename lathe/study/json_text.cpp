@@ -14,7 +14,7 @@ using nlohmann::json;
 constexpr JsonLimits kLimits{.max_depth = 200};
 
 constexpr std::string_view kNan = "NaN";
-constexpr std::string_view kInfinity = "Infinity";
+constexpr std::string_view kInfinityWord = "Infinity";
 constexpr std::string_view kMinusInfinity = "-Infinity";
 
 // The parser knows no word for a number that is not finite, so the words go through it as strings
@@ -45,7 +45,7 @@ MarkedText mark_words(std::string_view text) {
     }
     if (c == '"') is_in_string = true;
     bool is_word = false;
-    for (const std::string_view word : {kNan, kInfinity, kMinusInfinity}) {
+    for (const std::string_view word : {kNan, kInfinityWord, kMinusInfinity}) {
       if (text.substr(i, word.size()) != word) continue;
       result.text += fmt::format("\"{}{}\"", result.mark, word);
       i += word.size() - 1;
@@ -69,7 +69,7 @@ void unmark(json& value, const std::string& mark) {
   const double infinity = std::numeric_limits<double>::infinity();
   if (word == kNan)
     value = std::numeric_limits<double>::quiet_NaN();
-  else if (word == kInfinity)
+  else if (word == kInfinityWord)
     value = infinity;
   else if (word == kMinusInfinity)
     value = -infinity;
@@ -106,7 +106,7 @@ void write(const json& value, std::string& out) {
       if (std::isnan(number))
         out += kNan;
       else if (std::isinf(number))
-        out += number > 0 ? kInfinity : kMinusInfinity;
+        out += number > 0 ? kInfinityWord : kMinusInfinity;
       else
         out += value.dump();
       return;

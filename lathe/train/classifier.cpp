@@ -6,7 +6,7 @@
 namespace lathe::train {
 namespace {
 
-constexpr const char* kAdvice = "train it first: lathe train --model M --data D --out DIR";
+constexpr const char* kTrainFirst = "train it first: lathe train --model M --data D --out DIR";
 
 std::string place_of(const io::Model& model) {
   return model.directory.empty() ? "the model" : model.directory.string();
@@ -17,7 +17,7 @@ void check_is_trained(const io::Model& model) {
     if (model.graph.find(name))
       throw UserError(fmt::format("{}: has no trained classifier: tensor \"{}\" is missing",
                                   place_of(model), name),
-                      kAdvice);
+                      kTrainFirst);
 }
 
 // A stored graph may be anything: it must read what examples have and give a logit for each label.
@@ -46,7 +46,7 @@ Classifier::Classifier(const io::Model& model, const ClassifierOptions& options)
   if (model.task != "classify")
     throw UserError(
         fmt::format("{}: is a model for {}, not a classifier", place_of(model), model.task),
-        kAdvice);
+        kTrainFirst);
   if (!options.allows_fresh) check_is_trained(model);
   Graph graph = select_outputs(model.graph, {"logits"});
   check_is_classifier(graph, model, options.is_padded);

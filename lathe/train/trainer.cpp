@@ -13,7 +13,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr const char* kAdvice = "try a smaller learning rate, or clip gradients";
+constexpr const char* kCalmerTraining = "try a smaller learning rate, or clip gradients";
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -123,7 +123,7 @@ class Loop {
     std::string message = fmt::format("step {}: the {} is not finite", report.step,
                                       std::isfinite(loss_sum) ? "gradient" : "loss");
     if (hooks_.explain) message += "; " + hooks_.explain(executor_.state(), feed);
-    throw UserError(message + last_checkpoint_text(), kAdvice);
+    throw UserError(message + last_checkpoint_text(), kCalmerTraining);
   }
 
   // A finite gradient times an absurd rate can still overflow: such weights are not worth keeping,
@@ -133,7 +133,7 @@ class Loop {
       if (is_finite(tensor)) continue;
       throw UserError(fmt::format("step {}: the update made \"{}\" infinite{}", progress_.step,
                                   name, last_checkpoint_text()),
-                      kAdvice);
+                      kCalmerTraining);
     }
   }
 

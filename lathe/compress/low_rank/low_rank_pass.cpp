@@ -4,7 +4,7 @@
 namespace lathe::compress {
 namespace {
 
-PassResult run(Graph& graph, PassContext& context) {
+PassResult run_low_rank(Graph& graph, PassContext& context) {
   const AttributeReader options(context.options,
                                 PassRegistry::instance().find("factorize-weights")->options);
   LowRankOptions chosen{.targets = {options.text("targets")},
@@ -21,10 +21,10 @@ PassResult run(Graph& graph, PassContext& context) {
   return {static_cast<int>(report.weights.size()), std::move(text)};
 }
 
-const Register registration{Pass{
+const Register low_rank_pass{Pass{
     .name = "factorize-weights",
     .summary = "make weights and tables products of two narrow matrices",
-    .run = run,
+    .run = run_low_rank,
     .options = {{"targets", std::string("embeddings"),
                  "pattern in the names of layers and lookups"},
                 {"rank", std::int64_t{0},

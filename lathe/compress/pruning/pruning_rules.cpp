@@ -19,7 +19,7 @@ std::string text(std::string_view key, const toml::node& node) {
   return *value;
 }
 
-PruningRule parse_rule(const toml::table& table, bool is_default) {
+PruningRule parse_pruning_rule(const toml::table& table, bool is_default) {
   PruningRule rule;
   PruningSettings& settings = rule.settings;
   for (const auto& [key, node] : table) {
@@ -77,9 +77,9 @@ void check_settings(const PruningSettings& settings) {
 std::vector<PruningRule> parse_pruning_rules(std::string_view text, const std::string& source) {
   const toml::table root = parse_rule_toml(text, source);
   std::vector<PruningRule> rules =
-      is_mase_pruning(root)
-          ? std::vector{parse_mase_pruning(root, source)}
-          : parse_rule_tables<PruningRule>(root, source, parse_rule, {"weight", "activation"});
+      is_mase_pruning(root) ? std::vector{parse_mase_pruning(root, source)}
+                            : parse_rule_tables<PruningRule>(root, source, parse_pruning_rule,
+                                                             {"weight", "activation"});
   if (rules.empty()) fail("{}: holds no rule", source);
   for (const PruningRule& rule : rules)
     with_place(rule.place, [&] {

@@ -4,7 +4,7 @@
 namespace lathe::compress {
 namespace {
 
-PassResult run(Graph& graph, PassContext& context) {
+PassResult run_shrink(Graph& graph, PassContext& context) {
   const AttributeReader options(context.options, PassRegistry::instance().find("shrink")->options);
   const ShrinkReport report = shrink(
       graph, *context.state, {.neurons = options.flag("neurons"), .heads = options.flag("heads")});
@@ -16,10 +16,10 @@ PassResult run(Graph& graph, PassContext& context) {
   return {static_cast<int>(report.parts.size()), std::move(text)};
 }
 
-const Register registration{Pass{
+const Register shrink_pass{Pass{
     .name = "shrink",
     .summary = "take away neurons and heads that masks make useless",
-    .run = run,
+    .run = run_shrink,
     .options = {{"neurons", true, "of feed-forward parts"}, {"heads", true, "of attention"}},
     .needs_state = true,
 }};

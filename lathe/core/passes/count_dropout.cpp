@@ -25,7 +25,7 @@ PassResult report_dropout(Graph& graph, PassContext&) {
                          count.attributes == 1 ? "" : "s")};
 }
 
-const Register registration{Pass{
+const Register count_dropout_pass{Pass{
     .name = "count-dropout",
     .summary = "count dropout nodes, and dropout rates inside attention",
     .run = report_dropout,

@@ -31,7 +31,7 @@ int eliminate_common_subexpressions(Graph& graph) {
   return removed;
 }
 
-const Register registration{Pass{
+const Register eliminate_common_subexpressions_pass{Pass{
     .name = "eliminate-common-subexpressions",
     .summary = "compute equal expressions once",
     .run = eliminate_common_subexpressions,

@@ -12,7 +12,7 @@ PassResult erase_node(Graph& graph, PassContext& context) {
   return 1;
 }
 
-const Register registration{Pass{
+const Register erase_node_pass{Pass{
     .name = "erase-node",
     .summary = "erase the node of that name; fails naming its users when it has any",
     .run = erase_node,

@@ -16,7 +16,7 @@ int infer_all_types(Graph& graph) {
   return changed;
 }
 
-const Register registration{Pass{
+const Register infer_types_pass{Pass{
     .name = "infer-types",
     .summary = "derive every node's result types and shapes from its operands",
     .run = infer_all_types,

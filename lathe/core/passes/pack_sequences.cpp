@@ -78,7 +78,7 @@ PassResult pack_sequences(Graph& graph, PassContext&) {
   return 1;
 }
 
-const Register registration{Pass{
+const Register pack_sequences_pass{Pass{
     .name = "pack-sequences",
     .summary = "turn a padded batch [B,L] into a run of tokens [T] with the offsets of sequences",
     .run = pack_sequences,

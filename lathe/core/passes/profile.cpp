@@ -52,7 +52,7 @@ PassResult report_profile(Graph& graph, PassContext& context) {
                          shown(total.bytes), total.parameters)};
 }
 
-const Register registration{Pass{
+const Register profile_pass{Pass{
     .name = "profile",
     .summary = "count floating-point operations, bytes and parameters of every node",
     .run = report_profile,

@@ -17,7 +17,7 @@ int remove_dead_nodes(Graph& graph) {
   return removed;
 }
 
-const Register registration{Pass{
+const Register remove_dead_nodes_pass{Pass{
     .name = "remove-dead-nodes",
     .summary = "erase every node that no output and no state update depends on",
     .run = remove_dead_nodes,

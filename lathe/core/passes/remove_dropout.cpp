@@ -22,7 +22,7 @@ int remove_dropout(Graph& graph) {
   return removed;
 }
 
-const Register registration{Pass{
+const Register remove_dropout_pass{Pass{
     .name = "remove-dropout",
     .summary = "remove dropout nodes, and the dropout inside attention",
     .run = remove_dropout,

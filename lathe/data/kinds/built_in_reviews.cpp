@@ -1,7 +1,7 @@
 #include "lathe/data/data_kind.h"
 #include "lathe/data/reviews.h"
 
-namespace lathe::data {
+namespace lathe::data::built_in_reviews {
 namespace {
 
 bool is_name(std::string_view spec) {
@@ -25,4 +25,4 @@ const Register registration{DataKind{
 }};
 
 }  // namespace
-}  // namespace lathe::data
+}  // namespace lathe::data::built_in_reviews

@@ -11,7 +11,7 @@
 #include "lathe/data/text_file.h"
 #include "lathe/data/written_labels.h"
 
-namespace lathe::data {
+namespace lathe::data::feature_tables {
 namespace {
 
 struct Table {
@@ -121,4 +121,4 @@ const Register registration{DataKind{
 }};
 
 }  // namespace
-}  // namespace lathe::data
+}  // namespace lathe::data::feature_tables

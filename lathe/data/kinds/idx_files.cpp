@@ -8,7 +8,7 @@
 #include "lathe/data/text_file.h"
 #include "lathe/data/written_labels.h"
 
-namespace lathe::data {
+namespace lathe::data::idx_files {
 namespace {
 
 constexpr std::uint32_t kImages = 0x00000803, kLabels = 0x00000801;  // bytes, in 3 and 1 dimensions
@@ -119,4 +119,4 @@ const Register registration{DataKind{
 }};
 
 }  // namespace
-}  // namespace lathe::data
+}  // namespace lathe::data::idx_files

@@ -8,7 +8,7 @@
 #include "lathe/data/png_image.h"
 #include "lathe/data/written_labels.h"
 
-namespace lathe::data {
+namespace lathe::data::image_folders {
 namespace {
 
 namespace fs = std::filesystem;
@@ -96,4 +96,4 @@ const Register registration{DataKind{
 }};
 
 }  // namespace
-}  // namespace lathe::data
+}  // namespace lathe::data::image_folders

@@ -7,7 +7,7 @@
 #include "lathe/data/data_kind.h"
 #include "lathe/data/text_file.h"
 
-namespace lathe::data {
+namespace lathe::data::review_folders {
 namespace {
 
 // Files are named ID_RATING.txt. Ordering by the number keeps the order of the published archive
@@ -72,4 +72,4 @@ const Register registration{DataKind{
 }};
 
 }  // namespace
-}  // namespace lathe::data
+}  // namespace lathe::data::review_folders

@@ -8,7 +8,7 @@
 #include "lathe/data/text_file.h"
 #include "lathe/data/written_labels.h"
 
-namespace lathe::data {
+namespace lathe::data::text_tables {
 namespace {
 
 // Adding a format is adding its file and a line here. The first that is there counts.
@@ -89,4 +89,4 @@ const Register registration{DataKind{
 }};
 
 }  // namespace
-}  // namespace lathe::data
+}  // namespace lathe::data::text_tables

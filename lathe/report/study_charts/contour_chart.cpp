@@ -12,7 +12,7 @@ namespace lathe::report {
 namespace {
 
 constexpr std::size_t kCells = 48;  // along an axis of numbers
-constexpr int kTicks = 6;
+constexpr int kContourTicks = 6;
 
 struct Place {
   double x, y, value;
@@ -50,10 +50,10 @@ std::string draw_pair(const StudyData& data, const ParameterColumn& x, const Par
                 .y = y.axis,
                 .width = width,
                 .height = height},
-      .x = x.scale(kTicks),
-      .y = y.scale(kTicks),
+      .x = x.scale(kContourTicks),
+      .y = y.scale(kContourTicks),
       .shading = {.label = objective,
-                  .scale = linear_scale(range.low(), range.high(), kTicks, false),
+                  .scale = linear_scale(range.low(), range.high(), kContourTicks, false),
                   .is_reversed = !range.is_maximized},
       .points = {.size = point_size(values.size()) * 0.7}};
   std::vector<Place> places;

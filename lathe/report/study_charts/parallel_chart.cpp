@@ -12,7 +12,7 @@ namespace lathe::report {
 namespace {
 
 constexpr std::size_t kMostAxes = 12;
-constexpr int kTicks = 5;
+constexpr int kParallelTicks = 5;
 
 }  // namespace
 
@@ -20,7 +20,7 @@ std::string parallel_chart(const StudyData& data) {
   const std::vector<double> values = data.column(data.objective);
   const ObjectiveRange range =
       objective_range(values, data.objectives[data.objective].is_maximized);
-  const AxisScale scale = linear_scale(range.low(), range.high(), kTicks, false);
+  const AxisScale scale = linear_scale(range.low(), range.high(), kParallelTicks, false);
   const std::vector<const ParameterColumn*> columns = data.choose_parameters(kMostAxes);
   const std::string objective = data.objectives[data.objective].name;
   ParallelCoordinates chart{
@@ -30,7 +30,7 @@ std::string parallel_chart(const StudyData& data) {
       .items = {},
       .shading = {.label = objective, .scale = scale, .is_reversed = !range.is_maximized}};
   for (const ParameterColumn* column : columns)
-    chart.axes.push_back({column->axis.label, column->scale(kTicks)});
+    chart.axes.push_back({column->axis.label, column->scale(kParallelTicks)});
 
   std::vector<std::size_t> order(values.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

@@ -2,16 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 
 #include "lathe/core/error.h"
+#include "lathe/study/math/infinity.h"
 
 namespace lathe::study {
 
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 std::vector<int> all_indices(std::size_t count) {
   std::vector<int> indices(count);

@@ -2,14 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numbers>
+
+#include "lathe/study/math/infinity.h"
 
 namespace lathe::study {
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 const double kLogSqrtTwoPi = 0.5 * std::log(2 * std::numbers::pi);
 
 double cdf(double x) {

@@ -94,7 +94,7 @@ class HyperbandPruner final : public Pruner {
   HalvingRule rule_;
 };
 
-const Register registration{PrunerKind{
+const Register hyperband_pruner{PrunerKind{
     .name = "hyperband",
     .summary = "successive halving that starts to judge early for some trials, late for others",
     .options = {"min-resource", "max-resource", "factor", "bootstrap", "pause", "study"},

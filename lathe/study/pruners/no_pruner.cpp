@@ -11,7 +11,7 @@ class NoPruner final : public Pruner {
   }
 };
 
-const Register registration{PrunerKind{
+const Register no_pruner{PrunerKind{
     .name = "none",
     .summary = "let every trial run to its end",
     .options = {},

@@ -67,7 +67,7 @@ std::unique_ptr<Pruner> make_patience(const Options& options) {
                                           reader.number("min-delta", 0, 0));
 }
 
-const Register registration{PrunerKind{
+const Register patience_pruner{PrunerKind{
     .name = "patience",
     .summary = "stop trials that stopped improving, or ask another pruner only then",
     .options = {"patience", "min-delta", "pruner"},

@@ -49,7 +49,7 @@ class SuccessiveHalvingPruner final : public Pruner {
   HalvingRule rule_;
 };
 
-const Register registration{PrunerKind{
+const Register successive_halving_pruner{PrunerKind{
     .name = "successive-halving",
     .summary = "let the best 1/factor of all trials at each rung go on; pause=true keeps the rest",
     .options = {"min-resource", "factor", "rate", "bootstrap", "pause"},

@@ -63,7 +63,7 @@ class ThresholdPruner final : public Pruner {
   JudgedSteps steps_;
 };
 
-const Register registration{PrunerKind{
+const Register threshold_pruner{PrunerKind{
     .name = "threshold",
     .summary = "stop trials that report outside lower..upper, or nothing that is a number",
     .options = {"lower", "upper", "warmup", "interval"},

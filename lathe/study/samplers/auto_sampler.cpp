@@ -195,7 +195,7 @@ class AutoSampler final : public Sampler {
   std::optional<std::int64_t> num_points_;  // of the declared space, if it has few
 };
 
-const Register registration{SamplerKind{
+const Register auto_sampler{SamplerKind{
     .name = "auto",
     .summary = "TPE that never repeats a point, with a Gaussian process and fresh starts",
     .options = tpe_option_names(),

@@ -22,7 +22,7 @@ namespace lathe::study {
 
 namespace {
 
-constexpr const char* kGeneration = "lathe:cmaes:generation";
+constexpr const char* kCmaesGeneration = "lathe:cmaes:generation";
 // The point before it was moved to a cell, where there are cells.
 constexpr const char* kPoint = "lathe:cmaes:point";
 // A range with more values than this is as good as continuous.
@@ -77,7 +77,7 @@ class SobolFirst final : public UniformSource {
 class CmaesSampler final : public Sampler {
  public:
   CmaesSampler(CmaesOptions options, std::unique_ptr<Sampler> other)
-      : options_(options), other_(std::move(other)), generations_(kGeneration) {}
+      : options_(options), other_(std::move(other)), generations_(kCmaesGeneration) {}
 
   Assignment propose(const History& history, const Proposal& proposal) override {
     if (history.directions().size() != 1)
@@ -96,7 +96,7 @@ class CmaesSampler final : public Sampler {
     SobolFirst even(proposal, space_.dimension(), random);
     const std::vector<double> point = strategy_->sample(even);
     if (proposal.system_attributes != nullptr) {
-      (*proposal.system_attributes)[kGeneration] = fmt::format("{}", generation_);
+      (*proposal.system_attributes)[kCmaesGeneration] = fmt::format("{}", generation_);
       if (has_cells_) (*proposal.system_attributes)[kPoint] = to_json_text(point);
     }
     return space_.from_unit(strategy_->evaluated(point));
@@ -219,7 +219,7 @@ std::unique_ptr<Sampler> make_cmaes(const Options& options, std::uint64_t seed,
       parsed, make_sampler(reader.text("others").value_or("random"), seed, space));
 }
 
-const Register registration{SamplerKind{
+const Register cmaes_sampler{SamplerKind{
     .name = "cmaes",
     .summary = "adapt a normal distribution to the numeric parameters; one objective",
     .options = {"population", "sigma", "restart", "others"},

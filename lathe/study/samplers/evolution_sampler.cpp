@@ -18,7 +18,7 @@ namespace lathe::study {
 
 namespace {
 
-constexpr int kNumRetries = 50;
+constexpr int kEvolutionRetries = 50;
 
 class EvolutionSampler final : public Sampler {
  public:
@@ -33,7 +33,7 @@ class EvolutionSampler final : public Sampler {
     const std::vector<int> population = latest(history);
     const bool is_young = static_cast<int>(population.size()) < population_;
     Assignment child;
-    for (int attempt = 0; attempt < kNumRetries; ++attempt) {
+    for (int attempt = 0; attempt < kEvolutionRetries; ++attempt) {
       if (is_young) {
         child = complete_point(space, {}, random);
       } else {
@@ -104,7 +104,7 @@ std::unique_ptr<Sampler> make_evolution(const Options& options, std::uint64_t /*
                                             static_cast<int>(reader.whole("tournament", 5, 1)));
 }
 
-const Register registration{SamplerKind{
+const Register evolution_sampler{SamplerKind{
     .name = "evolution",
     .summary = "change the best of a few recent trials in one place (regularized evolution)",
     .options = {"population", "tournament"},

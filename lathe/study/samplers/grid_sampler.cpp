@@ -183,7 +183,7 @@ class OptunaGridSampler final : public Sampler {
   nlohmann::json search_space_json_;
 };
 
-const Register registration{SamplerKind{
+const Register grid_sampler{SamplerKind{
     .name = "grid",
     .summary = "every point of the declared space once, in random order",
     .options = {"preset", "points"},

@@ -22,7 +22,7 @@ namespace {
 constexpr const char* kClimb = "lathe:local:climb";
 // Spaces up to this size are listed when random draws hit tried points only.
 constexpr std::int64_t kListable = 100000;
-constexpr int kNumRetries = 200;
+constexpr int kLocalRetries = 200;
 // Continuous ranges are walked in steps of a quarter down to about a thousandth.
 constexpr int kFinest = 10;
 
@@ -144,7 +144,7 @@ class LocalSampler final : public Sampler {
 
   Assignment untried_point(const Space& space, UniformSource& random) {
     Assignment point;
-    for (int attempt = 0; attempt < kNumRetries; ++attempt) {
+    for (int attempt = 0; attempt < kLocalRetries; ++attempt) {
       point = complete_point(space, {}, random);
       if (!seen_.contains(point)) return point;
     }
@@ -164,7 +164,7 @@ class LocalSampler final : public Sampler {
   SeenPoints seen_;
 };
 
-const Register registration{SamplerKind{
+const Register local_sampler{SamplerKind{
     .name = "local",
     .summary =
         "climb from neighbour to better neighbour, restart at the top; never repeats a point",

@@ -20,9 +20,9 @@ namespace lathe::study {
 
 namespace {
 
-constexpr const char* kGeneration = "lathe:nsga2:generation";
+constexpr const char* kNsga2Generation = "lathe:nsga2:generation";
 // A child that was tried before is drawn again so often.
-constexpr int kNumRetries = 20;
+constexpr int kNsga2Retries = 20;
 
 struct Nsga2Options {
   int population = 50;
@@ -35,18 +35,18 @@ struct Nsga2Options {
 class Nsga2Sampler final : public Sampler {
  public:
   explicit Nsga2Sampler(Nsga2Options options)
-      : options_(std::move(options)), generations_(kGeneration) {}
+      : options_(std::move(options)), generations_(kNsga2Generation) {}
 
   Assignment propose(const History& history, const Proposal& proposal) override {
     if (proposal.space == nullptr) known_.update(history);
     seen_.update(history);
     catch_up(history);
     if (proposal.system_attributes != nullptr)
-      (*proposal.system_attributes)[kGeneration] = fmt::format("{}", generation_);
+      (*proposal.system_attributes)[kNsga2Generation] = fmt::format("{}", generation_);
     const Space space = full_space(proposal, known_);
     KeyedRandom random(proposal, "nsga2");
     Assignment child;
-    for (int attempt = 0; attempt < kNumRetries; ++attempt) {
+    for (int attempt = 0; attempt < kNsga2Retries; ++attempt) {
       child =
           parents_.empty() ? complete_point(space, {}, random) : make_child(history, space, random);
       if (!seen_.contains(child)) break;
@@ -181,7 +181,7 @@ std::unique_ptr<Sampler> make_nsga2(const Options& options, std::uint64_t /*seed
   return std::make_unique<Nsga2Sampler>(std::move(parsed));
 }
 
-const Register registration{SamplerKind{
+const Register nsga2_sampler{SamplerKind{
     .name = "nsga2",
     .summary = "breed generations towards the whole Pareto front (NSGA-II)",
     .options = {"population", "crossover", "crossover-probability", "swapping", "mutation"},

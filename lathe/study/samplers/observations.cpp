@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
+#include "lathe/study/math/infinity.h"
 #include "lathe/study/math/pareto.h"
 #include "lathe/study/uniform_value.h"
 
@@ -11,7 +11,6 @@ namespace lathe::study {
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kAbsent = std::numeric_limits<double>::quiet_NaN();
 
 // What a storage holds may have been written by anybody: an index outside the list of choices or

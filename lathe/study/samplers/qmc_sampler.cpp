@@ -52,7 +52,7 @@ std::unique_ptr<Sampler> make_qmc(const Options& options, std::uint64_t /*seed*/
   return std::make_unique<QmcSampler>(OptionReader(options).flag("scramble", true));
 }
 
-const Register registration{SamplerKind{
+const Register qmc_sampler{SamplerKind{
     .name = "qmc",
     .summary = "walk along Sobol's sequence, which fills the space evenly",
     .options = {"scramble"},

@@ -67,7 +67,7 @@ std::unique_ptr<Sampler> make_random(const Options& options, std::uint64_t seed,
   return std::make_unique<OptunaRandomSampler>(seed);
 }
 
-const Register registration{SamplerKind{
+const Register random_sampler{SamplerKind{
     .name = "random",
     .summary = "draw every parameter evenly and by itself",
     .options = {"preset"},

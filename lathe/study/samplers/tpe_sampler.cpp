@@ -100,7 +100,7 @@ double TpeSampler::suggest(const History& history, const Proposal& proposal,
 
 namespace {
 
-const Register registration{SamplerKind{
+const Register tpe_sampler{SamplerKind{
     .name = "tpe",
     .summary = "draw where good trials are rather than others (tree-structured Parzen estimator)",
     .options = tpe_option_names(),

@@ -364,7 +364,7 @@ std::unique_ptr<Storage> open_journal(const std::string& url) {
   return std::make_unique<JournalStorage>(url, url.substr(kPrefix.size()));
 }
 
-const Register registration{StorageKind{
+const Register journal_storage{StorageKind{
     .name = "journal",
     .summary = "journal:///FILE: Optuna's log of operations, for disks that machines share",
     .open = open_journal,

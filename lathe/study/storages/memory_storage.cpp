@@ -190,7 +190,7 @@ void MemoryStorage::refresh(StudyId study, std::vector<TrialRecord>& known) {
 
 namespace {
 
-const Register registration{StorageKind{
+const Register memory_storage{StorageKind{
     .name = "memory",
     .summary = "memory: nothing is kept when the process ends",
     .open = [](const std::string&) -> std::unique_ptr<Storage> {

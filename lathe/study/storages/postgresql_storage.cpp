@@ -12,7 +12,7 @@ std::unique_ptr<Storage> open_postgresql(const std::string& url) {
                                       [url] { return connect_postgresql(url); });
 }
 
-const Register registration{StorageKind{
+const Register postgresql_storage{StorageKind{
     .name = "postgresql",
     .summary = "postgresql://USER@HOST/DATABASE: a server, for any number of machines",
     .open = open_postgresql,

@@ -10,7 +10,7 @@ namespace lathe::study {
 namespace {
 
 template <typename Number>
-SqlValue parse_number(std::string_view text) {
+SqlValue parse_cell(std::string_view text) {
   Number value = 0;
   const auto end = std::from_chars(text.data(), text.data() + text.size(), value);
   if (end.ec != std::errc() || end.ptr != text.data() + text.size())
@@ -54,9 +54,9 @@ SqlResult read_postgresql_rows(const PGresult* result) {
       if (PQgetisnull(result, row, column) != 0)
         rows.values.emplace_back();
       else if (type == Int2 || type == Int4 || type == Int8)
-        rows.values.push_back(parse_number<std::int64_t>(text));
+        rows.values.push_back(parse_cell<std::int64_t>(text));
       else if (type == Float4 || type == Float8)
-        rows.values.push_back(parse_number<double>(text));
+        rows.values.push_back(parse_cell<double>(text));
       else
         rows.values.emplace_back(std::string(text));
     }

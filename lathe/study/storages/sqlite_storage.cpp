@@ -15,7 +15,7 @@ std::unique_ptr<Storage> open_sqlite(const std::string& url) {
   return std::make_unique<SqlStorage>(url, [file] { return connect_sqlite(file); });
 }
 
-const Register registration{StorageKind{
+const Register sqlite_storage{StorageKind{
     .name = "sqlite",
     .summary = "sqlite:///FILE: one file in Optuna's schema",
     .open = open_sqlite,

@@ -4,7 +4,7 @@
 
 // Magnitude: the smallest weights go first (Han et al. 2015). The score of a granule, the mean of
 // its magnitudes, is its L1 norm a weight.
-namespace lathe::compress {
+namespace lathe::compress::l1 {
 namespace {
 
 State score(const ScoringInput& input) {
@@ -21,4 +21,4 @@ const Register registration{PruningMethod{
 }};
 
 }  // namespace
-}  // namespace lathe::compress
+}  // namespace lathe::compress::l1

@@ -1,7 +1,7 @@
 #include "lathe/compress/pruning/method.h"
 
 // How often the row of a table was looked up: what never was can go, whatever its numbers are.
-namespace lathe::compress {
+namespace lathe::compress::lookups {
 namespace {
 
 State score(const ScoringInput& input) {
@@ -31,4 +31,4 @@ const Register registration{PruningMethod{
 }};
 
 }  // namespace
-}  // namespace lathe::compress
+}  // namespace lathe::compress::lookups

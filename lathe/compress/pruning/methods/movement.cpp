@@ -4,7 +4,7 @@
 // Movement: what training moves towards zero goes first (Sanh et al. 2020). The scores are the sums
 // of -w dL/dw that a training graph keeps (train/movement.h), so the method works while a model
 // trains only.
-namespace lathe::compress {
+namespace lathe::compress::movement {
 namespace {
 
 State score(const ScoringInput& input) {
@@ -23,4 +23,4 @@ const Register registration{PruningMethod{
 }};
 
 }  // namespace
-}  // namespace lathe::compress
+}  // namespace lathe::compress::movement

@@ -5,7 +5,7 @@
 // A number for each granule, by the seed, its unit's name and its place: whatever else is pruned,
 // in whatever order, changes nothing. All elements of a granule share its number, or large granules
 // would all be mediocre.
-namespace lathe::compress {
+namespace lathe::compress::random {
 namespace {
 
 // FNV-1a.
@@ -49,4 +49,4 @@ const Register registration{PruningMethod{
 }};
 
 }  // namespace
-}  // namespace lathe::compress
+}  // namespace lathe::compress::random

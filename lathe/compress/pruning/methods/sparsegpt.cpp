@@ -8,7 +8,7 @@
 // Frantar and Alistarh 2023: column after column, what is pruned is made up for by the columns to
 // come, as in GPTQ. Which weights of a block of columns go is decided when it is reached, by the
 // error that each leaves after that: w^2 / U_cc^2, with U the upper factor of the inverse of x x^T.
-namespace lathe::compress {
+namespace lathe::compress::sparsegpt {
 namespace {
 
 constexpr std::int64_t kBlock = 128;
@@ -161,4 +161,4 @@ const Register registration{PruningMethod{
 }};
 
 }  // namespace
-}  // namespace lathe::compress
+}  // namespace lathe::compress::sparsegpt

@@ -7,7 +7,7 @@
 // multiplied with, compared within a row, since all weights of a row add to one output. The norm is
 // a mean over rows of data: that of a layer which sees one token a text is then as large as
 // others'.
-namespace lathe::compress {
+namespace lathe::compress::wanda {
 namespace {
 
 State score(const ScoringInput& input) {
@@ -39,4 +39,4 @@ const Register registration{PruningMethod{
 }};
 
 }  // namespace
-}  // namespace lathe::compress
+}  // namespace lathe::compress::wanda
