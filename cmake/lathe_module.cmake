@@ -1,10 +1,10 @@
-# lathe_module(NAME DEPENDS modules... LIBRARIES targets... STRICT)
+# lathe_module(NAME DEPENDS modules... LIBRARIES targets... STRICT APART)
 #
 # A folder lathe/NAME is one module and the folder is its source list. The sources become an OBJECT
 # library `NAME_objects`, wrapped in the INTERFACE library `NAME` that carries the objects and the
 # dependencies. Whole objects matter: an archive would drop every file that only registers itself.
 # `*_test.cpp` becomes the program NAME_test. A file named *_avx2.cpp or *_avx512.cpp is compiled
-# for that instruction set.
+# for that instruction set. STRICT adds warnings; APART compiles every file by itself.
 
 set_property(GLOBAL PROPERTY LATHE_MODULES "")
 # An installed program finds its library wherever the two were installed together.
@@ -33,6 +33,14 @@ set(test_options $<$<CONFIG:Release>:-O1>)
 target_compile_options(test_headers PRIVATE ${test_options})
 target_precompile_headers(test_headers PRIVATE <gtest/gtest.h> <gmock/gmock.h>)
 
+# Half the time of a file goes into headers and into templates that its neighbours instantiate too,
+# so several are compiled as one. Batches are small: a change of one file compiles them all anew.
+# Modules of hot loops stay apart, because what is inlined there must not depend on neighbours.
+option(LATHE_UNITY "compile the sources of most modules several at once" ON)
+function(lathe_compile_together target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${LATHE_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+endfunction()
+
 # *_test.cu becomes PTX that the test program reads from LATHE_PTX_DIR. clang needs no CUDA toolkit
 # for that, only the words of cuda_words.h.
 find_program(LATHE_DEVICE_CLANG NAMES clang++-16 clang++)
@@ -57,7 +65,7 @@ function(lathe_device_code program folder)
 endfunction()
 
 function(lathe_module name)
-  cmake_parse_arguments(ARG "STRICT" "" "DEPENDS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "STRICT;APART" "" "DEPENDS;LIBRARIES" ${ARGN})
   set(folder ${PROJECT_SOURCE_DIR}/lathe/${name})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${folder}/*.cpp)
   file(GLOB_RECURSE tests CONFIGURE_DEPENDS ${folder}/*_test.cpp)
@@ -78,6 +86,9 @@ function(lathe_module name)
   endforeach()
   if(ARG_STRICT)
     target_compile_options(${name}_objects PRIVATE -Wconversion)
+  endif()
+  if(NOT ARG_APART)
+    lathe_compile_together(${name}_objects)
   endif()
   target_precompile_headers(${name}_objects REUSE_FROM library_headers)
   # Kernel files are large: g++ takes minutes to optimize one with every sanitizer in it, so there
