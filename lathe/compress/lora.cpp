@@ -10,6 +10,7 @@
 
 #include "lathe/compress/layers.h"
 #include "lathe/compress/masked_lora.h"
+#include "lathe/compress/pruning/insert_masks.h"
 #include "lathe/compress/rounded_parameter.h"
 #include "lathe/core/parameters.h"
 #include "lathe/core/pass.h"
@@ -308,12 +309,7 @@ int fuse_lora(Graph& graph, State& state) {
     for (const std::string& name : {weight, a, b})
       if (!state.contains(name)) fail("state \"{}\" has no value", name);
     Tensor fused = with_product(graph, state, path, state.at(weight));
-    if (path.mask.index >= 0) {
-      const Tensor& mask = state.at(graph.name(path.mask));
-      const std::span<float> values = fused.mutable_data<float>();
-      for (std::size_t i = 0; i < values.size(); ++i)
-        if (mask.data<float>()[i] == 0) values[i] = 0;
-    }
+    if (path.mask.index >= 0) clear_pruned(fused, state.at(graph.name(path.mask)));
     state[weight] = std::move(fused);
     remove_path(graph, path);
     state.erase(a);

@@ -10,11 +10,11 @@
 namespace lathe::compress {
 namespace {
 
-void clear_pruned(Tensor& tensor, const Tensor& mask) {
-  const std::span<float> values = tensor.mutable_data<float>();
-  const std::span<const float> keeps = mask.data<float>();
-  for (std::size_t i = 0; i < values.size(); ++i)
-    if (keeps[i] == 0) values[i] = 0;
+std::vector<std::string> parameters_of(const PruningGroup& group) {
+  std::set<std::string> names;
+  for (const PruningUnit& unit : group.units)
+    for (const GranulePart& part : unit.parts) names.insert(part.state);
+  return {names.begin(), names.end()};
 }
 
 }  // namespace
@@ -34,7 +34,7 @@ GradualPruning::GradualPruning(Graph& graph, State& state, GradualOptions option
     if (evidence != PruningEvidence::None && evidence != PruningEvidence::Training)
       fail("method {}: looks at data before training: expected l1, movement or random",
            group.method);
-    for (const std::string& name : states_of(group))
+    for (const std::string& name : parameters_of(group))
       if (!find_mask(graph, graph.at(name))) {
         Tensor mask(DType::F32, state.at(name).dims());
         std::ranges::fill(mask.mutable_data<float>(), 1.0f);
@@ -44,18 +44,11 @@ GradualPruning::GradualPruning(Graph& graph, State& state, GradualOptions option
   insert_masks(graph, state, ones);
 }
 
-std::vector<std::string> GradualPruning::states_of(const PruningGroup& group) const {
-  std::set<std::string> names;
-  for (const PruningUnit& unit : group.units)
-    for (const GranulePart& part : unit.parts) names.insert(part.state);
-  return {names.begin(), names.end()};
-}
-
 std::vector<std::string> GradualPruning::movement() const {
   std::vector<std::string> names;
   for (const PruningGroup& group : plan_.groups)
     if (find_pruning_method(group.method).evidence == PruningEvidence::Training)
-      for (const std::string& name : states_of(group)) names.push_back(name);
+      for (const std::string& name : parameters_of(group)) names.push_back(name);
   return names;
 }
 
@@ -67,7 +60,7 @@ void GradualPruning::before_step(const train::BeforeStep& at) const {
   for (const PruningGroup& group : plan_.groups) {
     const PruningMethod& method = find_pruning_method(group.method);
     State values, held, movement;
-    for (const std::string& name : states_of(group)) {
+    for (const std::string& name : parameters_of(group)) {
       values[name] = state.at(name);
       held[name] = state.at(at.graph.name(*find_mask(at.graph, at.graph.at(name))));
       if (method.evidence == PruningEvidence::Training)

@@ -26,8 +26,6 @@ class GradualPruning {
   bool is_done(std::int64_t done, std::int64_t num_steps) const;
 
  private:
-  std::vector<std::string> states_of(const PruningGroup& group) const;
-
   GradualOptions options_;
   std::uint64_t seed_;
   PruningPlan plan_;

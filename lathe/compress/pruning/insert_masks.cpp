@@ -31,9 +31,9 @@ class MaskInserter {
   void insert(const std::string& name, const Tensor& mask) {
     const NodeId parameter = graph_.at(name);
     check(identical_shapes(mask, state_.at(name)), "a mask of the parameter's shape");
-    clear(state_.at(name), mask);
+    clear_pruned(state_.at(name), mask);
     if (const std::optional<NodeId> held = find_mask(graph_, parameter)) {
-      clear(state_.at(graph_.name(*held)), mask);
+      clear_pruned(state_.at(graph_.name(*held)), mask);
       return;
     }
     const std::string mask_name = graph_.unique_name(name + ".mask");
@@ -55,12 +55,6 @@ class MaskInserter {
  private:
   static bool identical_shapes(const Tensor& a, const Tensor& b) {
     return a.dims() == b.dims() && a.dtype() == b.dtype();
-  }
-
-  static void clear(Tensor& tensor, const Tensor& mask) {
-    const std::span<float> values = tensor.mutable_data<float>();
-    for (std::size_t i = 0; i < values.size(); ++i)
-      if (mask.data<float>()[i] == 0) values[i] = 0;
   }
 
   void place(NodeId parameter, Value mask) {
@@ -129,6 +123,13 @@ State find_masks(const Graph& graph, const State& state) {
     if (const std::optional<NodeId> mask = find_mask(graph, parameter))
       masks[graph.name(parameter)] = state.at(graph.name(*mask));
   return masks;
+}
+
+void clear_pruned(Tensor& tensor, const Tensor& mask) {
+  const std::span<float> values = tensor.mutable_data<float>();
+  const std::span<const float> keeps = mask.data<float>();
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (keeps[i] == 0) values[i] = 0;
 }
 
 void insert_masks(Graph& graph, State& state, const State& masks) {

@@ -14,6 +14,9 @@ std::optional<NodeId> find_mask(const Graph& graph, NodeId parameter);
 /// Every mask of a parameter, by the parameter's name.
 State find_masks(const Graph& graph, const State& state);
 
+/// Sets to zero what a mask of the tensor's shape takes out of it.
+void clear_pruned(Tensor& tensor, const Tensor& mask);
+
 /// Multiplies parameters by masks of ones and zeros, given by the parameters' names and of their
 /// shapes, and sets what they take out to zero in the parameters themselves.
 ///

@@ -154,10 +154,7 @@ State weight_values(const Graph& graph, const State& state, std::span<const Prun
   add_lora_products(graph, state, values);
   for (const auto& [name, mask] : find_masks(graph, state)) {
     const auto value = values.find(name);
-    if (value == values.end()) continue;
-    const std::span<float> elements = value->second.mutable_data<float>();
-    for (std::size_t i = 0; i < elements.size(); ++i)
-      if (mask.data<float>()[i] == 0) elements[i] = 0;
+    if (value != values.end()) clear_pruned(value->second, mask);
   }
   return values;
 }
