@@ -6,29 +6,19 @@
 #include "lathe/core/testing/error_text.h"
 #include "lathe/experiment/evaluate.h"
 #include "lathe/experiment/prune.h"
-#include "lathe/experiment/testing/opinions.h"
+#include "lathe/experiment/testing/tiny_training.h"
 
 namespace lathe::experiment {
 namespace {
 
 using testing::HasSubstr;
 
-class FineTune : public testing::Test {
+class FineTune : public TinyTraining {
  protected:
   FineTune() {
-    options_.model = io::write_tiny_bert(scratch_, "m");
-    options_.data = write_opinions(scratch_, "data");
     options_.trainer.epochs = 40;
-    options_.trainer.cycles = 1;
-    options_.trainer.batch_examples = 8;
-    options_.trainer.learning_rate = 1e-2;
     options_.graph.dropout = false;
   }
-  FineTuned run() { return fine_tune(options_, {}, callbacks_); }
-
-  io::ScratchDirectory scratch_;
-  FineTuneOptions options_;
-  FineTuneCallbacks callbacks_;
 };
 
 TEST_F(FineTune, LearnsAndIsTested) {

@@ -5,6 +5,7 @@
 
 #include "lathe/compress/packed_weights.h"
 #include "lathe/data/validation_split.h"
+#include "lathe/experiment/recorded_options.h"
 #include "lathe/train/make_source.h"
 
 namespace lathe::experiment {

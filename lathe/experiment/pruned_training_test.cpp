@@ -7,7 +7,7 @@
 #include "lathe/core/role.h"
 #include "lathe/core/testing/error_text.h"
 #include "lathe/experiment/fine_tune.h"
-#include "lathe/experiment/testing/opinions.h"
+#include "lathe/experiment/testing/tiny_training.h"
 #include "lathe/io/model.h"
 
 namespace lathe::experiment {
@@ -36,21 +36,9 @@ Count count(const io::Model& model) {
   return result;
 }
 
-class PrunedTraining : public testing::Test {
+class PrunedTraining : public TinyTraining {
  protected:
-  PrunedTraining() {
-    options_.model = io::write_tiny_bert(scratch_, "m");
-    options_.data = write_opinions(scratch_, "data");
-    options_.trainer.epochs = 8;
-    options_.trainer.cycles = 1;
-    options_.trainer.batch_examples = 8;
-    options_.trainer.learning_rate = 1e-2;
-  }
-  FineTuned run() { return fine_tune(options_, {}, callbacks_); }
-
-  io::ScratchDirectory scratch_;
-  FineTuneOptions options_;
-  FineTuneCallbacks callbacks_;
+  PrunedTraining() { options_.trainer.epochs = 8; }
 };
 
 TEST_F(PrunedTraining, EndsWithTheSparsityThatWasAskedFor) {

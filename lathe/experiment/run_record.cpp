@@ -2,6 +2,7 @@
 
 #include "lathe/core/error.h"
 #include "lathe/experiment/model_list.h"
+#include "lathe/experiment/recorded_options.h"
 
 namespace lathe::experiment {
 namespace {
@@ -82,18 +83,11 @@ void each_option(Options& options, Visit visit) {
   visit("teacher-attention", graph.distillation.attention);
 }
 
-std::string recorded_path(const std::string& given) {
-  std::error_code error;
-  if (given.empty() || !fs::exists(given, error)) return given;
-  const fs::path path = fs::canonical(given, error);
-  return error ? given : path.string();
-}
-
 std::string absolute_list(const std::string& models) {
   if (models.empty()) return models;
   std::string result;
   for (const std::string& model : model_list(models))
-    result += (result.empty() ? "" : ",") + recorded_path(model);
+    result += (result.empty() ? "" : ",") + absolute_path(model);
   return result;
 }
 
@@ -124,7 +118,7 @@ json upgraded(const json& recorded) {
 json to_json(const FineTuneOptions& options) {
   FineTuneOptions absolute = options;
   for (std::string* path : {&absolute.model, &absolute.data, &absolute.tokenizer})
-    *path = recorded_path(*path);
+    *path = absolute_path(*path);
   absolute.teacher = absolute_list(options.teacher);
   absolute.teacher_cache = absolute_directory(options.teacher_cache);
   json result = json::object();

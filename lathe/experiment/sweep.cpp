@@ -4,6 +4,7 @@
 #include "lathe/compress/quantizers.h"
 #include "lathe/core/number_format.h"
 #include "lathe/data/validation_split.h"
+#include "lathe/experiment/recorded_options.h"
 #include "lathe/experiment/sweep_report.h"
 #include "lathe/train/make_source.h"
 

@@ -6,6 +6,7 @@
 #include "lathe/data/match_labels.h"
 #include "lathe/data/validation_split.h"
 #include "lathe/experiment/read_data.h"
+#include "lathe/experiment/recorded_options.h"
 #include "lathe/io/atomic_file.h"
 #include "lathe/io/json_file.h"
 #include "lathe/io/output_directory.h"
@@ -47,11 +48,6 @@ std::string directory_name(std::string point) {
 
 }  // namespace
 
-std::string absolute_path(const std::string& path) {
-  std::error_code error;
-  return fs::exists(path, error) ? fs::weakly_canonical(path, error).string() : path;
-}
-
 void check_sweep(const SweepSettings& settings) {
   if (settings.out.empty()) fail("sweep: needs out, a directory for its results");
   if (settings.data.empty()) fail("sweep: needs data, to measure and train on");
@@ -79,18 +75,12 @@ void SweepRunner::take_up() {
   lock_.emplace(settings_.out);
   if (settings_.resumes && fs::exists(settings_.out / kSweepResults, error)) {
     results_ = io::read_json(settings_.out / kSweepResults);
-    check_recorded(results_.value("configuration", json::object()));
+    check_recorded(configuration_, results_.value("configuration", json::object()), "sweep",
+                   settings_.out);
     return;
   }
   results_ = {{"configuration", configuration_}, {"points", json::object()}};
   save();
-}
-
-void SweepRunner::check_recorded(const json& recorded) const {
-  for (const auto& [name, value] : configuration_.items())
-    if (recorded.value(name, json()) != value)
-      fail("{} {}: the sweep in {} was started with {}", name, value.dump(), settings_.out.string(),
-           recorded.value(name, json()).dump());
 }
 
 void SweepRunner::save() const {

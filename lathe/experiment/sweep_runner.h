@@ -75,7 +75,6 @@ class SweepRunner {
 
  private:
   void take_up();
-  void check_recorded(const nlohmann::json& recorded) const;
   void save() const;
   void read_data();
   double accuracy(const io::Model& model, const std::string& label);
@@ -95,8 +94,5 @@ class SweepRunner {
 
 /// Fails unless a sweep has what it needs.
 void check_sweep(const SweepSettings& settings);
-
-/// A path as it is wherever the sweep is resumed from.
-std::string absolute_path(const std::string& path);
 
 }  // namespace lathe::experiment

@@ -10,7 +10,7 @@
 #include "lathe/experiment/evaluate.h"
 #include "lathe/experiment/fine_tune.h"
 #include "lathe/experiment/quantize.h"
-#include "lathe/experiment/testing/opinions.h"
+#include "lathe/experiment/testing/tiny_training.h"
 #include "lathe/io/safetensors.h"
 
 namespace lathe::experiment {
@@ -19,15 +19,10 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-class TaughtTraining : public testing::Test {
+class TaughtTraining : public TinyTraining {
  protected:
   TaughtTraining() {
-    options_.model = io::write_tiny_bert(scratch_, "student");
-    options_.data = write_opinions(scratch_, "data");
     options_.trainer.epochs = 3;
-    options_.trainer.cycles = 1;
-    options_.trainer.batch_examples = 8;
-    options_.trainer.learning_rate = 1e-2;
     options_.teacher = io::write_tiny_bert(scratch_, "teacher", other_weights());
     options_.graph.distillation.weight = 0.75;
     callbacks_.progress = [&](const Progress& now) {
@@ -40,15 +35,11 @@ class TaughtTraining : public testing::Test {
     for (float& value : weights.at("classifier.weight").mutable_data<float>()) value *= -0.5f;
     return weights;
   }
-  FineTuned run() { return fine_tune(options_, {}, callbacks_); }
   static void expect_same_weights(const FineTuned& got, const FineTuned& expected) {
     for (const auto& [name, tensor] : expected.model.state)
       EXPECT_TRUE(identical(got.model.state.at(name), tensor)) << name;
   }
 
-  io::ScratchDirectory scratch_;
-  FineTuneOptions options_;
-  FineTuneCallbacks callbacks_;
   int asked_ = 0;
 };
 
