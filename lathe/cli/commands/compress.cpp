@@ -1,9 +1,8 @@
 #include <nlohmann/json.hpp>
 
 #include "lathe/cli/command.h"
-#include "lathe/cli/execution.h"
 #include "lathe/cli/print_json.h"
-#include "lathe/cli/progress_line.h"
+#include "lathe/cli/resumable_run.h"
 #include "lathe/experiment/pipeline/compress_report.h"
 #include "lathe/io/mapped_file.h"
 
@@ -50,19 +49,12 @@ int run(Arguments arguments, const Settings& settings) {
         experiment::parse_pipeline(io::MappedFile::open(settings.config)->text(), settings.config);
   options.out = arguments.out;
   options.seed = settings.seed;
-  Execution execution(settings);
-  ProgressLine line(settings);
-  try {
-    const experiment::CompressResult result =
-        experiment::compress_model(options, execution.options(), line.callbacks());
-    line.finish();
-    print_result(result, arguments, settings);
-    return 0;
-  } catch (const Interrupted&) {
-    line.finish();
-    fmt::print(stderr, "interrupted; to go on, give the same command with --resume\n");
-    return 128 + interrupting_signal();
-  }
+  return run_resumable(
+      settings,
+      [&](const engine::ExecutionOptions& execution, const experiment::Callbacks& callbacks) {
+        return experiment::compress_model(options, execution, callbacks);
+      },
+      [&](const experiment::CompressResult& result) { print_result(result, arguments, settings); });
 }
 
 std::function<int(const Settings&)> setup(Flags flags) {

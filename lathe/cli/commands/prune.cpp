@@ -3,9 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "lathe/cli/command.h"
-#include "lathe/cli/execution.h"
 #include "lathe/cli/print_json.h"
-#include "lathe/cli/progress_line.h"
+#include "lathe/cli/resumable_run.h"
 #include "lathe/cli/sweep_flags.h"
 #include "lathe/experiment/evaluate.h"
 #include "lathe/experiment/prune_report.h"
@@ -102,19 +101,14 @@ int run_sweep(Arguments arguments, const Settings& settings) {
   options.settings.seed = settings.seed;
   options.settings.out = arguments.out;
   options.settings.replaces = arguments.force;
-  Execution execution(settings);
-  ProgressLine line(settings);
-  try {
-    const experiment::PruneSweepResult result =
-        experiment::prune_sweep(options, execution.options(), line.callbacks());
-    line.finish();
-    print_sweep(result, options.settings, settings);
-    return 0;
-  } catch (const Interrupted&) {
-    line.finish();
-    fmt::print(stderr, "interrupted; to go on, give the same command with --resume\n");
-    return 128 + interrupting_signal();
-  }
+  return run_resumable(
+      settings,
+      [&](const engine::ExecutionOptions& execution, const experiment::Callbacks& callbacks) {
+        return experiment::prune_sweep(options, execution, callbacks);
+      },
+      [&](const experiment::PruneSweepResult& result) {
+        print_sweep(result, options.settings, settings);
+      });
 }
 
 double accuracy(const io::Model& model, const Arguments& arguments, Execution& execution,

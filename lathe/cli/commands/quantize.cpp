@@ -2,10 +2,9 @@
 #include <nlohmann/json.hpp>
 
 #include "lathe/cli/command.h"
-#include "lathe/cli/execution.h"
 #include "lathe/cli/print_json.h"
-#include "lathe/cli/progress_line.h"
 #include "lathe/cli/quantize_flags.h"
+#include "lathe/cli/resumable_run.h"
 #include "lathe/cli/sweep_flags.h"
 #include "lathe/compress/packed_weights.h"
 #include "lathe/experiment/quantize_report.h"
@@ -108,19 +107,14 @@ int run_sweep(Arguments arguments, const Settings& settings) {
   options.settings.seed = settings.seed;
   options.settings.out = arguments.out;
   options.settings.replaces = arguments.force;
-  Execution execution(settings);
-  ProgressLine line(settings);
-  try {
-    const experiment::SweepResult result =
-        experiment::sweep(options, execution.options(), line.callbacks());
-    line.finish();
-    print_sweep(result, options.settings, settings);
-    return 0;
-  } catch (const Interrupted&) {
-    line.finish();
-    fmt::print(stderr, "interrupted; to go on, give the same command with --resume\n");
-    return 128 + interrupting_signal();
-  }
+  return run_resumable(
+      settings,
+      [&](const engine::ExecutionOptions& execution, const experiment::Callbacks& callbacks) {
+        return experiment::sweep(options, execution, callbacks);
+      },
+      [&](const experiment::SweepResult& result) {
+        print_sweep(result, options.settings, settings);
+      });
 }
 
 int run(const Arguments& arguments, const Settings& settings) {

@@ -1,0 +1,14 @@
+#include "lathe/cli/resumable_run.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+namespace lathe::cli {
+
+int tell_how_to_resume() {
+  fmt::print(stderr, "interrupted; to go on, give the same command with --resume\n");
+  return 128 + interrupting_signal();
+}
+
+}  // namespace lathe::cli
