@@ -83,7 +83,7 @@ TEST_F(PruneTest, NamesWhatIsWrongBeforeItReadsAnything) {
   };
   EXPECT_EQ(error_of({.sparsity = 70}), "sparsity 70: expected a share of the weights, 0 to 1");
   EXPECT_EQ(error_of({.method = "wnda", .sparsity = 0.5}),
-            "unknown method \"wnda\"; known: l1, lookups, movement, random, sparsegpt, "
+            "unknown method \"wnda\"; known: l1, lamp, lookups, movement, random, sparsegpt, "
             "wanda\nhint: did you "
             "mean \"wanda\"?");
   EXPECT_EQ(error_of({.sparsity = 0.7, .granularity = "2:4"}),

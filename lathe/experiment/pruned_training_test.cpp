@@ -111,7 +111,7 @@ TEST_F(PrunedTraining, RefusesWhatCannotBe) {
   options_.prune = "method=l1";
   EXPECT_THAT(error_text([&] { run(); }), HasSubstr("sparsity: is missing"));
   options_.prune = "sparsity=0.5,method=wanda";
-  EXPECT_THAT(error_text([&] { run(); }), HasSubstr("expected l1, movement or random"));
+  EXPECT_THAT(error_text([&] { run(); }), HasSubstr("expected l1, lamp, movement or random"));
   options_.prune = "sparsity=0.5";
   options_.lora = "rank=2";
   EXPECT_THAT(error_text([&] { run(); }), HasSubstr("prune: with lora"));

@@ -47,6 +47,9 @@ class EveryMethod : public testing::TestWithParam<Case> {
                              .granularity = parse_granularity(GetParam().granularity)};
     if (settings.granularity->kind != Granularity::Kind::SomeOfSeveral)
       settings.sparsity = sparsity;
+    // So many of every unit are asked for here, not so many of all.
+    if (find_pruning_method(GetParam().method).scope == PruningScope::Global)
+      settings.scope = PruningScope::Local;
     train::TokenizedTexts texts(
         {.ids = {2, 5, 8, 7, 3, 2, 6, 9, 13, 17, 3}, .offsets = {0, 5, 11}, .labels = {1, 0}}, {});
     const PruneResult result =

@@ -32,7 +32,7 @@ GradualPruning::GradualPruning(Graph& graph, State& state, GradualOptions option
   for (const PruningGroup& group : plan_.groups) {
     const PruningEvidence evidence = find_pruning_method(group.method).evidence;
     if (evidence != PruningEvidence::None && evidence != PruningEvidence::Training)
-      fail("method {}: looks at data before training: expected l1, movement or random",
+      fail("method {}: looks at data before training: expected l1, lamp, movement or random",
            group.method);
     for (const std::string& name : parameters_of(group))
       if (!find_mask(graph, graph.at(name))) {

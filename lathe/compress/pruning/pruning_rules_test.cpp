@@ -46,7 +46,7 @@ TEST(PruningRules, NameWhatIsWrong) {
             "r.toml:1: sparsity 1.5: expected a share of the weights, 0 to 1");
   EXPECT_EQ(
       error_of("[default]\nmethod = \"wanna\""),
-      "r.toml:1: unknown method \"wanna\"; known: l1, lookups, movement, random, sparsegpt, wanda"
+      "r.toml:1: unknown method \"wanna\"; known: l1, lamp, lookups, movement, random, sparsegpt, wanda"
       "\nhint: did you mean \"wanda\"?");
   EXPECT_EQ(error_of("[default]\nmethod = \"sparsegpt\"\ngranularity = \"head\""),
             "r.toml:1: method sparsegpt: prunes elements and N:M, not granularity head");

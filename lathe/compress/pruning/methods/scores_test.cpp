@@ -43,6 +43,22 @@ TEST(L1Scores, AreMagnitudes) {
   EXPECT_EQ(scores.at("v").data<float>()[7], 2);
 }
 
+TEST(LampScores, AreSharesOfWhatIsNotSmaller) {
+  State values = zeros();
+  const std::span<float> w = values.at("w").mutable_data<float>();
+  w[0] = 1, w[1] = -2, w[2] = 2, w[3] = 4;
+  values.at("v").mutable_data<float>()[7] = 1e-3f;
+  const State scores = scores_of("lamp", "element", values);
+  const std::span<const float> seen = scores.at("w").data<float>();
+  EXPECT_FLOAT_EQ(seen[3], 1);
+  EXPECT_FLOAT_EQ(seen[1], 4.0f / 20);  // of equal ones the first is the larger
+  EXPECT_FLOAT_EQ(seen[2], 4.0f / 24);
+  EXPECT_FLOAT_EQ(seen[0], 1.0f / 25);
+  EXPECT_EQ(seen[4], 0);
+  // The largest of each weight has the same score, whatever the weight's scale.
+  EXPECT_FLOAT_EQ(scores.at("v").data<float>()[7], 1);
+}
+
 TEST(RandomScores, DependOnTheSeedAndThePlaceAlone) {
   const State first = scores_of("random", "element", zeros(), 7);
   EXPECT_TRUE(identical(first.at("w"), scores_of("random", "element", zeros(), 7).at("w")));
