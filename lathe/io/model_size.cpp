@@ -6,6 +6,8 @@
 #include "lathe/data/tokenizer.h"
 #include "lathe/io/checkpoint_manifest.h"
 #include "lathe/io/directory_access.h"
+#include "lathe/io/family_weights.h"
+#include "lathe/io/storage/storage_hints.h"
 #include "lathe/io/weight_directory.h"
 
 namespace lathe::io {
@@ -62,6 +64,17 @@ ModelSize model_size(const fs::path& directory) {
     result.files[name] = static_cast<std::int64_t>(
         regular_file_size(open_beneath(directory, name), directory / name));
   return result;
+}
+
+std::int64_t stored_bytes(const Model& model, std::span<const std::string> states,
+                          Storage storage) {
+  State some;
+  for (const std::string& name : states) some.emplace(name, model.state.at(name));
+  const StoredWeights stored = store_weights(to_file_layout(*model.family, some),
+                                             storage_hints(model.graph, *model.family), storage);
+  std::int64_t bytes = 0;
+  for (const auto& [name, tensor] : stored.tensors) bytes += tensor.num_bytes();
+  return bytes;
 }
 
 ModelSize checkpoint_size(const Model& model, Storage storage) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <span>
 #include <string>
 
 #include "lathe/io/model.h"
@@ -19,6 +20,9 @@ struct ModelSize {
 
 /// Measures a model directory; fails when a file that it needs is missing.
 ModelSize model_size(const std::filesystem::path& directory);
+
+/// What some of a model's states take in a file of weights.
+std::int64_t stored_bytes(const Model& model, std::span<const std::string> states, Storage storage);
 
 /// Measures the checkpoint that a model would be written as, by writing it to a directory of its
 /// own that is removed again.

@@ -116,6 +116,19 @@ Tensor pick_columns(const Tensor& logits, std::span<const std::size_t> columns) 
   return result;
 }
 
+double mean_divergence(const Tensor& logits, const Tensor& other) {
+  check(logits.dims() == other.dims(), "answers to the same examples");
+  const auto width = static_cast<std::size_t>(logits.dim(1));
+  const auto rows = static_cast<std::size_t>(logits.dim(0));
+  double sum = 0;
+  for (std::size_t row = 0; row < rows; ++row) {
+    const std::vector<double> p = log_softmax(logits.data<float>().subspan(row * width, width));
+    const std::vector<double> q = log_softmax(other.data<float>().subspan(row * width, width));
+    for (std::size_t i = 0; i < width; ++i) sum += std::exp(p[i]) * (p[i] - q[i]);
+  }
+  return rows == 0 ? 0 : std::max(0.0, sum / static_cast<double>(rows));
+}
+
 Tensor ensemble_logits(std::span<const Tensor> logits) {
   check(!logits.empty(), "somebody's logits");
   Tensor result(DType::F32, logits.front().dims());

@@ -50,8 +50,12 @@ Tensor pick_columns(const Tensor& logits, std::span<const std::size_t> columns);
 /// logits counts no more than another.
 Tensor mean_probabilities(std::span<const Tensor> logits, double temperature = 1);
 
-/// The same at temperature 1 as logits: the logarithms of those means, also where they are too
-/// small for a float.
+/// How far other answers are from these, row by row in the mean: the Kullback-Leibler divergence of
+/// their probabilities in nats. 0 only where all rows are the same.
+double mean_divergence(const Tensor& logits, const Tensor& other);
+
+/// The mean probabilities at temperature 1 as logits: the logarithms of those means, also where
+/// they are too small for a float.
 Tensor ensemble_logits(std::span<const Tensor> logits);
 
 }  // namespace lathe::train

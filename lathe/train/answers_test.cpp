@@ -71,6 +71,18 @@ TEST(MeanProbabilities, IsTheSoftmaxOfOneAndTheMeanOfSeveral) {
       ElementsAre(FloatEq(0.25), FloatEq(0.75)));
 }
 
+TEST(MeanDivergence, IsThatOfProbabilities) {
+  const float three = std::log(3.0f);
+  const Tensor quarters = Tensor::from<float>({2, 2}, {0, three, 5, 5});
+  const Tensor halves = Tensor::from<float>({2, 2}, {1, 1, 7, 7});
+  EXPECT_EQ(mean_divergence(quarters, quarters), 0);
+  const double of_the_first = 0.25 * std::log(0.5) + 0.75 * std::log(1.5);
+  EXPECT_NEAR(mean_divergence(quarters, halves), of_the_first / 2, 1e-7);
+  // A shift of a row's logits is no other answer, however large.
+  EXPECT_NEAR(mean_divergence(halves, Tensor::from<float>({2, 2}, {-900, -900, 900, 900})), 0,
+              1e-12);
+}
+
 TEST(EnsembleLogits, AreLogarithmsOfTheMeans) {
   const float three = std::log(3.0f);
   const std::vector<Tensor> two{Tensor::from<float>({1, 2}, {0, three}),

@@ -72,6 +72,7 @@ std::function<int(const Settings&)> setup(Flags flags) {
       .range(0, std::int64_t{1} << 40);
   flags.add_option("--limit", options.limit,
                    "use so many examples of train only, each label in its share");
+  add_storage_option(flags, options.storage);
   flags.add_option("--out", arguments->out, "directory to write").required();
   flags.add_flag("--resume", options.resumes, "go on with a compression that was interrupted");
   flags.add_flag("--force", options.replaces, "replace the result in --out");

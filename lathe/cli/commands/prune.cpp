@@ -21,6 +21,7 @@ struct Arguments {
   experiment::EvaluateOptions evaluate;
   std::vector<std::string> methods;
   std::string out;
+  io::Storage storage = io::Storage::Sparse;
   bool force = false;
 };
 
@@ -141,8 +142,9 @@ int run(Arguments arguments, const Settings& settings) {
                        accuracy(pruned.model, arguments, execution, line));
   line.finish();
   if (!arguments.out.empty())
-    io::write_output_directory(arguments.out, arguments.force,
-                               [&](const auto& path) { io::write_checkpoint(path, pruned.model); });
+    io::write_output_directory(arguments.out, arguments.force, [&](const auto& path) {
+      io::write_checkpoint(path, pruned.model, arguments.storage);
+    });
   print_result(arguments, pruned.result, accuracies, settings);
   return 0;
 }
@@ -190,6 +192,7 @@ std::function<int(const Settings&)> setup(Flags flags) {
                    "try sparsities one after another, 0.1..0.9 or 0.5,0.7: prune, measure, train, "
                    "measure");
   add_sweep_options(flags, arguments->sweep.settings);
+  add_storage_option(flags, arguments->storage);
   flags.add_option("--out", arguments->out, "directory to write");
   flags.add_flag("--force", arguments->force, "replace the model or sweep in --out");
   return [arguments](const Settings& settings) { return run(*arguments, settings); };

@@ -21,8 +21,9 @@ void add_task_options(Flags flags, ModelArguments& arguments) {
 void add_storage_option(Flags flags, io::Storage& storage) {
   flags.add_option(
       "--storage", [&storage](const std::string& text) { storage = io::parse_storage(text); },
-      "plain, sparse (masks as bits, nothing of what they hide) or compact (also coded and "
-      "compressed) [sparse]");
+      fmt::format("plain, sparse (masks as bits, nothing of what they hide) or compact (also coded "
+                  "and compressed) [{}]",
+                  io::name(storage)));
 }
 
 }  // namespace lathe::cli

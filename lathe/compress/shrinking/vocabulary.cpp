@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lathe/compress/packed_weights.h"
+#include "lathe/compress/pruning/prunable_weights.h"
 #include "lathe/compress/shrinking/full_masks.h"
 #include "lathe/compress/shrinking/masked_elements.h"
 #include "lathe/compress/shrinking/parameter_cut.h"
@@ -91,6 +92,13 @@ std::vector<std::int64_t> count_tokens(const data::Tokenizer& tokenizer,
       data::tokenize(dataset, tokenizer, data::Tokenizer::kNoLimit, data::Truncation::Head, pool);
   for (const std::int32_t id : tokens.ids) ++counts[static_cast<std::size_t>(id)];
   return counts;
+}
+
+std::string token_table(const Graph& graph) {
+  const NodeId lookup = token_lookups(graph).front();
+  for (const PrunableWeight& weight : find_prunable(graph))
+    if (std::ranges::find(weight.readers, lookup) != weight.readers.end()) return weight.state;
+  fail("\"{}\": its table is not a parameter", graph.name(lookup));
 }
 
 std::vector<std::int32_t> unmasked_tokens(const io::Model& model) {

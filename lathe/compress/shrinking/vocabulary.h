@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "lathe/core/thread_pool.h"
@@ -15,6 +16,9 @@ namespace lathe::compress {
 /// How often each token of a tokenizer occurs in data, by id.
 std::vector<std::int64_t> count_tokens(const data::Tokenizer& tokenizer,
                                        const data::Dataset& dataset, ThreadPool& pool);
+
+/// The state of the table that a model's tokens are looked up in.
+std::string token_table(const Graph& graph);
 
 /// The tokens that the mask of the table of tokens leaves something of; all where it has none.
 std::vector<std::int32_t> unmasked_tokens(const io::Model& model);

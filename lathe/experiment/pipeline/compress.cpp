@@ -4,6 +4,7 @@
 
 #include "lathe/compress/pruning/insert_masks.h"
 #include "lathe/compress/quantization_report.h"
+#include "lathe/compress/size_target.h"
 #include "lathe/core/role.h"
 #include "lathe/data/match_labels.h"
 #include "lathe/data/validation_split.h"
@@ -49,6 +50,7 @@ json to_json(const CompressOptions& options) {
               {"target-size", options.target.size},
               {"limit", options.limit},
               {"validation", options.validation},
+              {"storage", io::name(options.storage)},
               {"seed", options.seed}};
   result["max-loss"] = options.target.max_loss ? json(*options.target.max_loss) : json();
   return result;
@@ -124,12 +126,15 @@ class Compression {
     take_up();
     const std::string original = absolute_path(options_.model);
     if (!results_.contains("original")) {
-      results_["original"] = to_json(measure(original, {.stage = "model", .summary = {}}));
+      results_["original"] = to_json(
+          measure(load(original), io::model_size(original), {.stage = "model", .summary = {}}));
       save();
     }
     if (options_.stages.empty()) plan();
     for (std::size_t i = 0; i < options_.stages.size(); ++i) run_stage(i, original);
-    finish(original);
+    write_result();
+    test(original);
+    check_target();
     CompressResult result = collect();
     write_compress_report(result, options_);
     return result;
@@ -174,17 +179,21 @@ class Compression {
     const data::ValidationSplit split =
         data::split_validation(all.labels(), options_.validation, 0);
     held_out_ = data::select(all, split.validation);
+    results_["measured_on"] = fmt::format("{} rows held out of train", held_out_.examples.size());
     train_ = data::select(all, split.train);
   }
 
-  StageResult measure(const std::string& directory, StageResult result) {
-    const io::Model model = io::load_model(directory, {.seed = options_.seed});
+  io::Model load(const fs::path& directory) const {
+    return io::load_model(directory.string(), {.seed = options_.seed});
+  }
+
+  StageResult measure(const io::Model& model, const io::ModelSize& size, StageResult result) {
     read_data(model);
-    result.bytes = io::model_size(directory).bytes();
+    result.bytes = size.bytes();
     const std::int64_t zeros = count_zeros(model);
     result.parameters =
         static_cast<std::int64_t>(compress::count_bits(model.graph, model.state).floats / 32);
-    for (const auto& [file, bytes] : io::model_size(directory).files)
+    for (const auto& [file, bytes] : size.files)
       if (file.ends_with(".safetensors"))
         result.weight_bits +=
             8 * static_cast<double>(bytes) / static_cast<double>(result.parameters);
@@ -210,7 +219,7 @@ class Compression {
   // A target's stages are chosen once; a compression that is resumed keeps them.
   void plan() {
     if (!results_.contains("plan")) {
-      const io::Model model = io::load_model(options_.model, {.seed = options_.seed});
+      const io::Model model = load(options_.model);
       read_data(model);
       if (train_.examples.empty())
         fail("target-size and max-loss: need data to choose by: give stages, or data");
@@ -219,7 +228,7 @@ class Compression {
           train::make_evaluation_source(model, some, {}, execution_.pool, callbacks_.should_stop);
       json stages = json::array();
       for (const StageSpec& stage :
-           plan_stages(model, options_.target, *source, execution_, callbacks_))
+           plan_stages(model, options_.target, options_.storage, *source, execution_, callbacks_))
         stages.push_back(to_json(stage));
       results_["plan"] = stages;
       save();
@@ -236,8 +245,7 @@ class Compression {
     const StageSpec& stage = options_.stages[index];
     const fs::path out = directory_of(index);
     if (results_["stages"].size() > index) return;
-    if (!options_.data.empty() && !has_read_)
-      read_data(io::load_model(options_.model, {.seed = options_.seed}));
+    if (!options_.data.empty() && !has_read_) read_data(load(options_.model));
     const Clock::time_point start = Clock::now();
     const Callbacks inner{.progress =
                               [&](const Progress& now) {
@@ -256,45 +264,75 @@ class Compression {
                 .data = options_.data,
                 .limit = options_.limit,
                 .validation = held_out_.examples.empty() ? 0 : options_.validation,
+                .train = train_,
+                .held_out = held_out_,
                 .seed = options_.seed,
                 .settings = stage.settings,
                 .out = out,
                 .execution = execution_,
                 .callbacks = inner});
     };
-    with_place(stage.place.empty() ? stage.kind : stage.place, work);
+    // A checkpoint appears whole: where there is one, only measuring it was interrupted.
+    if (!io::is_checkpoint(out)) with_place(stage.place.empty() ? stage.kind : stage.place, work);
     StageResult result{.stage = stage.kind, .summary = summary_of(stage)};
     result.seconds = std::chrono::duration<double>(Clock::now() - start).count();
-    results_["stages"].push_back(to_json(measure(out.string(), std::move(result))));
+    const io::Model model = load(out);
+    const io::ModelSize size = io::checkpoint_size(model, options_.storage);
+    results_["stages"].push_back(to_json(measure(model, size, std::move(result))));
     save();
   }
 
   // The result lies in `out` itself: the files that are needed to run it, the manifest last.
-  void finish(const std::string& original) {
-    const fs::path last = directory_of(options_.stages.size() - 1);
+  void write_result() {
+    const fs::path aside = options_.out / "stages" / "result";
+    std::error_code ignored;
+    fs::remove_all(aside, ignored);
+    io::write_checkpoint(aside, load(directory_of(options_.stages.size() - 1)), options_.storage);
+    const io::ModelSize written = io::model_size(aside);
     for (const bool is_manifest : {false, true})
-      for (const auto& [name, bytes] : io::model_size(last).files)
-        if ((name == "manifest.json") == is_manifest)
-          fs::copy_file(last / name, options_.out / name, fs::copy_options::overwrite_existing);
+      for (const auto& [name, bytes] : written.files)
+        if ((name == "manifest.json") == is_manifest) fs::rename(aside / name, options_.out / name);
+    fs::remove_all(aside, ignored);
+  }
+
+  void test(const std::string& original) {
     if (!options_.is_tested || options_.data.empty() || results_.contains("test")) return;
-    const io::Model model = io::load_model(options_.out.string(), {.seed = options_.seed});
+    const io::Model model = load(options_.out);
     if (!data::has_split(options_.data, "test", {.reads = train::reads_of(*model.family)})) return;
-    const auto test = [&](const std::string& directory) {
-      return evaluate_on(io::load_model(directory, {.seed = options_.seed}),
-                         {.data = options_.data}, execution_, callbacks_)
-          .classes->accuracy;
+    const auto measured = [&](const io::Model& tested) {
+      return evaluate_on(tested, {.data = options_.data}, execution_, callbacks_).classes->accuracy;
     };
-    results_["original_test"] = test(original);
-    results_["test"] = test(options_.out.string());
+    results_["original_test"] = measured(load(original));
+    results_["test"] = measured(model);
     save();
+  }
+
+  // What was asked for was planned; training changes how well codes compress, and what is lost.
+  void check_target() const {
+    const StageResult before = to_stage_result(results_.at("original"));
+    const StageResult after = to_stage_result(results_.at("stages").back());
+    const CompressionTarget& target = options_.target;
+    if (!target.size.empty()) {
+      const std::int64_t most = compress::parse_size_target(target.size).bytes_for(before.bytes);
+      if (after.bytes > most)
+        callbacks_.warn(fmt::format("target-size {}: was missed: {}, expected at most {}",
+                                    target.size, compress::bytes_text(after.bytes),
+                                    compress::bytes_text(most)));
+    }
+    if (target.max_loss && before.accuracy && after.accuracy) {
+      const double lost = 100 * (*before.accuracy - *after.accuracy);
+      if (lost > *target.max_loss)
+        callbacks_.warn(fmt::format("max-loss {}: was missed: {:.2f} points on {}",
+                                    *target.max_loss, lost,
+                                    results_.value("measured_on", "the rows held out")));
+    }
   }
 
   CompressResult collect() const {
     CompressResult result;
     result.stages.push_back(to_stage_result(results_.at("original")));
     for (const json& stage : results_.at("stages")) result.stages.push_back(to_stage_result(stage));
-    if (!held_out_.examples.empty())
-      result.measured_on = fmt::format("{} rows held out of train", held_out_.examples.size());
+    result.measured_on = results_.value("measured_on", "");
     get(results_, "test", result.test_accuracy);
     get(results_, "original_test", result.original_test_accuracy);
     return result;
@@ -323,7 +361,10 @@ CompressResult compress_model(CompressOptions options, const engine::ExecutionOp
   for (const StageSpec& stage : options.stages)
     with_place(stage.place.empty() ? stage.kind : stage.place,
                [&] { find_stage(stage.kind).check(stage.settings); });
-  return Compression(options, execution, callbacks).run();
+  ThreadPool single(1);
+  engine::ExecutionOptions pooled = execution;
+  if (pooled.pool == nullptr) pooled.pool = &single;
+  return Compression(options, pooled, callbacks).run();
 }
 
 }  // namespace lathe::experiment

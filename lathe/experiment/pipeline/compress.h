@@ -23,6 +23,8 @@ struct CompressOptions {
   std::uint64_t seed = 0;
   bool is_tested = true;  ///< the result, on the split `test`, where there is one
 
+  io::Storage storage = io::Storage::Compact;  ///< of the result, and what sizes are measured in
+
   std::filesystem::path out = {};  ///< gets the model, results.json and report.html
   bool resumes = false, replaces = false;
 };

@@ -57,6 +57,8 @@ TEST_F(Compress, TakesAModelThroughItsStages) {
     EXPECT_EQ(stage.parameters, result.stages[0].parameters) << stage.stage;
   // The directory is the model, and the size is that of its files.
   EXPECT_EQ(io::model_size(options_.out).bytes(), result.stages[4].bytes);
+  // Coded, it is smaller than what the stage itself left.
+  EXPECT_LT(result.stages[4].bytes, io::model_size(options_.out / "stages" / "4-qat").bytes());
   EXPECT_EQ(accuracy(options_.out), result.test_accuracy);
   EXPECT_TRUE(std::filesystem::exists(options_.out / "report.html"));
 }
@@ -100,6 +102,39 @@ TEST_F(Compress, ReachesASize) {
   const CompressResult result = run();
   EXPECT_LE(9 * io::model_size(options_.out).bytes(), result.stages[0].bytes);
   EXPECT_EQ(result.stages.back().stage, "distil");
+}
+
+TEST_F(Compress, FactorisesAndForgetsTokens) {
+  options_.stages = {{.kind = "vocabulary", .settings = {{"min-count", 2}}},
+                     {.kind = "low-rank", .settings = {{"targets", {"word"}}, {"rank", 4}}},
+                     {.kind = "fine-tune", .settings = {{"epochs", 2}, {"lr", 1e-3}}}};
+  std::vector<std::string> lines;
+  callbacks_.notice = [&](const std::string& line) { lines.push_back(line); };
+  const CompressResult result = run();
+  EXPECT_LT(result.stages[1].parameters, result.stages[0].parameters);
+  EXPECT_LT(result.stages[2].parameters, result.stages[1].parameters);
+  EXPECT_THAT(lines, testing::Contains(HasSubstr("tokens stay")));
+  EXPECT_THAT(lines, testing::Contains(HasSubstr("unknown now")));
+  EXPECT_THAT(lines, testing::Contains(HasSubstr("at rank 4")));
+  EXPECT_EQ(accuracy(options_.out), result.test_accuracy);
+}
+
+TEST_F(Compress, MeasuresAStageThatWasWholeWhenItWasInterrupted) {
+  options_.stages = {{.kind = "quantize", .settings = {{"weights", "int:4,channel"}}}};
+  bool measures = false;
+  callbacks_.progress = [&](const Progress& now) {
+    measures = measures || now.activity == "measuring quantize";
+  };
+  callbacks_.should_stop = [&] { return measures; };
+  EXPECT_THROW(run(), Interrupted);
+  callbacks_ = {};
+  options_.resumes = true;
+  const CompressResult result = run();
+  ASSERT_EQ(result.stages.size(), 2u);
+  EXPECT_TRUE(result.stages[1].accuracy.has_value());
+  EXPECT_EQ(result.measured_on, "8 rows held out of train");
+  // And once more, with nothing left to do.
+  EXPECT_EQ(run().measured_on, result.measured_on);
 }
 
 TEST_F(Compress, SaysWhatSizeCanBeMetBeforeItTrains) {

@@ -19,13 +19,13 @@ struct CompressionTarget {
 };
 
 /// The stages that bring a classifier to a target: formats for each layer and table, chosen by what
-/// they cost and what the model loses with that one rounded alone on `examples`, then training with
-/// the original as teacher.
+/// they cost in this storage and what the model loses with that one rounded alone on `examples`,
+/// then training with the original as teacher.
 ///
 /// `original` was read from a directory, and its files' bytes count. Fails before any training when
 /// the target cannot be met, with the smallest size that can.
 std::vector<StageSpec> plan_stages(const io::Model& original, const CompressionTarget& target,
-                                   train::ExampleSource& examples,
+                                   io::Storage storage, train::ExampleSource& examples,
                                    const engine::ExecutionOptions& execution,
                                    const Callbacks& callbacks = {});
 

@@ -12,12 +12,13 @@ namespace {
 
 using nlohmann::json;
 
-// What the pipeline decides for all of its stages.
-constexpr const char* kOfThePipeline[] = {"model", "data", "split", "limit", "validation", "seed"};
+// What the pipeline decides for all of its stages, and what a run finds out itself.
+constexpr const char* kNotOfAStage[] = {"model",      "data", "split",         "limit",
+                                        "validation", "seed", "teacher-sha256"};
 
-FineTuneOptions read_settings(const json& settings) {
-  for (const char* name : kOfThePipeline)
-    if (settings.contains(name)) fail("{}: is the same for all stages and not a stage's", name);
+FineTuneOptions read_options(const json& settings) {
+  for (const char* name : kNotOfAStage)
+    if (settings.contains(name)) fail("{}: is not a stage's to say", name);
   FineTuneOptions options;
   options.trainer.epochs = options.trainer.cycles = 1;
   set_options(options, settings);
@@ -42,14 +43,14 @@ void train(const StageRun& stage, FineTuneOptions options) {
 }
 
 void check(const json& settings) {
-  read_settings(settings);
+  read_options(settings);
 }
 
 const Register fine_tuning{Stage{
     .name = "fine-tune",
     .summary = "train, with the options of lathe train",
     .check = check,
-    .run = [](const StageRun& stage) { train(stage, read_settings(stage.settings)); },
+    .run = [](const StageRun& stage) { train(stage, read_options(stage.settings)); },
 }};
 
 const Register quantization_aware{Stage{
@@ -60,7 +61,7 @@ const Register quantization_aware{Stage{
         [](const StageRun& stage) {
           if (!compress::is_quantized(io::load_model(stage.model).graph))
             fail("{}: is not quantized: qat comes after a stage that quantizes", stage.model);
-          train(stage, read_settings(stage.settings));
+          train(stage, read_options(stage.settings));
         },
 }};
 
@@ -70,7 +71,7 @@ const Register distillation{Stage{
     .check = check,
     .run =
         [](const StageRun& stage) {
-          FineTuneOptions options = read_settings(stage.settings);
+          FineTuneOptions options = read_options(stage.settings);
           if (options.teacher.empty()) options.teacher = stage.original;
           train(stage, options);
         },
