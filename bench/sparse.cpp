@@ -280,7 +280,7 @@ std::array<double, 3> fit(std::vector<std::array<double, 3>> numbers,
 void print_costs(const Kernels& table) {
   const SparseCosts& costs = sparse_costs(*parse_isa(table.isa));
   constexpr int kRounds = 7;
-  const Granularity element = kGranularities.front(), row{.name = "row", .rows = 1, .columns = 0};
+  const Granularity &element = kGranularities.front(), &row = kGranularities.back();
   const auto product = [](const Shape& shape) { return static_cast<double>(shape.n * shape.k); };
   // The dense time of a row among many, for each shape.
   std::vector<double> unit;
@@ -313,9 +313,9 @@ void print_costs(const Kernels& table) {
           const Shape& shape = kShapes[s];
           const std::vector<float> weight = pruned(shape, granularity, level);
           const KeptWeights kept = count_kept(weight, shape.n, shape.k);
+          const std::int64_t groups = shape.n / group * (shape.k / kSparseChunk);
           numbers.push_back({static_cast<double>(group > 1 ? group * kept.groups : kept.elements),
-                             static_cast<double>(shape.n / group * (shape.k / kSparseChunk)),
-                             static_cast<double>(shape.n + shape.k)});
+                             static_cast<double>(groups), static_cast<double>(shape.n + shape.k)});
           const std::array<Kernel, 1> one{kernel};
           times.push_back(measure(table, shape, weight, lanes, one, kRounds)[0] / unit[s] /
                           static_cast<double>(lanes));
@@ -337,7 +337,8 @@ void print_costs(const Kernels& table) {
       const double seconds = measure(table, shape, weight, kMany, kReduced, kRounds)[0];
       const double dense =
           expected_time(costs, Kernel::Dense, {.n = std::ssize(kept.rows), .k = shape.k}, kMany);
-      moved.push_back((seconds / unit[s] - dense) / (kMany * std::ssize(kept.rows)));
+      moved.push_back((seconds / unit[s] - dense) /
+                      static_cast<double>((kMany + 2) * std::ssize(kept.rows)));
     }
   fmt::print("    .moved = {:.0f},\n", median(moved));
 }

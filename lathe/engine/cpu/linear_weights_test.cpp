@@ -144,8 +144,8 @@ TEST_P(EveryLinearKernel, KnowsWhatIsFinite) {
 INSTANTIATE_TEST_SUITE_P(, EveryLinearKernel, testing::ValuesIn(supported_isas()), isa_name);
 
 TEST(KeptWeights, AreCountedByElementsGroupsRowsAndColumns) {
-  std::vector<float> weight(6 * 3);
-  weight[0 * 3 + 1] = 1;  // rows 0 and 3 are one group, row 5 is in the next
+  std::vector<float> weight(18);  // [6, 3]
+  weight[0 * 3 + 1] = 1;          // rows 0 and 3 are one group, row 5 is in the next
   weight[3 * 3 + 1] = 2;
   weight[5 * 3 + 0] = 3;
   const KeptWeights kept = count_kept(weight, 6, 3);
