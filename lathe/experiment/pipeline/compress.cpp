@@ -12,6 +12,7 @@
 #include "lathe/experiment/pipeline/compress_report.h"
 #include "lathe/experiment/pipeline/stage.h"
 #include "lathe/experiment/read_data.h"
+#include "lathe/experiment/recorded_options.h"
 #include "lathe/io/atomic_file.h"
 #include "lathe/io/directory_lock.h"
 #include "lathe/io/json_file.h"
@@ -30,11 +31,6 @@ using Clock = std::chrono::steady_clock;
 constexpr const char* kResults = "results.json";
 // Rows of train that a target's stages are chosen by.
 constexpr std::int64_t kPlanningRows = 500;
-
-std::string absolute_path(const std::string& path) {
-  std::error_code error;
-  return fs::exists(path, error) ? fs::weakly_canonical(path, error).string() : path;
-}
 
 json to_json(const StageSpec& stage) {
   return {{"kind", stage.kind}, {"settings", stage.settings}};
@@ -151,11 +147,8 @@ class Compression {
     const json configuration = to_json(options_);
     if (options_.resumes && fs::exists(options_.out / kResults, error)) {
       results_ = io::read_json(options_.out / kResults);
-      const json recorded = results_.value("configuration", json::object());
-      for (const auto& [name, value] : configuration.items())
-        if (recorded.value(name, json()) != value)
-          fail("{} {}: the compression in {} was started with {}", name, value.dump(),
-               options_.out.string(), recorded.value(name, json()).dump());
+      check_recorded(configuration, results_.value("configuration", json::object()), "compression",
+                     options_.out);
       return;
     }
     results_ = {{"format", "lathe-compression"},

@@ -33,8 +33,7 @@ TEST(Pipeline, NamesTheLineOfWhatIsWrong) {
   EXPECT_THAT(error("kind = \"prune\"\nsparsity = 1.5"), HasSubstr("1.5"));
   EXPECT_THAT(error("kind = \"fine-tune\"\nepochs = \"two\""),
               HasSubstr("not a value of its kind"));
-  EXPECT_THAT(error("kind = \"fine-tune\"\nmodel = \"m\""),
-              HasSubstr("model: is not a stage"));
+  EXPECT_THAT(error("kind = \"fine-tune\"\nmodel = \"m\""), HasSubstr("model: is not a stage"));
   EXPECT_THAT(error("kind = \"quantize\"\nweights = \"in:8\""),
               HasSubstr("weights: unknown format family \"in\""));
   EXPECT_THAT(error("kind = \"fuse-lora\"\nrank = 8"), HasSubstr("has no settings"));

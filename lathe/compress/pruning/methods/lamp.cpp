@@ -6,7 +6,7 @@
 // Magnitude against what else is left of the same weight: w^2 over the sum of all squares that are
 // not smaller (Lee et al. 2021). Layers of other scales compare, and none goes as a whole before
 // the others: its largest element has the score 1.
-namespace lathe::compress {
+namespace lathe::compress::lamp {
 namespace {
 
 void score(std::span<float> values) {
@@ -43,4 +43,4 @@ const Register registration{PruningMethod{
 }};
 
 }  // namespace
-}  // namespace lathe::compress
+}  // namespace lathe::compress::lamp

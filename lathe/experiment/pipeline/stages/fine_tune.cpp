@@ -7,7 +7,7 @@
 // fine-tune, qat, distil: training, with the options of `lathe train` by the names that run.json
 // has for them. qat is training of a quantized model, and refuses another; distil learns from the
 // model that the pipeline began with.
-namespace lathe::experiment {
+namespace lathe::experiment::fine_tune_stage {
 namespace {
 
 using nlohmann::json;
@@ -78,4 +78,4 @@ const Register distillation{Stage{
 }};
 
 }  // namespace
-}  // namespace lathe::experiment
+}  // namespace lathe::experiment::fine_tune_stage

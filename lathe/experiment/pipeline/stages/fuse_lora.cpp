@@ -3,7 +3,7 @@
 #include "lathe/io/model.h"
 
 // fuse-lora: adds the paths of low rank to the weights beside them.
-namespace lathe::experiment {
+namespace lathe::experiment::fuse_lora_stage {
 namespace {
 
 void run(const StageRun& stage) {
@@ -25,4 +25,4 @@ const Register registration{Stage{
 }};
 
 }  // namespace
-}  // namespace lathe::experiment
+}  // namespace lathe::experiment::fuse_lora_stage

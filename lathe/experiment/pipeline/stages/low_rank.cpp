@@ -8,7 +8,7 @@
 
 // low-rank: weights and tables become products of two narrow matrices. With data, errors count by
 // what layers read and by how often tokens occur.
-namespace lathe::experiment {
+namespace lathe::experiment::low_rank_stage {
 namespace {
 
 using nlohmann::json;
@@ -70,4 +70,4 @@ const Register registration{Stage{
 }};
 
 }  // namespace
-}  // namespace lathe::experiment
+}  // namespace lathe::experiment::low_rank_stage

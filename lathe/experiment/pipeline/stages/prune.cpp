@@ -5,7 +5,7 @@
 
 // prune: one shot, as `lathe prune` does it. Pruning while a model trains is a setting of
 // fine-tune.
-namespace lathe::experiment {
+namespace lathe::experiment::prune_stage {
 namespace {
 
 using nlohmann::json;
@@ -42,4 +42,4 @@ const Register registration{Stage{
 }};
 
 }  // namespace
-}  // namespace lathe::experiment
+}  // namespace lathe::experiment::prune_stage

@@ -6,7 +6,7 @@
 
 // quantize: formats for weights, activations and the rest, as `lathe quantize` has them, or a list
 // of rules by layer.
-namespace lathe::experiment {
+namespace lathe::experiment::quantize_stage {
 namespace {
 
 using nlohmann::json;
@@ -50,4 +50,4 @@ const Register registration{Stage{
 }};
 
 }  // namespace
-}  // namespace lathe::experiment
+}  // namespace lathe::experiment::quantize_stage

@@ -4,7 +4,7 @@
 #include "lathe/experiment/pipeline/stage_settings.h"
 
 // shrink: what masks took out as a whole, heads and neurons, goes from the graph.
-namespace lathe::experiment {
+namespace lathe::experiment::shrink_stage {
 namespace {
 
 using nlohmann::json;
@@ -34,4 +34,4 @@ const Register registration{Stage{
 }};
 
 }  // namespace
-}  // namespace lathe::experiment
+}  // namespace lathe::experiment::shrink_stage

@@ -6,7 +6,7 @@
 
 // vocabulary: tokens that occur in train less often than asked for go, and texts that hold them are
 // read as something else. The rows held out show what that costs.
-namespace lathe::experiment {
+namespace lathe::experiment::vocabulary_stage {
 namespace {
 
 using nlohmann::json;
@@ -49,4 +49,4 @@ const Register registration{Stage{
 }};
 
 }  // namespace
-}  // namespace lathe::experiment
+}  // namespace lathe::experiment::vocabulary_stage
