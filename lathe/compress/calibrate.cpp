@@ -22,7 +22,7 @@ bool has_given_scale(const std::string& format) {
 
 void store(const Graph& graph, State& state, NodeId node, OperandRole role,
            const std::vector<float>& values) {
-  const NodeId operand = graph.input(node, *find_operand(graph, node, role)).node;
+  const NodeId operand = graph.input(node, operand_index(graph, node, role)).node;
   Tensor& tensor = state.at(graph.name(operand));
   check(static_cast<std::size_t>(tensor.num_elements()) == values.size(),
         "a scale for each that the quantizer reads");

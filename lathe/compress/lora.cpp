@@ -62,7 +62,7 @@ std::vector<NodeId> matching_linears(const Graph& graph, const std::vector<std::
 std::optional<NodeId> own_weight(const Graph& graph, NodeId linear, bool& is_rounded) {
   if (!graph.is(linear, "linear") || find_operand(graph, linear, OperandRole::Bias))
     return std::nullopt;
-  const Value read = graph.input(linear, *find_operand(graph, linear, OperandRole::Weight));
+  const Value read = graph.input(linear, operand_index(graph, linear, OperandRole::Weight));
   const Value weight = before_rounding(graph, read);
   if (!graph.is(weight.node, "state") || !is_read_once(graph, weight.node) ||
       state_role(graph, weight.node) != StateRole::Parameter)
@@ -117,7 +117,7 @@ std::optional<LoraPath> trace(const Graph& graph, NodeId sum, NodeId linear, Nod
 // The state of a weight that a path may be fused into; fails where it is none.
 NodeId fusible_weight(const Graph& graph, const LoraPath& path) {
   NodeId weight =
-      graph.input(path.linear, *find_operand(graph, path.linear, OperandRole::Weight)).node;
+      graph.input(path.linear, operand_index(graph, path.linear, OperandRole::Weight)).node;
   // What the mask takes out of the weight it takes out of the path.
   if (const auto masked = masked_operand(graph, weight);
       masked && graph.input(weight, 1 - *masked).node == path.mask)
@@ -214,7 +214,7 @@ std::vector<LoraPath> find_lora(const Graph& graph) {
 
 void add_lora_path(Graph& graph, NodeId linear, int rank, double scaling, double dropout) {
   const std::string name = graph.name(linear);
-  const Value weight = graph.input(linear, *find_operand(graph, linear, OperandRole::Weight));
+  const Value weight = graph.input(linear, operand_index(graph, linear, OperandRole::Weight));
   const Type type = graph.type(weight);
   if (type.dtype != DType::F32)
     fail("linear \"{}\": LoRA needs f32 weights, not {}", name, to_text(type));
@@ -246,7 +246,7 @@ void add_lora_path(Graph& graph, NodeId linear, int rank, double scaling, double
     return Value{place, 0};
   };
   const Value y{linear, 0};
-  Value x = graph.input(linear, *find_operand(graph, linear, OperandRole::Input));
+  Value x = graph.input(linear, operand_index(graph, linear, OperandRole::Input));
   const Value a = insert({.name = lora_a_name(name),
                           .op = "state",
                           .inputs = {},
@@ -321,7 +321,7 @@ int fuse_lora(Graph& graph, State& state) {
 void add_lora_products(const Graph& graph, const State& state, State& values) {
   for (const LoraPath& path : find_lora(graph)) {
     const Value weight =
-        graph.input(path.linear, *find_operand(graph, path.linear, OperandRole::Weight));
+        graph.input(path.linear, operand_index(graph, path.linear, OperandRole::Weight));
     const NodeId source = weight_state(graph, weight);
     const auto value = source.index < 0 ? values.end() : values.find(graph.name(source));
     if (value != values.end()) value->second = with_product(graph, state, path, value->second);

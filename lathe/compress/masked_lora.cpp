@@ -85,8 +85,8 @@ void cover_lora_path(Graph& graph, const LoraPath& path, NodeId mask) {
   const Value masked =
       insert({.name = name + "/lora_BA_masked", .op = "mul", .inputs = {scaled, {mask, 0}}});
   std::vector<Value> inputs = graph.inputs(path.linear);
-  inputs[*find_operand(graph, path.linear, OperandRole::Input)] = graph.input(path.down, 0);
-  inputs[*find_operand(graph, path.linear, OperandRole::Weight)] = masked;
+  inputs[operand_index(graph, path.linear, OperandRole::Input)] = graph.input(path.down, 0);
+  inputs[operand_index(graph, path.linear, OperandRole::Weight)] = masked;
   if (const auto bias = find_operand(graph, path.linear, OperandRole::Bias)) inputs[*bias] = kNone;
   while (inputs.back().is_none()) inputs.pop_back();
   const Value covered = insert({.name = name + "/lora_covered",

@@ -65,7 +65,7 @@ void forget_dead_states(const Graph& graph, State& state) {
 std::string parameter_of(const Graph& graph, NodeId decode) {
   if (const std::string& name = graph.attribute(decode).text("of"); !name.empty()) return name;
   const std::string& codes =
-      graph.name(graph.input(decode, *find_operand(graph, decode, OperandRole::Codes)).node);
+      graph.name(graph.input(decode, operand_index(graph, decode, OperandRole::Codes)).node);
   if (!codes.ends_with(kCodes))
     fail("node \"{}\": says of no parameter that it holds its codes (attribute \"of\")",
          graph.name(decode));
@@ -177,7 +177,7 @@ int unpack_weights(Graph& graph, State& state, const State& masters) {
         master != masters.end() ? master->second : ops::evaluate_parameter(graph, state, {id, 0});
     if (value.dims() != graph.types(id)[0].dims({}) || value.dtype() != DType::F32)
       fail("tensor \"{}\" does not fit its codes: expected {}", name, to_text(graph.types(id)[0]));
-    const NodeId codes = graph.input(id, *find_operand(graph, id, OperandRole::Codes)).node;
+    const NodeId codes = graph.input(id, operand_index(graph, id, OperandRole::Codes)).node;
     const Value floats =
         add_state(graph, state, codes, name, StateRole::Parameter, std::move(value));
     NodeSpec spec{.name = graph.name(id) + "/float",
@@ -251,7 +251,7 @@ void make_float(Graph& graph, State& state) {
       if (!is_read_once(graph, source))
         fail("node \"{}\": its rows are read rounded and unrounded, so the model has no float form",
              graph.name(source));
-      graph.set_input(source, *find_operand(graph, source, OperandRole::Table), held);
+      graph.set_input(source, operand_index(graph, source, OperandRole::Table), held);
       graph.replace_all_uses({quantizer.node, 0}, {source, 0});
     }
     run_pass("remove-dead-nodes", graph);
@@ -262,7 +262,7 @@ void make_float(Graph& graph, State& state) {
   for (const NodeId id : graph.nodes_of("decode"))
     graph.replace_all_uses(
         {id, 0},
-        add_state(graph, state, graph.input(id, *find_operand(graph, id, OperandRole::Codes)).node,
+        add_state(graph, state, graph.input(id, operand_index(graph, id, OperandRole::Codes)).node,
                   parameter_of(graph, id), StateRole::Parameter,
                   ops::evaluate_parameter(graph, state, {id, 0})));
   std::vector<NodeId> rest;

@@ -54,7 +54,7 @@ std::optional<RoundedParameter> find_rounded_parameter(const Graph& graph,
     found.links.insert(found.links.begin(), {value.node, operand});
     value = graph.input(value.node, operand);
   };
-  if (value != quantizer.parameter) follow(*find_operand(graph, value.node, OperandRole::Table));
+  if (value != quantizer.parameter) follow(operand_index(graph, value.node, OperandRole::Table));
   if (const std::optional<std::size_t> operand = masked_operand(graph, value.node)) {
     found.mask = graph.input(value.node, 1 - *operand).node;
     follow(*operand);

@@ -81,6 +81,12 @@ std::optional<std::size_t> find_operand(const Graph& graph, NodeId node, Operand
   return std::nullopt;
 }
 
+std::size_t operand_index(const Graph& graph, NodeId node, OperandRole role) {
+  const std::optional<std::size_t> index = find_operand(graph, node, role);
+  check(index.has_value(), "an operand of that role");
+  return *index;
+}
+
 std::optional<StateRole> required_role(OperandRole role) {
   switch (role) {
     case OperandRole::Scale:

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -41,6 +44,8 @@ std::string_view name(OperandRole role);
 OperandRole operand_role(const Graph& graph, NodeId node, std::size_t index);
 /// The index of the first operand of that role that is there; nullopt when there is none.
 std::optional<std::size_t> find_operand(const Graph& graph, NodeId node, OperandRole role);
+/// The same where there must be one.
+std::size_t operand_index(const Graph& graph, NodeId node, OperandRole role);
 /// The role that a state must have to be read as such an operand; nullopt where any will do.
 std::optional<StateRole> required_role(OperandRole role);
 

@@ -63,6 +63,8 @@ TEST(OperandRole, IsTheRecords) {
   EXPECT_EQ(operand_role(graph, graph.at("h"), 1), OperandRole::Weight);
   EXPECT_EQ(find_operand(graph, graph.at("h"), OperandRole::Weight), 1U);
   EXPECT_EQ(find_operand(graph, graph.at("h"), OperandRole::Bias), std::nullopt);
+  EXPECT_EQ(operand_index(graph, graph.at("h"), OperandRole::Weight), 1U);
+  EXPECT_THROW(operand_index(graph, graph.at("h"), OperandRole::Bias), InternalError);
 }
 
 }  // namespace

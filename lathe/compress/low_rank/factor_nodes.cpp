@@ -95,7 +95,7 @@ class FactorFinder {
 
   // The layer whose result this one alone reads.
   std::optional<NodeId> node_before(NodeId layer) const {
-    const NodeId node = graph_.input(layer, *find_operand(graph_, layer, OperandRole::Input)).node;
+    const NodeId node = graph_.input(layer, operand_index(graph_, layer, OperandRole::Input)).node;
     return is_factor_node(node) && is_read_once(graph_, node) ? std::optional(node) : std::nullopt;
   }
 
@@ -152,7 +152,7 @@ std::string insert_factors(Graph& graph, State& state, const LowRankTarget& targ
       graph.set_input(wide.node, 0, {reader, 0});
       continue;
     }
-    const std::size_t input = *find_operand(graph, reader, OperandRole::Input);
+    const std::size_t input = operand_index(graph, reader, OperandRole::Input);
     NodeSpec narrow{.name = label,
                     .op = target.is_table ? "matmul" : graph.op(reader).name,
                     .inputs = {graph.input(reader, input), {held, 0}}};
@@ -184,8 +184,8 @@ void remove_factors(Graph& graph, State& state, const FactorNodes& factors) {
       graph.set_types(reader, infer_types(graph, reader));
       graph.replace_all_uses({node, 0}, {reader, 0});
     } else {
-      graph.set_input(reader, *find_operand(graph, reader, OperandRole::Input),
-                      graph.input(node, *find_operand(graph, node, OperandRole::Input)));
+      graph.set_input(reader, operand_index(graph, reader, OperandRole::Input),
+                      graph.input(node, operand_index(graph, node, OperandRole::Input)));
     }
     graph.erase(node);
   }

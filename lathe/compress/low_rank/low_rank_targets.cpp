@@ -84,7 +84,7 @@ LowRankTarget target_of(const Graph& graph, NodeId node) {
 
 std::size_t weight_operand(const Graph& graph, NodeId reader) {
   const std::optional<std::size_t> table = find_operand(graph, reader, OperandRole::Table);
-  return table ? *table : *find_operand(graph, reader, OperandRole::Weight);
+  return table ? *table : operand_index(graph, reader, OperandRole::Weight);
 }
 bool is_lookup(const Graph& graph, NodeId reader) {
   return find_operand(graph, reader, OperandRole::Table).has_value();

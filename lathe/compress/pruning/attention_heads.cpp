@@ -28,7 +28,7 @@ std::optional<PruningUnit> head_unit(const Graph& graph, NodeId attention) {
   PruningUnit unit{.name = graph.name(attention), .layers = {}, .parts = {}, .granules = groups};
   std::set<NodeId> passed;
   for (const OperandRole role : {OperandRole::Query, OperandRole::Key, OperandRole::Content}) {
-    const Value value = graph.input(attention, *find_operand(graph, attention, role));
+    const Value value = graph.input(attention, operand_index(graph, attention, role));
     const std::optional<FeatureSource> source = trace_source(graph, value);
     if (!source || !width(value).is_constant() || !has_own_parameters(graph, source->layer))
       return std::nullopt;

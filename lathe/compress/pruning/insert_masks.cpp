@@ -47,7 +47,7 @@ class MaskInserter {
     place(parameter, added);
     for (const LoraPath& path : find_lora(graph_)) {
       const Value weight =
-          graph_.input(path.linear, *find_operand(graph_, path.linear, OperandRole::Weight));
+          graph_.input(path.linear, operand_index(graph_, path.linear, OperandRole::Weight));
       if (weight_state(graph_, weight) == parameter) cover_lora_path(graph_, path, added.node);
     }
   }

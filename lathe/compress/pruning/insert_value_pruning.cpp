@@ -21,7 +21,7 @@ Value find_pruned(const Graph& graph, Value x, double share) {
 }  // namespace
 
 void insert_value_pruning(Graph& graph, NodeId layer, double share) {
-  const std::size_t input = *find_operand(graph, layer, OperandRole::Input);
+  const std::size_t input = operand_index(graph, layer, OperandRole::Input);
   const Value before = graph.input(layer, input);
   Value x = before;
   if (graph.is(x.node, kOp)) x = graph.input(x.node, 0);

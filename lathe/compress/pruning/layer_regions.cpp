@@ -12,7 +12,7 @@ namespace {
 
 // The parameter that an operand of a layer leads back to; no node where that is none.
 NodeId state_of(const Graph& graph, NodeId layer, OperandRole role) {
-  return weight_state(graph, graph.input(layer, *find_operand(graph, layer, role)));
+  return weight_state(graph, graph.input(layer, operand_index(graph, layer, role)));
 }
 
 GranulePart whole(const Graph& graph, NodeId layer) {

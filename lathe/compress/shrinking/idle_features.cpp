@@ -18,7 +18,7 @@ struct MaskedLines {
 };
 
 MaskedLines masked_lines(const Graph& graph, const State& state, NodeId layer) {
-  const Value weight = graph.input(layer, *find_operand(graph, layer, OperandRole::Weight));
+  const Value weight = graph.input(layer, operand_index(graph, layer, OperandRole::Weight));
   const Tensor value = ops::evaluate_parameter(graph, state, weight);
   const std::vector<bool> masked = masked_elements(graph, state, weight, value);
   Tensor flags(DType::F32, value.dims());
@@ -96,7 +96,7 @@ class ZeroTracer {
   // Heads are weighted sums of contents that queries share.
   std::vector<bool> of_attention() {
     const std::vector<bool> contents = zeros(graph_.input(
-        structure_.attention, *find_operand(graph_, structure_.attention, OperandRole::Content)));
+        structure_.attention, operand_index(graph_, structure_.attention, OperandRole::Content)));
     const std::int64_t sharing = structure_.heads / structure_.shared_heads;
     std::vector<bool> result;
     for (std::int64_t head = 0; head < structure_.heads; ++head)
@@ -164,7 +164,7 @@ IdleFeatures find_idle_features(const Graph& graph, const State& state,
   for (const NodeId reader : structure.readers) {
     const std::vector<bool>& columns = masked.at(reader).columns;
     without.push_back(
-        tracer.zeros(graph.input(reader, *find_operand(graph, reader, OperandRole::Input))));
+        tracer.zeros(graph.input(reader, operand_index(graph, reader, OperandRole::Input))));
     for (std::size_t i = 0; i < features; ++i) {
       any_column[i] = any_column[i] || columns[i];
       without.back()[i] = without.back()[i] || columns[i];

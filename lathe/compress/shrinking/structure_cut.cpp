@@ -97,7 +97,7 @@ class StructureCutter {
   }
 
   Value operand(NodeId layer, OperandRole role) const {
-    return graph_.input(layer, *find_operand(graph_, layer, role));
+    return graph_.input(layer, operand_index(graph_, layer, role));
   }
   std::size_t output_axis(NodeId layer) const {
     if (graph_.type(operand(layer, OperandRole::Weight)).rank() != 2)

@@ -70,7 +70,7 @@ class StructureFinder {
 
     std::set<NodeId> between{id};
     for (const OperandRole role : {OperandRole::Query, OperandRole::Key, OperandRole::Content})
-      collect_makers(graph_.input(id, *find_operand(graph_, id, role)), 0, role, structure,
+      collect_makers(graph_.input(id, operand_index(graph_, id, role)), 0, role, structure,
                      between);
     for (const FeatureMaker& maker : structure.makers) require_private(maker.layer, between);
     for (const NodeId node : between)

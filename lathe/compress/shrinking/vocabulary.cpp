@@ -32,7 +32,7 @@ std::vector<NodeId> token_lookups(const Graph& graph) {
 }
 
 Value operand(const Graph& graph, NodeId id, OperandRole role) {
-  return graph.input(id, *find_operand(graph, id, role));
+  return graph.input(id, operand_index(graph, id, role));
 }
 
 // The layer whose outputs are scores of tokens; no node where the model predicts something else.

@@ -9,7 +9,7 @@ namespace lathe::io {
 namespace {
 
 void add_codes(const Graph& graph, NodeId decode, StorageHints& hints) {
-  const NodeId codes = graph.input(decode, *find_operand(graph, decode, OperandRole::Codes)).node;
+  const NodeId codes = graph.input(decode, operand_index(graph, decode, OperandRole::Codes)).node;
   const std::shared_ptr<const NumberFormat> format = ops::format_of(graph.attribute(decode));
   const std::int64_t columns = graph.attribute(decode).integer("columns");
   const int width = format->facts().element_bits;
@@ -33,7 +33,7 @@ void add_masked(const Graph& graph, const models::ModelFamily& family, NodeId ma
       const std::int64_t axis = graph.attribute(masked).integer("axis");
       if (axis > 0 && (axis != 1 || graph.types(mask)[0].rank() != 2)) continue;
       is_transposed = is_transposed != (axis == 1);
-      masked = graph.input(masked, *find_operand(graph, masked, OperandRole::Codes)).node;
+      masked = graph.input(masked, operand_index(graph, masked, OperandRole::Codes)).node;
     }
     if (!graph.is(masked, "state")) continue;
     StorageHint& hint = hints[graph.name(masked)];
