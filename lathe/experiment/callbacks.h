@@ -32,6 +32,11 @@ struct Callbacks {
     if (notice) notice(line);
   }
   bool stops() const { return should_stop && should_stop(); }
+  /// Tells how far the work has come; whether it is to go on.
+  bool goes_on(const Progress& now) const {
+    tell(now);
+    return !stops();
+  }
 };
 
 }  // namespace lathe::experiment

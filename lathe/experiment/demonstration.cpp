@@ -151,11 +151,10 @@ class Demonstrator {
     train::Evaluation result =
         train::evaluate(classifier, *source_, static_cast<std::int64_t>(model_.label_names.size()),
                         {.progress = [&](std::int64_t done, std::int64_t) {
-                          callbacks_.tell({.activity = "evaluating",
-                                           .unit = "examples",
-                                           .done = done,
-                                           .total = source_->size()});
-                          return !callbacks_.stops();
+                          return callbacks_.goes_on({.activity = "evaluating",
+                                                     .unit = "examples",
+                                                     .done = done,
+                                                     .total = source_->size()});
                         }});
     add_speed_section(page_, result, executor.report(), !model_.fresh.empty());
     return result;

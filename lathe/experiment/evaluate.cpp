@@ -30,13 +30,12 @@ train::ClassifierOptions classifier_options(const EvaluateOptions& options,
 
 train::EvaluationOptions batch_options(const EvaluateOptions& options, const std::string& activity,
                                        std::int64_t examples, const Callbacks& callbacks) {
-  return {
-      .batch_tokens = options.batch_tokens,
-      .batch_examples = options.batch_examples,
-      .progress = [=, &callbacks](std::int64_t done, std::int64_t) {
-        callbacks.tell({.activity = activity, .unit = "examples", .done = done, .total = examples});
-        return !callbacks.stops();
-      }};
+  return {.batch_tokens = options.batch_tokens,
+          .batch_examples = options.batch_examples,
+          .progress = [=, &callbacks](std::int64_t done, std::int64_t) {
+            return callbacks.goes_on(
+                {.activity = activity, .unit = "examples", .done = done, .total = examples});
+          }};
 }
 
 }  // namespace

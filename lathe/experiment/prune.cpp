@@ -49,11 +49,10 @@ Pruned prune(const io::Model& original, const PruneOptions& options,
   if (is_packed) compress::unpack_model(result.model);
   result.result = compress::prune_model(result.model, to_request(options), calibration, execution,
                                         [&](std::int64_t done) {
-                                          callbacks.tell({.activity = "reading",
-                                                          .unit = "examples",
-                                                          .done = done,
-                                                          .total = calibration->size()});
-                                          return !callbacks.stops();
+                                          return callbacks.goes_on({.activity = "reading",
+                                                                    .unit = "examples",
+                                                                    .done = done,
+                                                                    .total = calibration->size()});
                                         });
   for (const std::string& rule : result.result.unused_rules)
     callbacks.warn(fmt::format("{}: matches no layer of the model", rule));

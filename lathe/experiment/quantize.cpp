@@ -59,14 +59,13 @@ Quantized quantize(const io::Model& original, const QuantizeOptions& options,
                    train::ExampleSource* calibration, const engine::ExecutionOptions& execution,
                    const Callbacks& callbacks) {
   Quantized result{.model = original, .result = {}, .tensors = {}, .bits = {}};
-  result.result = compress::quantize_model(result.model, to_rules(options), calibration, execution,
-                                           [&](std::int64_t done) {
-                                             callbacks.tell({.activity = "calibrating",
-                                                             .unit = "examples",
-                                                             .done = done,
-                                                             .total = calibration->size()});
-                                             return !callbacks.stops();
-                                           });
+  result.result = compress::quantize_model(
+      result.model, to_rules(options), calibration, execution, [&](std::int64_t done) {
+        return callbacks.goes_on({.activity = "calibrating",
+                                  .unit = "examples",
+                                  .done = done,
+                                  .total = calibration->size()});
+      });
   for (const std::string& rule : result.result.unused_rules)
     callbacks.warn(fmt::format("{}: matches no layer of the model", rule));
   for (const std::string& note : result.result.notes) callbacks.warn(note);

@@ -157,11 +157,10 @@ double SweepRunner::accuracy(const io::Model& model, const std::string& label) {
                          static_cast<std::int64_t>(model.label_names.size()),
                          {.progress =
                               [&](std::int64_t done, std::int64_t) {
-                                callbacks_.tell({.activity = "testing " + label,
-                                                 .unit = "examples",
-                                                 .done = done,
-                                                 .total = measured_->size()});
-                                return !callbacks_.stops();
+                                return callbacks_.goes_on({.activity = "testing " + label,
+                                                           .unit = "examples",
+                                                           .done = done,
+                                                           .total = measured_->size()});
                               }})
       .accuracy;
 }

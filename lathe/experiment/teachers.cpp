@@ -91,11 +91,10 @@ Tensor ask_teachers(const Teachers& teachers, const io::Model& student,
     asking.progress = [&, activity = fmt::format("asking teacher {} of {}", logits.size() + 1,
                                                  teachers.models.size())](std::int64_t done,
                                                                           std::int64_t) {
-      callbacks.tell({.activity = activity,
-                      .unit = "examples",
-                      .done = done,
-                      .total = static_cast<std::int64_t>(examples.examples.size())});
-      return !callbacks.stops();
+      return callbacks.goes_on({.activity = activity,
+                                .unit = "examples",
+                                .done = done,
+                                .total = static_cast<std::int64_t>(examples.examples.size())});
     };
     const Tensor answers = with_place(teacher_place(teacher.directory.string()),
                                       [&] { return train::ask(teacher, examples, asking); });
