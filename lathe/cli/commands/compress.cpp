@@ -36,7 +36,7 @@ void print_result(const experiment::CompressResult& result, const Arguments& arg
   fmt::print("{}", experiment::compress_table(result).to_text());
   if (!result.measured_on.empty())
     fmt::print("\naccuracies and speeds are of {}\n", result.measured_on);
-  if (result.test_accuracy)
+  if (result.test_accuracy && result.original_test_accuracy)
     fmt::print("test accuracy {:.4f}, of the original {:.4f}\n", *result.test_accuracy,
                *result.original_test_accuracy);
   fmt::print("written to {}: the model, results.json, report.html\n", arguments.out);

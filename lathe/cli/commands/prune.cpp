@@ -98,10 +98,7 @@ int run_sweep(Arguments arguments, const Settings& settings) {
   if (!arguments.evaluate.data.empty()) fail("--eval: a sweep measures on --data or --split");
   if (!arguments.methods.empty()) options.methods = arguments.methods;
   options.prune = arguments.prune;
-  options.settings.model = arguments.model.model;
-  options.settings.seed = settings.seed;
-  options.settings.out = arguments.out;
-  options.settings.replaces = arguments.force;
+  complete(options.settings, arguments.model.model, arguments.out, arguments.force, settings);
   return run_resumable(
       settings,
       [&](const engine::ExecutionOptions& execution, const experiment::Callbacks& callbacks) {

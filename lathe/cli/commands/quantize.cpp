@@ -103,10 +103,7 @@ void print_sweep(const experiment::SweepResult& result, const experiment::SweepS
 int run_sweep(Arguments arguments, const Settings& settings) {
   experiment::SweepOptions& options = arguments.sweep;
   options.quantize = arguments.quantize;
-  options.settings.model = arguments.model.model;
-  options.settings.seed = settings.seed;
-  options.settings.out = arguments.out;
-  options.settings.replaces = arguments.force;
+  complete(options.settings, arguments.model.model, arguments.out, arguments.force, settings);
   return run_resumable(
       settings,
       [&](const engine::ExecutionOptions& execution, const experiment::Callbacks& callbacks) {

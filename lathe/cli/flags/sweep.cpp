@@ -25,4 +25,12 @@ void add_sweep_options(Flags flags, experiment::SweepSettings& options) {
   flags.add_flag("--resume", options.resumes, "go on with the sweep in --out");
 }
 
+void complete(experiment::SweepSettings& options, const std::string& model, const std::string& out,
+              bool replaces, const Settings& settings) {
+  options.model = model;
+  options.seed = settings.seed;
+  options.out = out;
+  options.replaces = replaces;
+}
+
 }  // namespace lathe::cli
