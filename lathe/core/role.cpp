@@ -83,7 +83,9 @@ std::optional<std::size_t> find_operand(const Graph& graph, NodeId node, Operand
 
 std::size_t operand_index(const Graph& graph, NodeId node, OperandRole role) {
   const std::optional<std::size_t> index = find_operand(graph, node, role);
-  check(index.has_value(), "an operand of that role");
+  if (!index)
+    throw InternalError(fmt::format("an operand {} of {}", name(role), described(graph, node)),
+                        std::source_location::current());
   return *index;
 }
 

@@ -159,7 +159,7 @@ LowRankReport factorize_weights(Graph& graph, State& state, const LowRankOptions
 
 LowRankReport factorize_weights(io::Model& model, const LowRankOptions& options,
                                 const LowRankEvidence& evidence) {
-  const LowRankReport report = factorize_weights(model.graph, model.state, options, evidence);
+  LowRankReport report = factorize_weights(model.graph, model.state, options, evidence);
   // The second factor of a state that nobody trained was not trained either.
   for (const FactorizedWeight& weight : report.weights)
     if (std::ranges::find(model.fresh, weight.state) != model.fresh.end())

@@ -108,7 +108,7 @@ class Pruner {
                              .seed = options_.seed,
                              .products = &products,
                              .lookups = &lookups};
-    if (method.prune) {
+    if (method.prune && group.sparsity) {
       for (const PruningUnit& unit : group.units)
         move_weights(method, input, unit, *group.sparsity, held, masks, values);
       return;
