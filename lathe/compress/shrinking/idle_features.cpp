@@ -63,8 +63,7 @@ class ZeroTracer {
  private:
   std::vector<bool> compute(Value value) {
     const NodeId id = value.node;
-    const std::vector<bool> none(static_cast<std::size_t>(graph_.type(value).axis(-1).constant()),
-                                 false);
+    std::vector<bool> none(static_cast<std::size_t>(graph_.type(value).axis(-1).constant()), false);
     if (id == structure_.attention) return of_attention();
     if (graph_.is(id, "split")) return of_split(value);
     if (graph_.op(id).is_identity_in_inference) return zeros(graph_.input(id, 0));
