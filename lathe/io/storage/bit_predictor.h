@@ -68,8 +68,8 @@ class BitPredictor {
   // Logits are in 256ths and reach from -8 to 8, where a share is 1 in 2981.
   static constexpr int kLogits = 4096;
   static constexpr int kShareBits = 12;
-  // Tuned on masks and codes of BERT-tiny's tensors: halving or doubling any of these, the count
-  // below among them, changes their size by less than 0.3 %.
+  // Tuned on masks and codes of a small encoder's tensors: halving or doubling any of these, the
+  // count below among them, changes their size by less than 0.3 %.
   static constexpr int kWeightBits = 16;
   static constexpr std::int32_t kFirstWeight = 24000;
   static constexpr std::int32_t kRate = 6;
