@@ -52,6 +52,7 @@ class ScaledFormat final : public NumberFormat, public CodedElements {
   }
 
   const FormatFacts& facts() const override { return spec_.facts; }
+  const ScaledSpec& spec() const { return spec_; }
   CodeLayout code_layout() const override {
     const auto* integer = std::get_if<IntegerCodec>(&spec_.codec);
     return integer != nullptr && integer->low < 0 ? CodeLayout::TwosComplement
@@ -470,6 +471,11 @@ int lowest_scale_code(const MinifloatCodec& codec) {
 
 std::shared_ptr<const NumberFormat> make_scaled_format(ScaledSpec spec) {
   return std::make_shared<ScaledFormat>(std::move(spec));
+}
+
+const ScaledSpec* find_scaled_spec(const NumberFormat& format) {
+  const auto* const scaled = dynamic_cast<const ScaledFormat*>(&format);
+  return scaled == nullptr ? nullptr : &scaled->spec();
 }
 
 }  // namespace lathe::numerics

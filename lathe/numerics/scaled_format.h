@@ -43,6 +43,8 @@ struct ScaledSpec {
 };
 
 std::shared_ptr<const NumberFormat> make_scaled_format(ScaledSpec spec);
+/// What a format was made of; nullptr for one of another kind. It lives as long as the format.
+const ScaledSpec* find_scaled_spec(const NumberFormat& format);
 
 /// Makes the scale a given power of two: one, or one a row where the arguments say "channel",
 /// which is then added to the format's text.
