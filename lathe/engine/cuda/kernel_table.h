@@ -1,0 +1,613 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+// What liblathe_cuda.so offers. Plain data and function pointers only: the library is compiled by
+// nvcc, links to nothing of ours, and is loaded when a GPU is asked for; whatever plans, checks and
+// explains is ordinary C++ on this side. A kernel launches and returns; `Device::launch_error` says
+// what went wrong.
+namespace lathe::engine::cuda {
+
+/// Raised whenever a struct below changes: a library of another number is refused.
+inline constexpr std::int32_t kTableVersion = 1;
+
+struct Stream;   ///< a cudaStream_t
+struct Capture;  ///< a cudaGraphExec_t
+struct Gemm;     ///< a cuBLASLt handle with its workspace
+
+/// A size that a captured graph must not bake in. Launches are made for `capacity`; how much of it
+/// is there in this run is scale * *symbol + offset, read from device memory.
+///
+/// What a kernel writes beyond the real size is zero, up to the capacity: a matrix product reads
+/// all rows of its operands.
+struct Extent {
+  const std::int32_t* symbol = nullptr;  ///< null: always the capacity
+  std::int64_t scale = 0, offset = 0;
+  std::int64_t capacity = 0;
+};
+
+/// Whole numbers of 32 or 64 bits.
+struct Integers {
+  const void* data = nullptr;
+  bool is_wide = false;
+};
+
+/// Where a kernel reports what it cannot refuse: the smallest number of a faulty step.
+struct Fault {
+  std::int32_t* first = nullptr;
+  std::int32_t step = 0;
+};
+
+enum class Map : std::int32_t {
+  Identity,
+  Relu,
+  GeluErf,
+  GeluTanh,
+  Tanh,
+  Sigmoid,
+  Silu,
+  QuickGelu,
+  Exp,
+  Erf,
+  Log,
+  Negate,
+  Abs,
+  Sqrt,
+  Reciprocal,
+  Cos,
+  Sin,
+  LeakyRelu,
+};
+
+enum class Pair : std::int32_t { Add, Subtract, Multiply, Divide, Minimum, Maximum, Power };
+
+struct MapArgs {
+  Map map = Map::Identity;
+  float slope = 0;
+  const float* x = nullptr;
+  float* y = nullptr;
+  Extent count;
+};
+
+/// dx = dy * map'(x).
+struct MapGradientArgs {
+  Map map = Map::Identity;
+  float slope = 0;
+  const float* dy = nullptr;
+  const float* x = nullptr;
+  float* dx = nullptr;
+  Extent count;
+};
+
+inline constexpr int kMostAxes = 8;
+
+/// How the elements of a result, counted in row-major order, walk along an operand.
+struct Walk {
+  std::int64_t strides[kMostAxes] = {};
+};
+
+struct PairArgs {
+  Pair pair = Pair::Add;
+  const float* a = nullptr;
+  const float* b = nullptr;
+  float* y = nullptr;
+  std::int32_t rank = 0;
+  std::int64_t dims[kMostAxes] = {};
+  Walk a_walk, b_walk;
+  Extent count;
+};
+
+/// y = dy * the derivative of the pair by its operand 0 or 1.
+struct PairGradientArgs {
+  PairArgs pair;  ///< y is the result
+  const float* dy = nullptr;
+  std::int32_t operand = 0;
+};
+
+/// y[walk of y] = x[walk of x] for every index of `dims`; with a factor, of floats.
+struct CopyArgs {
+  const void* x = nullptr;
+  void* y = nullptr;
+  std::int32_t element_bytes = 4;
+  std::int32_t rank = 0;
+  std::int64_t dims[kMostAxes] = {};
+  Walk x_walk, y_walk;
+  float factor = 1;
+  Extent count;
+};
+
+struct FillArgs {
+  std::uint32_t* y = nullptr;
+  std::uint32_t pattern = 0;
+  Extent count;
+};
+
+enum class Number : std::int32_t { F64, F32, F16, BF16, I64, I32, I16, I8, U8, Bool };
+struct CastArgs {
+  Number from = Number::F32, to = Number::F32;
+  const void* x = nullptr;
+  void* y = nullptr;
+  Extent count;
+};
+
+enum class Reduction : std::int32_t { Sum, Mean, Max };
+/// Each result reduces the elements that the reduced axes reach from its own first element.
+struct ReduceArgs {
+  Reduction reduction = Reduction::Sum;
+  const float* x = nullptr;
+  float* y = nullptr;
+  std::int32_t rank = 0, reduced_rank = 0;
+  std::int64_t dims[kMostAxes] = {}, reduced_dims[kMostAxes] = {};
+  Walk walk, reduced_walk;
+  Extent count;       ///< results
+  Extent outer_axis;  ///< the first reduced axis
+};
+
+/// dx = dy at the largest of the elements that share it, in equal parts.
+struct MaxGradientArgs {
+  ReduceArgs reduce;  ///< of x; y is unused
+  const float* dy = nullptr;
+  float* dx = nullptr;
+  Extent elements;
+};
+
+/// Sums over rows: y[c] = sum of x[r, c]. `scratch` holds num_row_chunks(capacity) * n doubles.
+struct SumRowsArgs {
+  const float* x = nullptr;
+  float* y = nullptr;
+  double* scratch = nullptr;
+  std::int64_t n = 0;
+  Extent rows;
+};
+
+enum class Softmax : std::int32_t { Forward, Logarithm, Gradient, LogarithmGradient };
+/// Along the middle axis of [outer, size, inner]; `y` is the gradients' second operand.
+struct SoftmaxArgs {
+  Softmax kind = Softmax::Forward;
+  const float* x = nullptr;
+  const float* y = nullptr;
+  float* out = nullptr;
+  std::int64_t size = 0, inner = 1;
+  Extent outer;
+};
+
+struct NormalizeArgs {
+  bool is_rms = false;
+  const float* x = nullptr;
+  const float* residual = nullptr;  ///< added to x; may be null
+  const float* gamma = nullptr;
+  const float* beta = nullptr;  ///< null for rms
+  float* y = nullptr;
+  float eps = 0;
+  std::int64_t n = 0;
+  Extent rows;
+};
+
+/// `statistics` holds 2 * rows floats, `scratch` num_row_chunks(capacity) * 2 * n doubles.
+struct NormalizeGradientArgs {
+  bool is_rms = false;
+  const float* dy = nullptr;
+  const float* x = nullptr;
+  const float* gamma = nullptr;
+  float* dx = nullptr;
+  float* dgamma = nullptr;
+  float* dbeta = nullptr;  ///< null for rms
+  float* statistics = nullptr;
+  double* scratch = nullptr;
+  float eps = 0;
+  std::int64_t n = 0;
+  Extent rows;
+};
+
+/// `losses` holds 2 * rows doubles.
+struct CrossEntropyArgs {
+  const float* logits = nullptr;
+  Integers labels;
+  std::int64_t classes = 0, ignore_index = -100;
+  double* losses = nullptr;
+  float* sum = nullptr;
+  float* count = nullptr;
+  Extent rows;
+  Fault fault;
+};
+
+struct CrossEntropyGradientArgs {
+  const float* dsum = nullptr;
+  const float* logits = nullptr;
+  Integers labels;
+  std::int64_t classes = 0, ignore_index = -100;
+  float* dlogits = nullptr;
+  Extent rows;
+  Fault fault;
+};
+
+/// sum and count of the squared differences; `scratch` holds kSquaredErrorBlocks doubles.
+inline constexpr int kSquaredErrorBlocks = 256;
+struct SquaredErrorArgs {
+  const float* prediction = nullptr;
+  const float* target = nullptr;
+  float* sum = nullptr;
+  float* count = nullptr;
+  double* scratch = nullptr;
+  Extent elements;
+};
+struct SquaredErrorGradientArgs {
+  const float* dsum = nullptr;
+  const float* prediction = nullptr;
+  const float* target = nullptr;
+  float* dx = nullptr;
+  Extent elements;
+};
+
+inline constexpr int kMostTables = 3;
+struct EmbeddingArgs {
+  std::int32_t num_tables = 1;
+  Integers ids[kMostTables];
+  const float* tables[kMostTables] = {};
+  std::int64_t table_rows[kMostTables] = {};
+  float* y = nullptr;
+  std::int64_t n = 0;
+  Extent rows;
+  Fault fault;
+};
+
+/// Sums of the dy rows of each id. Dense (`places` null): y[id] = base[id] + sum. Otherwise
+/// y[places[id]] = sum, places in the table's order, -1 where an id does not occur, and `used` of
+/// them. `heads` holds table_rows integers; `partial` kSmallTableChunks * table_rows * n floats
+/// where table_rows is at most kSmallTable.
+inline constexpr std::int64_t kSmallTable = 32, kSmallTableChunks = 64;
+struct EmbeddingGradientArgs {
+  const float* dy = nullptr;
+  Integers ids;
+  const float* base = nullptr;
+  float* y = nullptr;
+  std::int32_t* places = nullptr;
+  std::int32_t* used = nullptr;
+  std::int32_t* heads = nullptr;
+  float* partial = nullptr;
+  std::int64_t table_rows = 0, n = 0;
+  Extent rows;
+  Fault fault;
+};
+
+/// Rows of `bytes` bytes: y[i] = x[indices[i]].
+struct GatherRowsArgs {
+  const void* x = nullptr;
+  Integers indices;
+  void* y = nullptr;
+  std::int64_t bytes = 0, x_rows = 0;
+  Extent rows;
+  Fault fault;
+};
+
+/// One row of each sequence of a packed batch, or back into rows of zeros.
+struct SelectArgs {
+  bool is_gradient = false;
+  const void* x = nullptr;
+  Integers offsets;
+  void* y = nullptr;
+  std::int64_t bytes = 0, index = 0;
+  Extent tokens, sequences;
+  Fault fault;
+};
+
+/// The last marked token of each row of [rows, length], or back into zeros.
+struct LastTokenArgs {
+  bool is_gradient = false;
+  const void* x = nullptr;
+  Integers mask;
+  void* y = nullptr;
+  std::int64_t bytes = 0, length = 0;
+  Extent rows;
+};
+
+enum class OfToken : std::int32_t { Position, Example, Share };
+struct PackedIndexArgs {
+  OfToken number = OfToken::Position;
+  Integers offsets;
+  Integers values;    ///< of Example
+  void* y = nullptr;  ///< of the dtype of `is_wide`, or float for Share
+  bool is_wide = false;
+  Extent tokens, sequences;
+  Fault fault;
+};
+
+struct PositionsArgs {
+  void* y = nullptr;
+  bool is_wide = false;
+  std::int64_t length = 0;
+  Extent count;
+};
+
+struct RopeArgs {
+  const float* x = nullptr;
+  Integers positions;
+  float* y = nullptr;
+  std::int64_t heads = 0, half = 0;
+  bool is_interleaved = false;
+  double theta = 0, direction = 1;
+  Extent rows;
+};
+
+struct DropoutArgs {
+  const float* x = nullptr;
+  const std::int32_t* random = nullptr;  ///< {seed low, seed high, step}
+  Integers examples, positions;
+  float* y = nullptr;
+  std::uint32_t threshold = 0, site = 0;
+  float scale = 1;
+  std::int64_t n = 0;
+  Extent rows;
+};
+
+/// Attention of packed sequences (offsets) or of rows of one length (lq, lk).
+struct AttentionShape {
+  const float* q = nullptr;
+  const float* k = nullptr;
+  const float* v = nullptr;
+  Integers mask;     ///< [rows, lk], or null
+  Integers offsets;  ///< null: padded
+  const std::int32_t* random = nullptr;
+  Integers examples;
+  std::uint32_t threshold = 0, site = 0;
+  float dropout_scale = 1;
+  std::int32_t heads = 1, kv_heads = 1, d = 0;
+  float scale = 1;
+  bool is_causal = false;
+  bool only_first = false;  ///< packed, one query a sequence: its first token's
+  std::int64_t lq = 0, lk = 0;
+  Extent queries, keys;  ///< rows of q and of k
+  Extent sequences;
+  Fault fault;
+};
+struct AttentionArgs {
+  AttentionShape shape;
+  float* y = nullptr;
+};
+/// `statistics` holds kAttentionStatistics * query rows * heads floats.
+inline constexpr std::int64_t kAttentionStatistics = 3;
+struct AttentionGradientArgs {
+  AttentionShape shape;
+  const float* dout = nullptr;
+  float* dq = nullptr;
+  float* dk = nullptr;
+  float* dv = nullptr;
+  float* statistics = nullptr;
+};
+inline constexpr std::int32_t kMostHeadSize = 128;
+
+/// One tensor of a launch over all parameters. Null places: the gradient is as large as the
+/// parameter; else it is rows of n, places[row] saying which, -1 none.
+struct UpdatedTensor {
+  const float* param = nullptr;
+  const float* gradient = nullptr;
+  const float* m = nullptr;  ///< sgd: the velocity
+  const float* v = nullptr;
+  float* new_param = nullptr;
+  float* new_m = nullptr;
+  float* new_v = nullptr;
+  const std::int32_t* places = nullptr;
+  std::int64_t n = 0;
+  std::int64_t count = 0;
+  std::int64_t first_block = 0;  ///< of the launch
+  const float* rate = nullptr;
+  const float* scale = nullptr;
+  const std::int32_t* random = nullptr;  ///< adamw: random[2] is the step
+  double beta1 = 0, beta2 = 0, eps = 0;  ///< sgd: beta1 is the momentum
+  double weight_decay = 0;
+};
+inline constexpr std::int64_t kUpdateBlock = 4096;  ///< elements a block of threads updates
+struct UpdateArgs {
+  bool is_adamw = true;
+  const UpdatedTensor* tensors = nullptr;  ///< in device memory
+  std::int32_t num_tensors = 0;
+  std::int64_t num_blocks = 0;
+};
+
+/// The sum of squares of several tensors, one launch for the parts and one for the totals.
+struct SquaredTensor {
+  const float* x = nullptr;
+  const std::int32_t* used_rows = nullptr;  ///< how many rows of n count; null: all elements
+  std::int64_t n = 0;
+  Extent count;
+  std::int64_t first_block = 0;
+  float* sum = nullptr;
+};
+struct SumSquaresArgs {
+  const SquaredTensor* tensors = nullptr;  ///< in device memory
+  std::int32_t num_tensors = 0;
+  std::int64_t num_blocks = 0;  ///< of kUpdateBlock elements at capacity
+  double* parts = nullptr;      ///< one a block
+};
+
+/// Operations on single numbers, one after another in one thread.
+struct ScalarOperation {
+  enum class Kind : std::int32_t { Map, Pair, Fill };
+  Kind kind = Kind::Pair;
+  Map map = Map::Identity;
+  Pair pair = Pair::Add;
+  float value = 0;  ///< Fill, and the slope of a map
+  const float* a = nullptr;
+  const float* b = nullptr;
+  float* y = nullptr;
+};
+struct ScalarArgs {
+  const ScalarOperation* operations = nullptr;  ///< in device memory
+  std::int32_t count = 0;
+};
+
+struct GradientScaleArgs {
+  const float* squares = nullptr;
+  const float* count = nullptr;
+  double max_norm = 0;
+  float* scale = nullptr;
+  float* norm = nullptr;
+};
+
+/// C[m, n] = op(A) . op(B) + beta * C, column-major as cuBLAS has it; bias of length m.
+struct GemmArgs {
+  bool transpose_a = false, transpose_b = false;
+  std::int64_t m = 0, n = 0, k = 0;
+  const float* a = nullptr;
+  const float* b = nullptr;
+  float* c = nullptr;
+  std::int64_t lda = 0, ldb = 0, ldc = 0;
+  std::int64_t batches = 1, stride_a = 0, stride_b = 0, stride_c = 0;
+  const float* bias = nullptr;
+};
+
+/// y = map(y + bias) + residual in place, rows beyond the real ones zero.
+struct EpilogueArgs {
+  float* y = nullptr;
+  const float* bias = nullptr;
+  const float* residual = nullptr;
+  Map map = Map::Identity;
+  std::int64_t n = 0;
+  Extent rows;
+};
+
+/// Rounds rows of a matrix to a number format: a ScaledSpec (numerics/scaled_format.h) as plain
+/// numbers, for the codec headers that both sides compile.
+enum class Codec : std::int32_t { Integer, Minifloat, Levels };
+enum class ScaleBy : std::int32_t {
+  Constant,
+  Given,
+  GivenPowerOfTwo,
+  SharedExponent,
+  LargestMagnitude,
+  Range
+};
+struct QuantizeArgs {
+  Codec codec = Codec::Integer;
+  std::int32_t bits = 8;
+  std::int64_t low = -127, high = 127, zero = 0;
+  std::int32_t exponent_bits = 4, mantissa_bits = 3, bias = 7, specials = 0;
+  bool overflows = false;
+  float levels[16] = {}, thresholds[16] = {};
+  ScaleBy rule = ScaleBy::Constant;
+  float element_step = 1, divisor = 1;
+  bool by_reciprocal = false;
+  std::int32_t highest_exponent = 0, lowest_code = 0;
+  std::uint32_t round_up = 0;
+  const float* scales = nullptr;
+  const float* zeros = nullptr;
+  bool has_one_scale = false;  ///< for the whole tensor; else one for each block
+  std::int64_t block = 0;      ///< columns that a scale covers
+  const float* x = nullptr;
+  float* y = nullptr;
+  std::int64_t columns = 0;
+  Extent rows;
+};
+
+/// dx and dscale of a quantize whose scale is given; `parts` holds a double for each row and block.
+struct LearnedStepArgs {
+  const float* dy = nullptr;
+  const float* x = nullptr;
+  const float* y = nullptr;
+  const float* scales = nullptr;
+  const float* zeros = nullptr;
+  bool is_power_of_two = false, has_one_scale = false;
+  double minimum = 0, maximum = 0;  ///< places that are not clipped
+  double factor = 1;
+  std::int64_t block = 0, columns = 0;
+  float* dx = nullptr;
+  float* dscale = nullptr;
+  double* parts = nullptr;
+  Extent rows;
+};
+
+struct GateArgs {
+  const float* dy = nullptr;
+  const float* x = nullptr;
+  float* dx = nullptr;
+  float minimum = 0, maximum = 0;
+  Extent count;
+};
+
+/// Rows of a sum that one block of threads adds up; follows from the capacity alone.
+inline constexpr std::int64_t rows_of_chunk(std::int64_t capacity) {
+  const std::int64_t rows = (capacity + 127) / 128;
+  return rows < 32 ? 32 : rows;
+}
+inline constexpr std::int64_t num_row_chunks(std::int64_t capacity) {
+  const std::int64_t rows = rows_of_chunk(capacity);
+  return capacity == 0 ? 1 : (capacity + rows - 1) / rows;
+}
+
+struct DeviceFacts {
+  char name[256] = {};
+  std::int32_t major = 0, minor = 0, multiprocessors = 0;
+  std::int64_t memory_bytes = 0;
+  std::int32_t driver = 0, runtime = 0;  ///< 13000 is 13.0
+};
+
+/// Functions that can fail return null, or one line that says why; it is valid until the thread
+/// calls another.
+struct Device {
+  const char* (*open)(std::int32_t index, DeviceFacts*);
+  const char* (*allocate)(std::int64_t bytes, void**);
+  void (*release)(void*);
+  const char* (*allocate_pinned)(std::int64_t bytes, void**);
+  void (*release_pinned)(void*);
+  const char* (*make_stream)(Stream**);
+  void (*drop_stream)(Stream*);
+  const char* (*synchronize)(Stream*);
+  const char* (*copy)(void* to, const void* from, std::int64_t bytes, Stream*);
+  const char* (*fill)(void* to, std::int32_t byte, std::int64_t bytes, Stream*);
+  const char* (*begin_capture)(Stream*);
+  const char* (*end_capture)(Stream*, Capture**, std::int32_t* num_nodes);
+  const char* (*launch)(Capture*, Stream*);
+  void (*drop_capture)(Capture*);
+  const char* (*launch_error)();
+  const char* (*make_gemm)(Stream*, Gemm**);
+  void (*drop_gemm)(Gemm*);
+};
+
+struct KernelTable {
+  std::int32_t version;
+  Device device;
+  const char* (*gemm)(Gemm*, const GemmArgs&, Stream*);
+  void (*epilogue)(const EpilogueArgs&, Stream*);
+  void (*map)(const MapArgs&, Stream*);
+  void (*map_gradient)(const MapGradientArgs&, Stream*);
+  void (*pair)(const PairArgs&, Stream*);
+  void (*pair_gradient)(const PairGradientArgs&, Stream*);
+  void (*copy)(const CopyArgs&, Stream*);
+  void (*fill)(const FillArgs&, Stream*);
+  void (*cast)(const CastArgs&, Stream*);
+  void (*scalars)(const ScalarArgs&, Stream*);
+  void (*reduce)(const ReduceArgs&, Stream*);
+  void (*max_gradient)(const MaxGradientArgs&, Stream*);
+  void (*sum_rows)(const SumRowsArgs&, Stream*);
+  void (*softmax)(const SoftmaxArgs&, Stream*);
+  void (*normalize)(const NormalizeArgs&, Stream*);
+  void (*normalize_gradient)(const NormalizeGradientArgs&, Stream*);
+  void (*cross_entropy)(const CrossEntropyArgs&, Stream*);
+  void (*cross_entropy_gradient)(const CrossEntropyGradientArgs&, Stream*);
+  void (*squared_error)(const SquaredErrorArgs&, Stream*);
+  void (*squared_error_gradient)(const SquaredErrorGradientArgs&, Stream*);
+  void (*embedding)(const EmbeddingArgs&, Stream*);
+  void (*embedding_gradient)(const EmbeddingGradientArgs&, Stream*);
+  void (*gather_rows)(const GatherRowsArgs&, Stream*);
+  void (*select)(const SelectArgs&, Stream*);
+  void (*last_token)(const LastTokenArgs&, Stream*);
+  void (*packed_index)(const PackedIndexArgs&, Stream*);
+  void (*positions)(const PositionsArgs&, Stream*);
+  void (*rope)(const RopeArgs&, Stream*);
+  void (*dropout)(const DropoutArgs&, Stream*);
+  void (*attention)(const AttentionArgs&, Stream*);
+  void (*attention_gradient)(const AttentionGradientArgs&, Stream*);
+  void (*update)(const UpdateArgs&, Stream*);
+  void (*sum_squares)(const SumSquaresArgs&, Stream*);
+  void (*gradient_scale)(const GradientScaleArgs&, Stream*);
+  void (*gate)(const GateArgs&, Stream*);
+  void (*quantize)(const QuantizeArgs&, Stream*);
+  void (*learned_step)(const LearnedStepArgs&, Stream*);
+};
+
+/// The only symbol of the library.
+using TableFunction = const KernelTable* (*)();
+inline constexpr const char* kTableSymbol = "lathe_cuda_kernels";
+
+}  // namespace lathe::engine::cuda

@@ -1,0 +1,156 @@
+// Memory, streams and captured graphs: CUDA's own calls, with errors as one line each.
+
+#include <cstdio>
+
+#include "lathe/engine/cuda/kernels/kernels.cuh"
+#include "lathe/engine/cuda/kernels/launch.cuh"
+
+namespace lathe::engine::cuda {
+namespace {
+
+thread_local char error_line[512];
+
+const char* explain(cudaError_t error, const char* what) {
+  if (error == cudaSuccess) return nullptr;
+  cudaGetLastError();  // forgets it, unless the context is lost
+  std::snprintf(error_line, sizeof error_line, "the GPU cannot %s: %s", what,
+                cudaGetErrorString(error));
+  return error_line;
+}
+
+const char* open_device(std::int32_t index, DeviceFacts* facts) {
+  int runtime = 0, driver = 0, count = 0;
+  cudaRuntimeGetVersion(&runtime);
+  cudaDriverGetVersion(&driver);
+  facts->runtime = runtime;
+  facts->driver = driver;
+  if (driver == 0) return "no NVIDIA driver is installed";
+  // Minor versions work with each other; an older major one does not.
+  if (driver / 1000 < runtime / 1000) {
+    std::snprintf(error_line, sizeof error_line,
+                  "the NVIDIA driver is for CUDA %d.%d, but %d.0 or newer is needed", driver / 1000,
+                  driver % 1000 / 10, runtime / 1000);
+    return error_line;
+  }
+  const cudaError_t counted = cudaGetDeviceCount(&count);
+  if (counted == cudaErrorNoDevice || (counted == cudaSuccess && count == 0))
+    return "there is no NVIDIA GPU";
+  if (counted != cudaSuccess) return explain(counted, "be counted");
+  if (index >= count) {
+    std::snprintf(error_line, sizeof error_line, "there is no GPU %d: GPUs 0 to %d are there",
+                  index, count - 1);
+    return error_line;
+  }
+  if (const char* error = explain(cudaSetDevice(index), "be chosen")) return error;
+  cudaDeviceProp properties{};
+  if (const char* error = explain(cudaGetDeviceProperties(&properties, index), "be described"))
+    return error;
+  std::snprintf(facts->name, sizeof facts->name, "%s", properties.name);
+  facts->major = properties.major;
+  facts->minor = properties.minor;
+  facts->multiprocessors = properties.multiProcessorCount;
+  facts->memory_bytes = static_cast<std::int64_t>(properties.totalGlobalMem);
+  if (properties.major < 8) {
+    std::snprintf(error_line, sizeof error_line,
+                  "%s has compute capability %d.%d, but 8.0 or newer is needed", properties.name,
+                  properties.major, properties.minor);
+    return error_line;
+  }
+  return explain(cudaFree(nullptr), "be started");
+}
+
+const char* allocate(std::int64_t bytes, void** memory) {
+  const cudaError_t error = cudaMalloc(memory, static_cast<std::size_t>(bytes));
+  if (error != cudaErrorMemoryAllocation) return explain(error, "give memory");
+  cudaGetLastError();
+  std::size_t free = 0, total = 0;
+  cudaMemGetInfo(&free, &total);
+  std::snprintf(error_line, sizeof error_line,
+                "out of GPU memory: %lld bytes are needed, %zu of %zu are free",
+                static_cast<long long>(bytes), free, total);
+  return error_line;
+}
+
+void release(void* memory) {
+  cudaFree(memory);
+}
+
+const char* allocate_pinned(std::int64_t bytes, void** memory) {
+  return explain(cudaMallocHost(memory, static_cast<std::size_t>(bytes)), "pin memory");
+}
+
+void release_pinned(void* memory) {
+  cudaFreeHost(memory);
+}
+
+const char* make_stream(Stream** stream) {
+  cudaStream_t made = nullptr;
+  const char* const error =
+      explain(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking), "make a stream");
+  *stream = reinterpret_cast<Stream*>(made);
+  return error;
+}
+
+void drop_stream(Stream* stream) {
+  cudaStreamDestroy(stream_of(stream));
+}
+
+const char* synchronize(Stream* stream) {
+  return explain(cudaStreamSynchronize(stream_of(stream)), "finish");
+}
+
+const char* copy_bytes(void* to, const void* from, std::int64_t bytes, Stream* stream) {
+  if (bytes == 0) return nullptr;
+  return explain(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault,
+                                 stream_of(stream)),
+                 "copy");
+}
+
+const char* fill_bytes(void* to, std::int32_t byte, std::int64_t bytes, Stream* stream) {
+  if (bytes == 0) return nullptr;
+  return explain(cudaMemsetAsync(to, byte, static_cast<std::size_t>(bytes), stream_of(stream)),
+                 "fill memory");
+}
+
+const char* begin_capture(Stream* stream) {
+  return explain(cudaStreamBeginCapture(stream_of(stream), cudaStreamCaptureModeThreadLocal),
+                 "begin a capture");
+}
+
+const char* end_capture(Stream* stream, Capture** capture, std::int32_t* num_nodes) {
+  cudaGraph_t graph = nullptr;
+  *capture = nullptr;
+  if (const char* error = explain(cudaStreamEndCapture(stream_of(stream), &graph), "end a capture"))
+    return error;
+  std::size_t nodes = 0;
+  cudaGraphGetNodes(graph, nullptr, &nodes);
+  *num_nodes = static_cast<std::int32_t>(nodes);
+  cudaGraphExec_t made = nullptr;
+  const char* const error = explain(cudaGraphInstantiate(&made, graph, 0), "make a graph");
+  cudaGraphDestroy(graph);
+  *capture = reinterpret_cast<Capture*>(made);
+  return error;
+}
+
+const char* launch_capture(Capture* capture, Stream* stream) {
+  return explain(cudaGraphLaunch(reinterpret_cast<cudaGraphExec_t>(capture), stream_of(stream)),
+                 "launch a graph");
+}
+
+void drop_capture(Capture* capture) {
+  cudaGraphExecDestroy(reinterpret_cast<cudaGraphExec_t>(capture));
+}
+
+const char* launch_error() {
+  return explain(cudaGetLastError(), "launch a kernel");
+}
+
+}  // namespace
+
+Device device_functions() {
+  return {open_device,    allocate,     release,      allocate_pinned, release_pinned, make_stream,
+          drop_stream,    synchronize,  copy_bytes,   fill_bytes,      begin_capture,  end_capture,
+          launch_capture, drop_capture, launch_error, make_gemm,       drop_gemm};
+}
+
+}  // namespace lathe::engine::cuda

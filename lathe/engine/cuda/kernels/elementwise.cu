@@ -1,0 +1,249 @@
+// Element by element: maps, pairs with broadcasting, what follows a product, casts, fills.
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "lathe/engine/cuda/kernels/kernels.cuh"
+#include "lathe/engine/cuda/kernels/maps.cuh"
+
+namespace lathe::engine::cuda {
+namespace {
+
+__global__ void map_kernel(MapArgs args) {
+  const std::int64_t count = real_size(args.count);
+  for (std::int64_t i = global_thread(); i < args.count.capacity; i += grid_stride())
+    args.y[i] = i < count ? apply(args.map, args.x[i], args.slope) : 0.0f;
+}
+
+__global__ void map_gradient_kernel(MapGradientArgs args) {
+  const std::int64_t count = real_size(args.count);
+  for (std::int64_t i = global_thread(); i < args.count.capacity; i += grid_stride())
+    args.dx[i] = i < count ? args.dy[i] * derivative(args.map, args.x[i], args.slope) : 0.0f;
+}
+
+__global__ void pair_kernel(PairArgs args) {
+  const std::int64_t count = real_size(args.count);
+  for (std::int64_t i = global_thread(); i < args.count.capacity; i += grid_stride()) {
+    float y = 0;
+    if (i < count)
+      y = apply(args.pair, args.a[place_of(i, args.rank, args.dims, args.a_walk)],
+                args.b[place_of(i, args.rank, args.dims, args.b_walk)]);
+    args.y[i] = y;
+  }
+}
+
+__global__ void pair_gradient_kernel(PairGradientArgs args) {
+  const PairArgs& pair = args.pair;
+  const std::int64_t count = real_size(pair.count);
+  for (std::int64_t i = global_thread(); i < pair.count.capacity; i += grid_stride()) {
+    float y = 0;
+    if (i < count)
+      y = args.dy[i] * derivative(pair.pair, args.operand,
+                                  pair.a[place_of(i, pair.rank, pair.dims, pair.a_walk)],
+                                  pair.b[place_of(i, pair.rank, pair.dims, pair.b_walk)]);
+    pair.y[i] = y;
+  }
+}
+
+// Beyond the real size nothing is read, and zeros are written.
+template <typename Element>
+__global__ void copy_kernel(CopyArgs args) {
+  const std::int64_t count = real_size(args.count);
+  const auto* const x = static_cast<const Element*>(args.x);
+  auto* const y = static_cast<Element*>(args.y);
+  for (std::int64_t i = global_thread(); i < args.count.capacity; i += grid_stride()) {
+    Element value{};
+    if (i < count) value = x[place_of(i, args.rank, args.dims, args.x_walk)];
+    y[place_of(i, args.rank, args.dims, args.y_walk)] = value;
+  }
+}
+
+__global__ void scaled_copy_kernel(CopyArgs args) {
+  const std::int64_t count = real_size(args.count);
+  const auto* const x = static_cast<const float*>(args.x);
+  auto* const y = static_cast<float*>(args.y);
+  for (std::int64_t i = global_thread(); i < args.count.capacity; i += grid_stride()) {
+    float value = 0;
+    if (i < count) value = x[place_of(i, args.rank, args.dims, args.x_walk)] * args.factor;
+    y[place_of(i, args.rank, args.dims, args.y_walk)] = value;
+  }
+}
+
+__global__ void fill_kernel(FillArgs args) {
+  const std::int64_t count = real_size(args.count);
+  for (std::int64_t i = global_thread(); i < args.count.capacity; i += grid_stride())
+    args.y[i] = i < count ? args.pattern : 0u;
+}
+
+__device__ double number_at(Number type, const void* data, std::int64_t i) {
+  switch (type) {
+    case Number::F64:
+      return static_cast<const double*>(data)[i];
+    case Number::F32:
+      return static_cast<const float*>(data)[i];
+    case Number::F16:
+      return __half2float(static_cast<const __half*>(data)[i]);
+    case Number::BF16:
+      return __bfloat162float(static_cast<const __nv_bfloat16*>(data)[i]);
+    case Number::I64:
+      return static_cast<double>(static_cast<const std::int64_t*>(data)[i]);
+    case Number::I32:
+      return static_cast<const std::int32_t*>(data)[i];
+    case Number::I16:
+      return static_cast<const std::int16_t*>(data)[i];
+    case Number::I8:
+      return static_cast<const std::int8_t*>(data)[i];
+    case Number::U8:
+    case Number::Bool:
+      return static_cast<const std::uint8_t*>(data)[i];
+  }
+  return 0;
+}
+
+__device__ void store_number(Number type, void* data, std::int64_t i, double value) {
+  switch (type) {
+    case Number::F64:
+      static_cast<double*>(data)[i] = value;
+      return;
+    case Number::F32:
+      static_cast<float*>(data)[i] = static_cast<float>(value);
+      return;
+    case Number::F16:
+      static_cast<__half*>(data)[i] = __double2half(value);
+      return;
+    case Number::BF16:
+      static_cast<__nv_bfloat16*>(data)[i] = __double2bfloat16(value);
+      return;
+    case Number::I64:
+      static_cast<std::int64_t*>(data)[i] = static_cast<std::int64_t>(value);
+      return;
+    case Number::I32:
+      static_cast<std::int32_t*>(data)[i] = static_cast<std::int32_t>(value);
+      return;
+    default:
+      return;  // the step refuses narrower integers
+  }
+}
+
+__global__ void cast_kernel(CastArgs args) {
+  const std::int64_t count = real_size(args.count);
+  for (std::int64_t i = global_thread(); i < args.count.capacity; i += grid_stride()) {
+    if (args.from == Number::I64 && args.to == Number::I64)
+      static_cast<std::int64_t*>(args.y)[i] =
+          i < count ? static_cast<const std::int64_t*>(args.x)[i] : 0;
+    else
+      store_number(args.to, args.y, i, i < count ? number_at(args.from, args.x, i) : 0.0);
+  }
+}
+
+__global__ void scalars_kernel(ScalarArgs args) {
+  for (int i = 0; i < args.count; ++i) {
+    const ScalarOperation& operation = args.operations[i];
+    switch (operation.kind) {
+      case ScalarOperation::Kind::Map:
+        *operation.y = apply(operation.map, *operation.a, operation.value);
+        break;
+      case ScalarOperation::Kind::Pair:
+        *operation.y = apply(operation.pair, *operation.a, *operation.b);
+        break;
+      case ScalarOperation::Kind::Fill:
+        *operation.y = operation.value;
+        break;
+    }
+  }
+}
+
+__global__ void epilogue_kernel(EpilogueArgs args) {
+  const std::int64_t real = real_size(args.rows) * args.n, all = args.rows.capacity * args.n;
+  for (std::int64_t i = global_thread(); i < all; i += grid_stride()) {
+    float y = 0;
+    if (i < real) {
+      y = args.y[i];
+      if (args.bias != nullptr) {
+        const std::int64_t column =
+            i <= 0x7fffffff ? static_cast<std::uint32_t>(i) % static_cast<std::uint32_t>(args.n)
+                            : i % args.n;
+        y += args.bias[column];
+      }
+      y = apply(args.map, y, 0);
+      if (args.residual != nullptr) y += args.residual[i];
+    }
+    args.y[i] = y;
+  }
+}
+
+__global__ void gate_kernel(GateArgs args) {
+  const std::int64_t count = real_size(args.count);
+  for (std::int64_t i = global_thread(); i < args.count.capacity; i += grid_stride()) {
+    float dx = 0;
+    if (i < count && !(args.x[i] < args.minimum || args.x[i] > args.maximum)) dx = args.dy[i];
+    args.dx[i] = dx;
+  }
+}
+
+}  // namespace
+
+void map(const MapArgs& args, Stream* stream) {
+  if (args.count.capacity == 0) return;
+  map_kernel<<<blocks_for(args.count.capacity, kThreads), kThreads, 0, stream_of(stream)>>>(args);
+}
+
+void map_gradient(const MapGradientArgs& args, Stream* stream) {
+  if (args.count.capacity == 0) return;
+  map_gradient_kernel<<<blocks_for(args.count.capacity, kThreads), kThreads, 0,
+                        stream_of(stream)>>>(args);
+}
+
+void pair(const PairArgs& args, Stream* stream) {
+  if (args.count.capacity == 0) return;
+  pair_kernel<<<blocks_for(args.count.capacity, kThreads), kThreads, 0, stream_of(stream)>>>(args);
+}
+
+void pair_gradient(const PairGradientArgs& args, Stream* stream) {
+  if (args.pair.count.capacity == 0) return;
+  pair_gradient_kernel<<<blocks_for(args.pair.count.capacity, kThreads), kThreads, 0,
+                         stream_of(stream)>>>(args);
+}
+
+void copy(const CopyArgs& args, Stream* stream) {
+  if (args.count.capacity == 0) return;
+  const unsigned blocks = blocks_for(args.count.capacity, kThreads);
+  const cudaStream_t on = stream_of(stream);
+  if (args.factor != 1)
+    scaled_copy_kernel<<<blocks, kThreads, 0, on>>>(args);
+  else if (args.element_bytes == 1)
+    copy_kernel<std::uint8_t><<<blocks, kThreads, 0, on>>>(args);
+  else if (args.element_bytes == 2)
+    copy_kernel<std::uint16_t><<<blocks, kThreads, 0, on>>>(args);
+  else if (args.element_bytes == 4)
+    copy_kernel<std::uint32_t><<<blocks, kThreads, 0, on>>>(args);
+  else
+    copy_kernel<std::uint64_t><<<blocks, kThreads, 0, on>>>(args);
+}
+
+void fill(const FillArgs& args, Stream* stream) {
+  if (args.count.capacity == 0) return;
+  fill_kernel<<<blocks_for(args.count.capacity, kThreads), kThreads, 0, stream_of(stream)>>>(args);
+}
+
+void cast(const CastArgs& args, Stream* stream) {
+  if (args.count.capacity == 0) return;
+  cast_kernel<<<blocks_for(args.count.capacity, kThreads), kThreads, 0, stream_of(stream)>>>(args);
+}
+
+void scalars(const ScalarArgs& args, Stream* stream) {
+  scalars_kernel<<<1, 1, 0, stream_of(stream)>>>(args);
+}
+
+void epilogue(const EpilogueArgs& args, Stream* stream) {
+  const std::int64_t count = args.rows.capacity * args.n;
+  if (count == 0) return;
+  epilogue_kernel<<<blocks_for(count, kThreads), kThreads, 0, stream_of(stream)>>>(args);
+}
+
+void gate(const GateArgs& args, Stream* stream) {
+  if (args.count.capacity == 0) return;
+  gate_kernel<<<blocks_for(args.count.capacity, kThreads), kThreads, 0, stream_of(stream)>>>(args);
+}
+
+}  // namespace lathe::engine::cuda

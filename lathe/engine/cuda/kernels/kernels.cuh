@@ -1,0 +1,50 @@
+#pragma once
+
+// The launches that the files of this folder define, for the table that lists them.
+
+#include "lathe/engine/cuda/kernel_table.h"
+
+namespace lathe::engine::cuda {
+
+Device device_functions();
+const char* gemm(Gemm*, const GemmArgs&, Stream*);
+const char* make_gemm(Stream*, Gemm**);
+void drop_gemm(Gemm*);
+void epilogue(const EpilogueArgs&, Stream*);
+void map(const MapArgs&, Stream*);
+void map_gradient(const MapGradientArgs&, Stream*);
+void pair(const PairArgs&, Stream*);
+void pair_gradient(const PairGradientArgs&, Stream*);
+void copy(const CopyArgs&, Stream*);
+void fill(const FillArgs&, Stream*);
+void cast(const CastArgs&, Stream*);
+void scalars(const ScalarArgs&, Stream*);
+void reduce(const ReduceArgs&, Stream*);
+void max_gradient(const MaxGradientArgs&, Stream*);
+void sum_rows(const SumRowsArgs&, Stream*);
+void softmax(const SoftmaxArgs&, Stream*);
+void normalize(const NormalizeArgs&, Stream*);
+void normalize_gradient(const NormalizeGradientArgs&, Stream*);
+void cross_entropy(const CrossEntropyArgs&, Stream*);
+void cross_entropy_gradient(const CrossEntropyGradientArgs&, Stream*);
+void squared_error(const SquaredErrorArgs&, Stream*);
+void squared_error_gradient(const SquaredErrorGradientArgs&, Stream*);
+void embedding(const EmbeddingArgs&, Stream*);
+void embedding_gradient(const EmbeddingGradientArgs&, Stream*);
+void gather_rows(const GatherRowsArgs&, Stream*);
+void select(const SelectArgs&, Stream*);
+void last_token(const LastTokenArgs&, Stream*);
+void packed_index(const PackedIndexArgs&, Stream*);
+void positions(const PositionsArgs&, Stream*);
+void rope(const RopeArgs&, Stream*);
+void dropout(const DropoutArgs&, Stream*);
+void attention(const AttentionArgs&, Stream*);
+void attention_gradient(const AttentionGradientArgs&, Stream*);
+void update(const UpdateArgs&, Stream*);
+void sum_squares(const SumSquaresArgs&, Stream*);
+void gradient_scale(const GradientScaleArgs&, Stream*);
+void gate(const GateArgs&, Stream*);
+void quantize(const QuantizeArgs&, Stream*);
+void learned_step(const LearnedStepArgs&, Stream*);
+
+}  // namespace lathe::engine::cuda
