@@ -54,9 +54,16 @@ std::string quoted_include(std::string_view line) {
 
 // A backend is known by its record alone: what lies in lathe/engine/BACKEND is for that folder.
 // Tests look inside, and `lathe doctor` says what the processor can do.
-bool may_look_inside_backends(const std::string& file) {
-  return file.starts_with("engine/cpu/") || file.starts_with("engine/testing/") ||
+bool may_look_inside_backend(const std::string& file, const std::string& backend) {
+  return file.starts_with(backend) || file.starts_with("engine/testing/") ||
          file.ends_with("_test.cpp") || file == "cli/commands/doctor.cpp";
+}
+
+// The folder of the backend that a header belongs to; empty for any other.
+std::string backend_of(const std::string& included) {
+  for (const char* backend : {"engine/cpu/", "engine/cuda/"})
+    if (included.starts_with(std::string("lathe/") + backend)) return backend;
+  return {};
 }
 
 std::string listed(const Modules& modules) {
@@ -85,7 +92,8 @@ std::vector<std::string> violations(const std::string& file, const std::string& 
       report("headers of ours are included as \"lathe/MODULE/FILE\"");
       continue;
     }
-    if (included.starts_with("lathe/engine/cpu/") && !may_look_inside_backends(file)) {
+    const std::string backend = backend_of(included);
+    if (!backend.empty() && !may_look_inside_backend(file, backend)) {
       report("nobody but a backend itself includes its files");
       continue;
     }
@@ -141,6 +149,7 @@ TEST(IncludeDirection, KeepsTheEngineApartFromItsBackends) {
               std::vector<std::string>{fmt::format(
                   "lathe/{}:1: {}: nobody but a backend itself includes its files", file, line)});
   EXPECT_TRUE(violations("engine/cpu/steps/linear.cpp", line).empty());
+  EXPECT_FALSE(violations("engine/cuda/steps/linear.cpp", line).empty());
   EXPECT_TRUE(violations("engine/lower_test.cpp", line).empty());
 }
 

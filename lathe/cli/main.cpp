@@ -39,7 +39,7 @@ void add_global_options(Flags flags, GlobalArguments& global) {
       .group(group);
   flags
       .add_option("--device", global.settings.device,
-                  "what executes graphs: cpu or reference [cpu]")
+                  "what executes graphs: cpu, cuda, auto or reference [cpu]")
       .group(group);
   flags.add_option("--config", global.settings.config, "TOML file with options; flags win")
       .group(group);
@@ -153,6 +153,7 @@ void finish_settings(GlobalArguments& global) {
     if (!is_supported(*isa)) fail("--isa {}: this processor does not have it", global.isa);
     global.settings.isa = *isa;
   }
+  if (global.settings.device == "auto") global.settings.device = engine::fastest_device();
   engine::find_backend(global.settings.device);
 }
 

@@ -9,6 +9,11 @@ const Backend& find_backend(std::string_view device) {
   return Registry<Backend>::instance().at(device, "device");
 }
 
+std::string fastest_device() {
+  const Backend* const gpu = Registry<Backend>::instance().find("cuda");
+  return gpu != nullptr && gpu->is_available() ? "cuda" : "cpu";
+}
+
 std::map<std::string, int> count_fallbacks(const Graph& graph, const Backend& backend) {
   std::map<std::string, int> result;
   const SplitGraph split = split_parameters(graph);

@@ -11,19 +11,24 @@
 
 namespace lathe::engine {
 
-/// A way to execute graphs, known by name: `cpu`, `reference`. All that the rest of the engine
-/// knows about a device.
+/// A way to execute graphs, known by name: `cpu`, `cuda`, `reference`. All that the rest of the
+/// engine knows about a device.
 struct Backend {
   std::string name;
   std::string summary;
   /// Whether it has a kernel of its own for a node. Of other nodes it runs the op's definition, or
   /// refuses them; `lower` makes no node that it cannot run.
   bool (*can_run)(const Graph&, NodeId) = nullptr;
+  /// Whether this machine has what it needs; null: always.
+  bool (*is_available)() = nullptr;
   std::unique_ptr<Executor> (*make)(const Graph&, State, const ExecutionOptions&) = nullptr;
 };
 
 /// The backend of that name; fails with the known names and the nearest.
 const Backend& find_backend(std::string_view device);
+
+/// What `--device auto` takes: `cuda` where it is available, else `cpu`.
+std::string fastest_device();
 
 /// How many nodes of each op the backend has no kernel for, once the graph is lowered for it.
 std::map<std::string, int> count_fallbacks(const Graph& graph, const Backend& backend);

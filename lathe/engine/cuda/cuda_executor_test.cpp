@@ -1,0 +1,321 @@
+#include "lathe/engine/cuda/cuda_executor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "lathe/core/testing/error_text.h"
+#include "lathe/engine/testing/cuda_gpu.h"
+
+// On a GPU: sizes that are no multiple of any tile, rows beyond the real ones, states, faults.
+namespace lathe::engine {
+namespace {
+
+Tensor integers(std::vector<std::int32_t> values) {
+  return Tensor::from<std::int32_t>({static_cast<std::int64_t>(values.size())},
+                                    std::span<const std::int32_t>(values));
+}
+
+// Sequences of these lengths: a feed of everything but ids and offsets at random.
+Feed packed_feed(const Graph& graph, const std::vector<std::int32_t>& lengths, unsigned seed) {
+  std::vector<std::int32_t> offsets{0}, examples;
+  for (const std::int32_t length : lengths) {
+    offsets.push_back(offsets.back() + length);
+    examples.push_back(static_cast<std::int32_t>(3 + 7 * examples.size()));
+  }
+  const SymbolValues sizes{{"T", offsets.back()}, {"S", static_cast<std::int64_t>(lengths.size())}};
+  Feed feed = random_feed(graph, sizes, seed);
+  feed["offsets"] = integers(offsets);
+  if (graph.find("examples")) feed["examples"] = integers(examples);
+  if (graph.find("random")) feed["random"] = integers({5, 0, 3});
+  return feed;
+}
+
+struct AttentionCase {
+  std::string name, attributes;
+  int width, keys;
+  bool has_dropout = false;
+};
+
+class CudaAttention : public testing::TestWithParam<AttentionCase> {
+ protected:
+  Graph graph(bool is_gradient) const {
+    const AttentionCase& c = GetParam();
+    const std::string dropout = c.has_dropout ? ", random, examples" : "";
+    const std::string inputs = c.has_dropout ? R"(
+      random = input() : i32[3]
+      examples = input() : i32[S])"
+                                             : "";
+    const std::string call =
+        is_gradient
+            ? fmt::format("attention_gradient(dout, q, k, v, none, offsets{}) {{{}}}", dropout,
+                          c.attributes)
+            : fmt::format("attention(q, k, v, none, offsets{}) {{{}}}", dropout, c.attributes);
+    // Dropout stays only in graphs that update a state.
+    return parse_graph(
+        fmt::format(R"(
+      dout = input() : f32[T,{0}]
+      q = input() : f32[T,{0}]
+      k = input() : f32[T,{1}]
+      v = input() : f32[T,{1}]
+      offsets = input() : i32[S+1]{2}
+      one = state() : f32[]
+      a = {3}
+      next = neg(one)
+      output y <- a{4}
+      output dout <- dout
+      state one <- next)",
+                    c.width, c.keys, inputs, call,
+                    is_gradient ? "\n      output k <- a#1\n      output v <- a#2" : ""));
+  }
+};
+
+TEST_P(CudaAttention, AgreesWithTheReferenceAtAnyLength) {
+  LATHE_NEEDS_GPU();
+  for (const bool is_gradient : {false, true}) {
+    SCOPED_TRACE(is_gradient ? "gradient" : "forward");
+    const Graph g = graph(is_gradient);
+    const State state = random_state(g, 1);
+    const std::unique_ptr<Executor> gpu = make_executor(g, state, {.device = "cuda"});
+    Feed first;
+    // The last two have the bucket of the first: replays with fewer real rows.
+    for (const std::vector<std::int32_t>& lengths : std::vector<std::vector<std::int32_t>>{
+             {65, 1, 130, 64}, {60, 3, 130, 66}, {1, 1, 200, 58}}) {
+      SCOPED_TRACE(lengths[0]);
+      const Feed feed = packed_feed(g, lengths, 4);
+      const Feed actual = gpu->run(feed);
+      expect_near(actual, make_executor(g, state, {.device = "reference"})->run(feed), 1e-4);
+      expect_identical(make_executor(g, state, {.device = "cuda"})->run(feed), actual);
+      expect_identical(gpu->run(feed), actual);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Cases, CudaAttention,
+    testing::Values(AttentionCase{"TwoHeadsOf64", "heads=2", 128, 128},
+                    AttentionCase{"Causal", "heads=2, causal=true", 128, 128},
+                    AttentionCase{"HeadsOf20", "heads=3", 60, 60},
+                    AttentionCase{"HeadsOfOddSize", "heads=2", 66, 66},
+                    AttentionCase{"HeadsOf128", "heads=1, causal=true", 128, 128},
+                    AttentionCase{"SharedKeys", "heads=4, kv_heads=2", 128, 64},
+                    AttentionCase{"Dropout", "heads=2, dropout=0.1, site=3", 128, 128, true},
+                    AttentionCase{"CausalDropout", "heads=2, causal=true, dropout=0.5, site=9", 64,
+                                  64, true}),
+    [](const auto& c) { return c.param.name; });
+
+TEST(CudaExecutor, MasksPaddedKeys) {
+  LATHE_NEEDS_GPU();
+  for (const char* op :
+       {"attention(q, k, v, mask) {heads=2}", "attention(q, k, v, mask) {heads=2, causal=true}"}) {
+    SCOPED_TRACE(op);
+    const Graph graph = parse_graph(fmt::format(R"(
+      q = input() : f32[B,70,16]
+      k = input() : f32[B,70,16]
+      v = input() : f32[B,70,16]
+      mask = input() : i32[B,70]
+      a = {}
+      output y <- a)",
+                                                op));
+    Feed feed = random_feed(graph, {{"B", 3}}, 2);
+    // One row that keeps nothing at all: it weighs all keys alike.
+    for (std::int64_t i = 0; i < 70; ++i)
+      feed["mask"].mutable_data<std::int32_t>()[static_cast<std::size_t>(i)] = 0;
+    expect_same_on_gpu(graph, {}, feed);
+  }
+}
+
+// One forward and backward chain at widths and lengths off every tile.
+TEST(CudaExecutor, LeavesRowsBeyondTheRealOnesOutOfSums) {
+  LATHE_NEEDS_GPU();
+  const Graph graph = parse_graph(R"(
+    ids = input() : i32[T]
+    labels = input() : i32[T]
+    dsum = input() : f32[]
+    table = state() : f32[40,36]
+    g = state() : f32[36]
+    b = state() : f32[36]
+    w = state() : f32[52,36]
+    c = state() : f32[52]
+    u = state() : f32[7,52]
+    d = state() : f32[7]
+    x = embedding(ids, table)
+    n = layer_norm(x, g, b)
+    h = linear(n, w, c)
+    a = gelu(h)
+    y = linear(a, u, d)
+    loss = cross_entropy(y, labels)
+    dy = cross_entropy_gradient(dsum, y, labels)
+    du = linear_weight_gradient(dy, a)
+    dd = sum_rows(dy)
+    da = linear_input_gradient(dy, u)
+    dh = map_gradient(da, h) {function="gelu"}
+    dw = linear_weight_gradient(dh, n)
+    dn = linear_input_gradient(dh, w)
+    dx = layer_norm_gradient(dn, x, g)
+    dt = embedding_gradient(dx, ids) {rows=40}
+    ds = sum_squares(dx)
+    output loss <- loss
+    output count <- loss#1
+    output du <- du
+    output dd <- dd
+    output dw <- dw
+    output dg <- dx#1
+    output db <- dx#2
+    output dt <- dt
+    output ds <- ds
+    output y <- y)");
+  const State state = random_state(graph, 3);
+  const std::unique_ptr<Executor> gpu = make_executor(graph, state, {.device = "cuda"});
+  for (const std::int64_t tokens : {139, 144, 137, 144, 130, 1}) {
+    SCOPED_TRACE(tokens);
+    Feed feed = random_feed(graph, {{"T", tokens}}, static_cast<unsigned>(tokens));
+    for (std::int64_t i = 0; i < tokens; ++i) {
+      feed["ids"].mutable_data<std::int32_t>()[static_cast<std::size_t>(i)] =
+          static_cast<std::int32_t>(i * i % 40);
+      feed["labels"].mutable_data<std::int32_t>()[static_cast<std::size_t>(i)] =
+          i % 9 == 0 ? -100 : static_cast<std::int32_t>(i % 7);
+    }
+    const Feed actual = gpu->run(feed);
+    expect_near(actual, make_executor(graph, state, {.device = "reference"})->run(feed), 1e-4);
+    expect_identical(make_executor(graph, state, {.device = "cuda"})->run(feed), actual);
+  }
+}
+
+// A vocabulary large enough for a sparse gradient, and a table of two rows beside it.
+TEST(CudaExecutor, SumsGradientsOfEmbeddings) {
+  LATHE_NEEDS_GPU();
+  const Graph graph = parse_graph(R"(
+    ids = input() : i32[T]
+    kinds = input() : i32[T]
+    dy = input() : f32[T,130]
+    rate = input() : f32[]
+    scale = input() : f32[]
+    random = input() : i32[3]
+    table = state() : f32[3000,130]
+    m = state() : f32[3000,130]
+    v = state() : f32[3000,130]
+    dt = embedding_gradient(dy, ids) {rows=3000}
+    dk = embedding_gradient(dy, kinds) {rows=2}
+    s = sum_squares(dt)
+    t = adamw(table, dt, m, v, rate, scale, random) {weight_decay=0.1}
+    output s <- s
+    output dk <- dk
+    state table <- t
+    state m <- t#1
+    state v <- t#2)");
+  State state = random_state(graph, 3);
+  for (float& value : state["v"].mutable_data<float>()) value = value * value;
+  Feed feed = random_feed(graph, {{"T", 517}}, 5);
+  for (std::size_t i = 0; i < 517; ++i)
+    feed["ids"].mutable_data<std::int32_t>()[i] =
+        static_cast<std::int32_t>(i % 3 == 0 ? 17 : i * 7919 % 3000);
+  feed["rate"] = Tensor::from<float>({}, {0.01f});
+  feed["scale"] = Tensor::from<float>({}, {0.5f});
+  feed["random"] = integers({1, 0, 2});
+  const std::unique_ptr<Executor> gpu = make_executor(graph, state, {.device = "cuda"});
+  const std::unique_ptr<Executor> reference = make_executor(graph, state, {.device = "reference"});
+  for (int step = 0; step < 3; ++step) {
+    SCOPED_TRACE(step);
+    expect_near(gpu->run(feed), reference->run(feed), 1e-4);
+    expect_near(gpu->state(), reference->state(), 1e-4);
+  }
+  // A failed step leaves every state as it is.
+  const State before = gpu->state();
+  feed["scale"] = Tensor::from<float>({}, {std::nanf("")});
+  gpu->run(feed);
+  expect_identical(gpu->state(), before);
+}
+
+TEST(CudaExecutor, DropsTheElementsThatTheReferenceDrops) {
+  LATHE_NEEDS_GPU();
+  const Graph graph = parse_graph(R"(
+    x = input() : f32[T,21]
+    random = input() : i32[3]
+    examples = input() : i32[T]
+    positions = input() : i32[T]
+    one = state() : f32[]
+    y = random_dropout(x, random, examples, positions) {rate=0.3, site=12}
+    next = neg(one)
+    output y <- y
+    state one <- next)");
+  const State state = random_state(graph, 1);
+  Feed feed = random_feed(graph, {{"T", 33}}, 2);
+  feed["random"] = integers({77, 5, 9});
+  // One rounding of a product on either side: 2^-24 each.
+  expect_near(make_executor(graph, state, {.device = "cuda"})->run(feed),
+              make_executor(graph, state, {.device = "reference"})->run(feed), 1.2e-7);
+}
+
+TEST(CudaExecutor, MultipliesMatricesOfAnyShape) {
+  LATHE_NEEDS_GPU();
+  for (const char* text : {"a = input() : f32[5,7]\nb = input() : f32[7,3]\ny = matmul(a, b)",
+                           "a = input() : f32[7,5]\nb = input() : f32[3,7]\n"
+                           "y = matmul(a, b) {transpose_a=true, transpose_b=true}",
+                           "a = input() : f32[4,5,7]\nb = input() : f32[4,7,3]\ny = matmul(a, b)",
+                           "a = input() : f32[4,5,7]\nb = input() : f32[7,3]\ny = matmul(a, b)",
+                           "a = input() : f32[2,1,5,7]\nb = input() : f32[3,7,6]\ny = matmul(a, b)",
+                           "a = input() : f32[1000,300]\nb = input() : f32[300,200]\n"
+                           "y = matmul(a, b)"}) {
+    SCOPED_TRACE(text);
+    const Graph graph = parse_graph(std::string(text) + "\noutput y <- y");
+    expect_same_on_gpu(graph, {}, random_feed(graph, {}, 6));
+  }
+}
+
+TEST(CudaExecutor, ComputesParametersAgainWhenAStateIsSet) {
+  LATHE_NEEDS_GPU();
+  const Graph graph = parse_graph(R"(
+    x = input() : f32[B,4]
+    w = state() : f32[4,4]
+    m = state() : f32[4,4]
+    p = mul(w, m)
+    y = linear(x, p)
+    output y <- y)");
+  const State state = random_state(graph, 1), other = random_state(graph, 2);
+  const Feed feed = random_feed(graph, {{"B", 3}}, 3);
+  const std::unique_ptr<Executor> gpu = make_executor(graph, state, {.device = "cuda"});
+  expect_near(gpu->run(feed), make_executor(graph, state, {.device = "reference"})->run(feed),
+              1e-5);
+  gpu->set_state(other);
+  expect_near(gpu->run(feed), make_executor(graph, other, {.device = "reference"})->run(feed),
+              1e-5);
+  expect_identical(gpu->state(), other);
+}
+
+TEST(CudaExecutor, ReportsAnIdOutsideItsTable) {
+  LATHE_NEEDS_GPU();
+  const Graph graph = parse_graph(R"(
+    ids = input() : i32[T]
+    table = state() : f32[10,4]
+    x = embedding(ids, table)
+    output y <- x)");
+  const std::unique_ptr<Executor> gpu =
+      make_executor(graph, random_state(graph, 1), {.device = "cuda"});
+  EXPECT_EQ(error_text([&] {
+              gpu->run({{"ids", integers({3, 10})}});
+            }),
+            "node \"x\": an id, a label, an index or an offset of embedding is outside its range");
+  EXPECT_NO_THROW(gpu->run({{"ids", integers({3, 9})}}));
+}
+
+TEST(CudaExecutor, SaysHowMuchMemoryIsMissing) {
+  LATHE_NEEDS_GPU();
+  const Graph graph = parse_graph(R"(
+    x = input() : f32[B]
+    y = constant() {values=[1.0]} : f32[B,1073741824]
+    s = sum(y) {axes=[1]}
+    output y <- s)");
+  const std::unique_ptr<Executor> gpu = make_executor(graph, {}, {.device = "cuda"});
+  EXPECT_THAT(error_text([&] {
+                gpu->run(random_feed(graph, {{"B", 4096}}, 1));
+              }),
+              testing::HasSubstr("device cuda: out of GPU memory: 1759218"));
+  EXPECT_NO_THROW(make_executor(parse_graph("x = input() : f32[B]\ny = relu(x)\noutput y <- y"), {},
+                                {.device = "cuda"})
+                      ->run({{"x", Tensor(DType::F32, {4})}}));
+}
+
+}  // namespace
+}  // namespace lathe::engine

@@ -1,0 +1,223 @@
+#include "lathe/engine/cuda/cuda_plan.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace lathe::engine {
+namespace {
+
+bool is_resident_constant(const Graph& graph, NodeId id) {
+  return graph.is(id, "constant") && graph.types(id)[0].num_elements().is_constant();
+}
+
+// The arena is laid out for the largest sizes seen, so a size must be largest there, and never
+// negative.
+void check_sizes(CudaPlan& plan, NodeId id) {
+  for (const Type& type : plan.graph.types(id)) {
+    for (const Size& size : type.shape) {
+      if (!size.is_monotone())
+        fail("size {} of {} shrinks where a symbol grows: no memory can be planned for it",
+             size.text(), to_text(type));
+      SymbolValues least;
+      for (const std::string& symbol : size.symbols()) least[symbol] = 0;
+      if (size.evaluate(least) >= 0) continue;
+      if (size.is_constant()) fail("size {} of {} is negative", size.text(), to_text(type));
+      plan.doubtful_sizes.emplace_back(id, size);
+    }
+  }
+}
+
+void make_steps(CudaPlan& plan) {
+  const Graph& graph = plan.graph;
+  for (const NodeId id : graph.topological_order()) {
+    with_place(fmt::format("node \"{}\"", graph.name(id)), [&] { check_sizes(plan, id); });
+    if (graph.op(id).is_alias) {
+      plan.slot_of[{id, 0}] = plan.slot_of.at(graph.input(id, 0));
+      continue;
+    }
+    std::vector<int> results;
+    for (std::size_t i = 0; i < graph.types(id).size(); ++i) {
+      const Value value{id, static_cast<std::int32_t>(i)};
+      CudaSlot slot;
+      slot.type = graph.type(value);
+      if (graph.is(id, "input")) slot.kind = CudaSlot::Kind::Input;
+      if (graph.is(id, "state")) slot.kind = CudaSlot::Kind::State;
+      if (is_resident_constant(graph, id)) slot.kind = CudaSlot::Kind::Constant;
+      plan.slot_of[value] = static_cast<int>(plan.slots.size());
+      results.push_back(static_cast<int>(plan.slots.size()));
+      plan.slots.push_back(std::move(slot));
+    }
+    if (graph.op(id).is_source || is_resident_constant(graph, id)) continue;
+    CudaPlanStep planned;
+    planned.node = id;
+    planned.step = make_cuda_step(graph, id);
+    if (planned.step == nullptr)
+      fail("node \"{}\": device cuda has no kernel for {}", graph.name(id), graph.op(id).name);
+    planned.outputs = results;
+    for (const Value& value : graph.inputs(id))
+      planned.inputs.push_back(value.is_none() ? -1 : plan.slot_of.at(value));
+    plan.steps.push_back(std::move(planned));
+  }
+}
+
+// Steps that share a launch wait for each other: everything else that can run goes first. Scalars
+// may read each other, because one thread computes them in order.
+void make_launches(CudaPlan& plan) {
+  const std::size_t count = plan.steps.size();
+  std::vector<int> producer(plan.slots.size(), -1);
+  for (std::size_t i = 0; i < count; ++i)
+    for (const int slot : plan.steps[i].outputs)
+      producer[static_cast<std::size_t>(slot)] = static_cast<int>(i);
+  std::vector<bool> is_done(count, false);
+  std::vector<CudaPlanStep> ordered;
+  const auto is_ready = [&](std::size_t i) {
+    if (is_done[i]) return false;
+    for (const int slot : plan.steps[i].inputs) {
+      const int by = slot < 0 ? -1 : producer[static_cast<std::size_t>(slot)];
+      if (by >= 0 && !is_done[static_cast<std::size_t>(by)]) return false;
+    }
+    return true;
+  };
+  std::vector<std::size_t> order;
+  while (order.size() < count) {
+    const std::size_t before = order.size();
+    for (std::size_t i = 0; i < count; ++i) {
+      if (plan.steps[i].step->group() != CudaGroup::None || !is_ready(i)) continue;
+      is_done[i] = true;
+      plan.launches.push_back({{order.size()}, CudaGroup::None});
+      order.push_back(i);
+    }
+    if (order.size() > before) continue;
+    for (const CudaGroup group :
+         {CudaGroup::Squares, CudaGroup::Scalars, CudaGroup::Adamw, CudaGroup::Sgd}) {
+      CudaLaunch launch;
+      launch.group = group;
+      std::vector<std::size_t> members;
+      for (std::size_t i = 0; i < count; ++i) {
+        if (plan.steps[i].step->group() != group || !is_ready(i)) continue;
+        members.push_back(i);
+        if (group == CudaGroup::Scalars) is_done[i] = true;
+      }
+      for (const std::size_t i : members) {
+        is_done[i] = true;
+        launch.steps.push_back(order.size());
+        order.push_back(i);
+      }
+      if (members.empty()) continue;
+      plan.launches.push_back(std::move(launch));
+      break;
+    }
+    check(order.size() > before, "a step that can run");
+  }
+  for (const std::size_t i : order) ordered.push_back(std::move(plan.steps[i]));
+  plan.steps = std::move(ordered);
+}
+
+// A state's update lies in the state itself where its step can do that and nobody reads the old
+// value afterwards; any other update is copied at the end.
+void bind_updates(CudaPlan& plan) {
+  for (const auto& [state, value] : plan.graph.state_updates()) {
+    const int state_slot = plan.slot_of.at({state, 0});
+    bool is_in_place = false;
+    for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+      CudaPlanStep& planned = plan.steps[i];
+      if (planned.node != value.node) continue;
+      for (const CudaInPlace& pair : planned.step->in_place()) {
+        if (static_cast<std::int32_t>(pair.output) != value.index ||
+            plan.graph.input(value.node, pair.input) != Value{state, 0})
+          continue;
+        is_in_place = plan.graph.uses(value.node).size() == plan.graph.types(value.node).size();
+        for (std::size_t later = i + 1; later < plan.steps.size(); ++later)
+          for (const int input : plan.steps[later].inputs)
+            is_in_place = is_in_place && input != state_slot;
+        for (const auto& [name, output] : plan.graph.outputs())
+          is_in_place = is_in_place && plan.slot_of.at(output) != state_slot;
+        if (is_in_place) planned.outputs[pair.output] = state_slot;
+      }
+    }
+    if (!is_in_place) plan.late_updates.emplace_back(plan.slot_of.at(value), state_slot);
+  }
+}
+
+void find_lifetimes(CudaPlan& plan) {
+  const int after_all = static_cast<int>(plan.launches.size());
+  for (CudaSlot& slot : plan.slots) {
+    slot.first = after_all;
+    slot.last = -1;
+  }
+  for (std::size_t launch = 0; launch < plan.launches.size(); ++launch)
+    for (const std::size_t index : plan.launches[launch].steps) {
+      const auto touch = [&](int slot) {
+        if (slot < 0) return;
+        CudaSlot& touched = plan.slots[static_cast<std::size_t>(slot)];
+        touched.first = std::min(touched.first, static_cast<int>(launch));
+        touched.last = std::max(touched.last, static_cast<int>(launch));
+      };
+      for (const int slot : plan.steps[index].inputs) touch(slot);
+      for (const int slot : plan.steps[index].outputs) touch(slot);
+    }
+  for (const auto& [name, value] : plan.graph.outputs()) {
+    CudaSlot& slot = plan.slots[plan.slot(value)];
+    if (slot.kind == CudaSlot::Kind::Arena) slot.kind = CudaSlot::Kind::Output;
+  }
+  for (const auto& [value, state] : plan.late_updates)
+    plan.slots[static_cast<std::size_t>(value)].last = after_all;
+}
+
+// Whether the symbol counts rows and nothing else: it is in the first axis alone, alone there, and
+// grows it evenly.
+bool only_counts_rows(const Type& type, const std::string& symbol) {
+  for (std::size_t axis = 0; axis < type.rank(); ++axis) {
+    if (!type.shape[axis].depends_on(symbol)) continue;
+    if (axis > 0 || type.shape[axis].symbols().size() != 1) return false;
+    const auto at = [&](std::int64_t value) {
+      return type.shape[axis].evaluate({{symbol, value}});
+    };
+    if (at(0) < 0 || at(1) < at(0) || at(2) - at(1) != at(1) - at(0)) return false;
+  }
+  return true;
+}
+
+bool can_be_rounded(const Graph& graph, const std::string& symbol) {
+  const auto depends = [&](const Type& type) {
+    return std::any_of(type.shape.begin(), type.shape.end(),
+                       [&](const Size& size) { return size.depends_on(symbol); });
+  };
+  for (const NodeId id : graph.topological_order()) {
+    bool is_touched = false;
+    for (const Type& type : graph.types(id)) {
+      if (!only_counts_rows(type, symbol)) return false;
+      is_touched = is_touched || depends(type);
+    }
+    for (const Value& value : graph.inputs(id))
+      is_touched = is_touched || (!value.is_none() && depends(graph.type(value)));
+    if (!is_touched || graph.op(id).is_source || graph.op(id).is_alias) continue;
+    const CudaKernel* const kernel = Registry<CudaKernel>::instance().find(graph.op(id).name);
+    if (kernel == nullptr || kernel->takes_padding == nullptr || !kernel->takes_padding(graph, id))
+      return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+CudaPlan make_cuda_plan(Graph lowered) {
+  CudaPlan plan;
+  plan.graph = std::move(lowered);
+  make_steps(plan);
+  make_launches(plan);
+  bind_updates(plan);
+  find_lifetimes(plan);
+  for (const std::string& symbol : plan.graph.symbols())
+    if (can_be_rounded(plan.graph, symbol)) plan.rounded_symbols.push_back(symbol);
+  return plan;
+}
+
+std::int64_t bucket_of(std::int64_t size) {
+  if (size <= 0) return size;
+  const auto binade = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(size)));
+  const std::int64_t step = std::max<std::int64_t>(8, binade / 8);
+  return (size + step - 1) / step * step;
+}
+
+}  // namespace lathe::engine

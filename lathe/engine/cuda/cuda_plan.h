@@ -1,0 +1,67 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lathe/core/graph.h"
+#include "lathe/engine/cuda/cuda_step.h"
+
+namespace lathe::engine {
+
+/// Where a value lives.
+struct CudaSlot {
+  enum class Kind {
+    Input,     ///< copied in ahead of a run, together with the others
+    State,     ///< stays on the device
+    Constant,  ///< computed when planned, stays on the device
+    Output,    ///< copied back after a run, together with the others
+    Arena,
+  };
+  Kind kind = Kind::Arena;
+  Type type;
+  int first = 0, last = 0;  ///< launches
+};
+
+/// A node and where its operands are.
+struct CudaPlanStep {
+  NodeId node;
+  std::unique_ptr<CudaStep> step;
+  std::vector<int> inputs;  ///< slots, -1 where absent
+  std::vector<int> outputs;
+};
+
+/// Steps that one launch makes: one, or all of a group.
+struct CudaLaunch {
+  std::vector<std::size_t> steps;
+  CudaGroup group = CudaGroup::None;
+};
+
+/// What runs in which order and what lives where, for any sizes.
+struct CudaPlan {
+  Graph graph;
+  std::vector<CudaSlot> slots;
+  std::vector<CudaPlanStep> steps;
+  std::vector<CudaLaunch> launches;
+  std::map<Value, int> slot_of;
+  std::vector<std::pair<int, int>> late_updates;  ///< (value, state) copied after the last launch
+  /// Symbols that only count rows of the first axis, of ops that take padding: batches of nearly
+  /// the same size share a capture.
+  std::vector<std::string> rounded_symbols;
+  /// Sizes such as L-5 and the nodes that have them: to be checked before a run.
+  std::vector<std::pair<NodeId, Size>> doubtful_sizes;
+
+  std::size_t slot(const Value& value) const { return static_cast<std::size_t>(slot_of.at(value)); }
+};
+
+/// Plans a graph that `lower` has made. Fails naming the first op that has no kernel.
+CudaPlan make_cuda_plan(Graph lowered);
+
+/// The size that a symbol is rounded up to: steps of an eighth, so that at most that share of the
+/// rows is padding and there are few captures.
+std::int64_t bucket_of(std::int64_t size);
+
+}  // namespace lathe::engine

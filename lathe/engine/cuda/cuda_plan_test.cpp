@@ -1,0 +1,129 @@
+#include "lathe/engine/cuda/cuda_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "lathe/core/graph_text.h"
+#include "lathe/core/testing/error_text.h"
+#include "lathe/engine/backend.h"
+#include "lathe/engine/lower.h"
+
+// Plans need no GPU: what runs, in how many launches and with which padding is known before.
+namespace lathe::engine {
+namespace {
+
+CudaPlan plan_of(std::string_view text) {
+  return make_cuda_plan(lower(parse_graph(text), find_backend("cuda")));
+}
+
+std::vector<std::string> ops_of(const CudaPlan& plan, const CudaLaunch& launch) {
+  std::vector<std::string> result;
+  for (const std::size_t step : launch.steps)
+    result.push_back(plan.graph.op(plan.steps[step].node).name);
+  return result;
+}
+
+TEST(CudaPlan, RoundsUpSymbolsThatCountRows) {
+  const CudaPlan plan = plan_of(R"(
+    ids = input() : i32[T]
+    offsets = input() : i32[S+1]
+    table = state() : f32[10,8]
+    x = embedding(ids, table)
+    a = attention(x, x, x, none, offsets) {heads=2}
+    c = select_in_sequence(a, offsets)
+    output y <- c)");
+  EXPECT_THAT(plan.rounded_symbols, testing::ElementsAre("S", "T"));
+}
+
+TEST(CudaPlan, TakesASymbolExactlyWhereRowsAreMixed) {
+  const CudaPlan transposed = plan_of(R"(
+    x = input() : f32[T,4]
+    y = transpose(x) {axes=[1,0]}
+    output y <- y)");
+  EXPECT_TRUE(transposed.rounded_symbols.empty());
+  const CudaPlan normalized = plan_of(R"(
+    x = input() : f32[T,4]
+    y = softmax(x) {axis=0}
+    output y <- y)");
+  EXPECT_TRUE(normalized.rounded_symbols.empty());
+  const CudaPlan padded = plan_of(R"(
+    x = input() : f32[B,L,4]
+    y = relu(x)
+    output y <- y)");
+  EXPECT_THAT(padded.rounded_symbols, testing::ElementsAre("B"));
+}
+
+TEST(CudaPlan, UpdatesAllParametersInOneLaunch) {
+  const CudaPlan plan = plan_of(R"(
+    x = input() : f32[B,4]
+    rate = input() : f32[]
+    count = input() : f32[]
+    random = input() : i32[3]
+    w = state() : f32[4,4]
+    b = state() : f32[4]
+    mw = state() : f32[4,4]
+    vw = state() : f32[4,4]
+    mb = state() : f32[4]
+    vb = state() : f32[4]
+    h = linear(x, w, b)
+    dw = linear_weight_gradient(h, x)
+    db = sum_rows(h)
+    sw = sum_squares(dw)
+    sb = sum_squares(db)
+    total = add(sw, sb)
+    scale = gradient_scale(total, count) {max_norm=1.0}
+    uw = adamw(w, dw, mw, vw, rate, scale, random)
+    ub = adamw(b, db, mb, vb, rate, scale, random)
+    output norm <- scale#1
+    state w <- uw
+    state mw <- uw#1
+    state vw <- uw#2
+    state b <- ub
+    state mb <- ub#1
+    state vb <- ub#2)");
+  std::vector<std::vector<std::string>> launches;
+  for (const CudaLaunch& launch : plan.launches) launches.push_back(ops_of(plan, launch));
+  EXPECT_THAT(launches,
+              testing::ElementsAre(
+                  testing::ElementsAre("linear"), testing::ElementsAre("linear_weight_gradient"),
+                  testing::ElementsAre("sum_rows"),
+                  testing::ElementsAre("sum_squares", "sum_squares"), testing::ElementsAre("add"),
+                  testing::ElementsAre("gradient_scale"), testing::ElementsAre("adamw", "adamw")));
+  EXPECT_TRUE(plan.late_updates.empty()) << "every parameter and moment is updated in place";
+}
+
+TEST(CudaPlan, RefusesAnOpWithoutAKernelByName) {
+  EXPECT_EQ(error_text([] {
+              plan_of(R"(
+    x = input() : f32[B,3,8,8]
+    w = state() : f32[4,3,3,3]
+    y = conv2d(x, w)
+    output y <- y)");
+            }),
+            "node \"y\": device cuda has no kernel for conv2d");
+}
+
+TEST(CudaPlan, ComputesConstantsWhenPlanned) {
+  const CudaPlan plan = plan_of(R"(
+    x = input() : f32[B,2]
+    c = constant() {values=[1.0,2.0]} : f32[2]
+    y = add(x, c)
+    output y <- y)");
+  EXPECT_EQ(plan.steps.size(), 1u);
+  EXPECT_EQ(plan.slots[plan.slot({plan.graph.at("c"), 0})].kind, CudaSlot::Kind::Constant);
+}
+
+TEST(BucketOf, AddsAtMostAnEighth) {
+  EXPECT_EQ(bucket_of(0), 0);
+  EXPECT_EQ(bucket_of(1), 8);
+  EXPECT_EQ(bucket_of(8), 8);
+  EXPECT_EQ(bucket_of(4096), 4096);
+  EXPECT_EQ(bucket_of(4097), 4608);
+  for (std::int64_t size = 64; size < 20000; size += 7) {
+    EXPECT_GE(bucket_of(size), size);
+    EXPECT_LE(bucket_of(size), size + size / 8);
+  }
+}
+
+}  // namespace
+}  // namespace lathe::engine

@@ -1,0 +1,49 @@
+#include "lathe/engine/cuda/cuda_step.h"
+
+namespace lathe::engine {
+
+cuda::Extent CudaSizes::extent(const Size& size) const {
+  cuda::Extent result;
+  result.capacity = size.evaluate(bucket);
+  for (const auto& [symbol, place] : real) {
+    if (!size.depends_on(symbol)) continue;
+    check(result.symbol == nullptr, "a size of one rounded symbol at most");
+    SymbolValues values = bucket;
+    values[symbol] = 0;
+    result.offset = size.evaluate(values);
+    values[symbol] = 1;
+    result.scale = size.evaluate(values) - result.offset;
+    result.symbol = place;
+  }
+  return result;
+}
+
+cuda::Integers CudaCall::integers(std::size_t i) const {
+  if (!has(i)) return {};
+  return {inputs[i], input_type(i).dtype == DType::I64};
+}
+
+std::unique_ptr<CudaStep> make_cuda_step(const Graph& graph, NodeId id) {
+  const CudaKernel* const kernel = Registry<CudaKernel>::instance().find(graph.op(id).name);
+  return kernel == nullptr ? nullptr : kernel->make(graph, id);
+}
+
+bool is_float(const Graph& graph, Value value) {
+  return graph.type(value).dtype == DType::F32;
+}
+
+bool is_integer(const Graph& graph, Value value) {
+  const DType dtype = graph.type(value).dtype;
+  return dtype == DType::I32 || dtype == DType::I64;
+}
+
+std::optional<CudaRows> cuda_rows(const Type& type) {
+  if (type.dtype != DType::F32 || type.shape.empty() || !type.shape.back().is_constant())
+    return std::nullopt;
+  CudaRows result{Size(1), type.shape.back().constant()};
+  if (result.width == 0) return std::nullopt;
+  for (std::size_t axis = 0; axis + 1 < type.rank(); ++axis) result.rows *= type.shape[axis];
+  return result;
+}
+
+}  // namespace lathe::engine

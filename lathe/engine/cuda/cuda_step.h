@@ -1,0 +1,148 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lathe/core/graph.h"
+#include "lathe/core/registry.h"
+#include "lathe/engine/cuda/kernel_table.h"
+
+namespace lathe::engine {
+
+/// The sizes a captured run is made for. Some symbols are rounded up to a bucket, so that one
+/// capture serves many batches; how large they really are is read from device memory.
+struct CudaSizes {
+  SymbolValues bucket;
+  std::map<std::string, const std::int32_t*, std::less<>> real;  ///< of the rounded symbols
+
+  std::int64_t capacity(const Size& size) const { return size.evaluate(bucket); }
+  cuda::Extent extent(const Size& size) const;
+};
+
+/// One launch of a step.
+struct CudaCall {
+  const cuda::KernelTable& kernels;
+  cuda::Gemm* gemm;
+  cuda::Stream* stream;
+  const Graph& graph;
+  NodeId node;
+  const CudaSizes& sizes;
+  std::span<std::byte* const> inputs;  ///< device memory; nullptr where an operand is absent
+  std::span<std::byte* const> outputs;
+  std::byte* scratch;
+  cuda::Fault fault;
+
+  bool has(std::size_t i) const { return i < inputs.size() && inputs[i] != nullptr; }
+  const float* input(std::size_t i) const {
+    return has(i) ? reinterpret_cast<const float*>(inputs[i]) : nullptr;
+  }
+  float* output(std::size_t i) const { return reinterpret_cast<float*>(outputs[i]); }
+  /// An operand of 32-bit or 64-bit integers; null data where it is absent.
+  cuda::Integers integers(std::size_t i) const;
+  const Type& input_type(std::size_t i) const { return graph.type(graph.input(node, i)); }
+  const Type& type(std::size_t result) const { return graph.types(node)[result]; }
+  std::vector<std::int64_t> dims(const Type& type) const { return type.dims(sizes.bucket); }
+  cuda::Extent extent(const Size& size) const { return sizes.extent(size); }
+};
+
+/// Steps that share one launch: those of a group run side by side, in the order of a table.
+enum class CudaGroup { None, Squares, Scalars, Adamw, Sgd };
+
+/// What the members of a group put into the table of its launch.
+struct CudaGroupTable {
+  std::vector<cuda::SquaredTensor> squares;
+  std::vector<cuda::ScalarOperation> scalars;
+  std::vector<cuda::UpdatedTensor> updates;
+  std::int64_t num_blocks = 0;
+};
+
+/// A result that may lie where an operand lies.
+struct CudaInPlace {
+  std::size_t output = 0, input = 0;
+};
+
+/// A node of a lowered graph as kernel launches.
+class CudaStep {
+ public:
+  virtual ~CudaStep() = default;
+  /// Device memory it needs while it runs. Never less for larger sizes.
+  virtual std::int64_t scratch_bytes(const Graph&, NodeId, const CudaSizes&) const { return 0; }
+  virtual std::vector<CudaInPlace> in_place() const { return {}; }
+  virtual CudaGroup group() const { return CudaGroup::None; }
+  virtual void add_to(CudaGroupTable&, const CudaCall&) const {}
+  virtual void launch(const CudaCall& call) const = 0;
+};
+
+/// The GPU's way to compute an op; `make` gives nullptr for a node it cannot do. There is no other
+/// way: such a node is refused before anything runs.
+struct CudaKernel {
+  std::string name;  ///< of the op
+  std::function<std::unique_ptr<CudaStep>(const Graph&, NodeId)> make;
+  /// Whether rows beyond the real ones, up to a bucket, leave the others as they are and come out
+  /// as zeros; null: never.
+  bool (*takes_padding)(const Graph&, NodeId) = nullptr;
+};
+
+/// For records of ops that work row by row of the first axis, or mask what they sum.
+inline bool always_takes_padding(const Graph&, NodeId) {
+  return true;
+}
+
+/// A step whose launch is a function.
+template <typename Launch>
+class CudaFunctionStep final : public CudaStep {
+ public:
+  explicit CudaFunctionStep(Launch launch) : launch_(std::move(launch)) {}
+  void launch(const CudaCall& call) const override { launch_(call); }
+
+ private:
+  Launch launch_;
+};
+template <typename Launch>
+std::unique_ptr<CudaStep> cuda_step(Launch launch) {
+  return std::make_unique<CudaFunctionStep<Launch>>(std::move(launch));
+}
+
+/// The same with scratch: `bytes(graph, node, sizes)`.
+template <typename Bytes, typename Launch>
+class CudaScratchStep final : public CudaStep {
+ public:
+  CudaScratchStep(Bytes bytes, Launch launch)
+      : bytes_(std::move(bytes)), launch_(std::move(launch)) {}
+  std::int64_t scratch_bytes(const Graph& graph, NodeId id, const CudaSizes& sizes) const override {
+    return bytes_(graph, id, sizes);
+  }
+  void launch(const CudaCall& call) const override { launch_(call); }
+
+ private:
+  Bytes bytes_;
+  Launch launch_;
+};
+template <typename Bytes, typename Launch>
+std::unique_ptr<CudaStep> cuda_step_with_scratch(Bytes bytes, Launch launch) {
+  return std::make_unique<CudaScratchStep<Bytes, Launch>>(std::move(bytes), std::move(launch));
+}
+
+std::unique_ptr<CudaStep> make_cuda_step(const Graph& graph, NodeId id);
+
+bool is_float(const Graph& graph, Value value);
+/// 32 or 64 bits.
+bool is_integer(const Graph& graph, Value value);
+
+/// Rows and width of a value whose last axis is constant.
+struct CudaRows {
+  Size rows;
+  std::int64_t width = 0;
+};
+std::optional<CudaRows> cuda_rows(const Type& type);
+
+/// At least cuda::num_row_chunks of this and of any smaller capacity.
+constexpr std::int64_t most_row_chunks(std::int64_t capacity) {
+  return capacity >= 32 * 128 ? 128 : (capacity + 31) / 32 + 1;
+}
+
+}  // namespace lathe::engine

@@ -1,0 +1,160 @@
+#include <algorithm>
+
+#include "lathe/engine/cuda/cuda_step.h"
+#include "lathe/engine/cuda/cuda_walks.h"
+#include "lathe/ops/axes.h"
+
+namespace lathe::engine {
+namespace {
+
+// sum, mean and max over axes, sum_to and sum_rows, and the gradients of mean and max.
+
+// Which axes of x are gone or 1 in the result it is reduced to.
+std::vector<bool> reduced_by(const Graph& graph, NodeId id) {
+  const Type& x = graph.type(graph.input(id, 0));
+  const Type& y = graph.types(id)[0];
+  if (graph.is(id, "sum_rows")) {
+    std::vector<bool> result(x.rank(), true);
+    result.back() = false;
+    return result;
+  }
+  if (!graph.is(id, "sum_to"))
+    return ops::reduced_axes(graph.attribute(id).integers("axes"), x.rank());
+  const std::size_t added = x.rank() - y.rank();
+  std::vector<bool> result;
+  for (std::size_t axis = 0; axis < x.rank(); ++axis)
+    result.push_back(axis < added || y.shape[axis - added] != x.shape[axis]);
+  return result;
+}
+
+// A sum of rows of constant width: the leading axes and no others.
+bool is_sum_of_rows(const Type& x, const std::vector<bool>& is_reduced) {
+  if (x.rank() < 2 || !x.shape.back().is_constant() || x.shape.back().constant() < 2) return false;
+  for (std::size_t axis = 0; axis < x.rank(); ++axis)
+    if (is_reduced[axis] != (axis + 1 < x.rank())) return false;
+  return true;
+}
+
+cuda::ReduceArgs reduce_args(const CudaCall& call, const Type& x,
+                             const std::vector<bool>& is_reduced) {
+  const std::vector<std::int64_t> dims = call.dims(x);
+  const std::vector<std::int64_t> strides = ops::row_major_strides(dims);
+  cuda::ReduceArgs args;
+  std::vector<std::int64_t> kept_dims, kept_strides, reduced_dims, reduced_strides;
+  Size count(1);
+  for (std::size_t axis = 0; axis < dims.size(); ++axis) {
+    if (is_reduced[axis]) {
+      if (reduced_dims.empty()) args.outer_axis = call.extent(x.shape[axis]);
+      reduced_dims.push_back(dims[axis]);
+      reduced_strides.push_back(strides[axis]);
+    } else {
+      kept_dims.push_back(dims[axis]);
+      kept_strides.push_back(strides[axis]);
+      count *= x.shape[axis];
+    }
+  }
+  if (reduced_dims.empty()) {  // of a single number
+    reduced_dims = {1};
+    reduced_strides = {0};
+    args.outer_axis = call.extent(Size(1));
+  }
+  set_dims(kept_dims, args.rank, args.dims);
+  set_dims(reduced_dims, args.reduced_rank, args.reduced_dims);
+  args.walk = to_walk(kept_strides);
+  args.reduced_walk = to_walk(reduced_strides);
+  args.count = call.extent(count);
+  return args;
+}
+
+std::unique_ptr<CudaStep> make_reduction(const Graph& graph, NodeId id) {
+  const Type& x = graph.type(graph.input(id, 0));
+  if (x.dtype != DType::F32) return nullptr;
+  const std::vector<bool> is_reduced = reduced_by(graph, id);
+  cuda::Reduction reduction = cuda::Reduction::Sum;
+  if (graph.is(id, "mean")) reduction = cuda::Reduction::Mean;
+  if (graph.is(id, "max")) reduction = cuda::Reduction::Max;
+  if (reduction == cuda::Reduction::Sum && is_sum_of_rows(x, is_reduced)) {
+    const std::int64_t n = x.shape.back().constant();
+    Size rows(1);
+    for (std::size_t axis = 0; axis + 1 < x.rank(); ++axis) rows *= x.shape[axis];
+    return cuda_step_with_scratch(
+        [=](const Graph&, NodeId, const CudaSizes& sizes) {
+          return most_row_chunks(sizes.capacity(rows)) * n *
+                 static_cast<std::int64_t>(sizeof(double));
+        },
+        [=](const CudaCall& call) {
+          call.kernels.sum_rows({.x = call.input(0),
+                                 .y = call.output(0),
+                                 .scratch = reinterpret_cast<double*>(call.scratch),
+                                 .n = n,
+                                 .rows = call.extent(rows)},
+                                call.stream);
+        });
+  }
+  return cuda_step([=](const CudaCall& call) {
+    cuda::ReduceArgs args = reduce_args(call, call.input_type(0), is_reduced);
+    args.reduction = reduction;
+    args.x = call.input(0);
+    args.y = call.output(0);
+    call.kernels.reduce(args, call.stream);
+  });
+}
+
+// mean_gradient(dy): its share for each element of the result.
+std::unique_ptr<CudaStep> make_mean_gradient(const Graph& graph, NodeId id) {
+  if (graph.types(id)[0].dtype != DType::F32) return nullptr;
+  return cuda_step([](const CudaCall& call) {
+    const std::vector<std::int64_t> x = call.dims(call.type(0));
+    const std::vector<std::int64_t> dy = call.dims(call.input_type(0));
+    const CudaWalks walks = join_axes(x, {broadcast_walk(dy, x), ops::row_major_strides(x)});
+    cuda::CopyArgs args;
+    args.x = call.input(0);
+    args.y = call.output(0);
+    set_dims(walks.dims, args.rank, args.dims);
+    args.x_walk = to_walk(walks.strides[0]);
+    args.y_walk = to_walk(walks.strides[1]);
+    const std::int64_t all = num_elements(x);
+    args.factor =
+        all == 0
+            ? 0.0f
+            : static_cast<float>(static_cast<double>(num_elements(dy)) / static_cast<double>(all));
+    args.count = call.extent(call.type(0).num_elements());
+    call.kernels.copy(args, call.stream);
+  });
+}
+
+// max_gradient(dy, x), dy in a shape that broadcasts to that of x.
+std::unique_ptr<CudaStep> make_max_gradient(const Graph& graph, NodeId id) {
+  const Type& x = graph.type(graph.input(id, 1));
+  const Type& dy = graph.type(graph.input(id, 0));
+  if (x.dtype != DType::F32 || dy.rank() != x.rank()) return nullptr;
+  std::vector<bool> is_reduced;
+  for (std::size_t axis = 0; axis < x.rank(); ++axis)
+    is_reduced.push_back(dy.shape[axis] != x.shape[axis]);
+  return cuda_step([=](const CudaCall& call) {
+    cuda::MaxGradientArgs args;
+    args.reduce = reduce_args(call, call.input_type(1), is_reduced);
+    args.reduce.x = call.input(1);
+    args.dy = call.input(0);
+    args.dx = call.output(0);
+    call.kernels.max_gradient(args, call.stream);
+  });
+}
+
+// A mean over rows divides by how many there are, which only the kernel knows.
+bool mean_takes_padding(const Graph& graph, NodeId id) {
+  const Type& dy = graph.type(graph.input(id, 0));
+  const Type& x = graph.types(id)[0];
+  return dy.rank() == x.rank() && dy.rank() > 0 && dy.shape[0] == x.shape[0];
+}
+
+const Register sum{CudaKernel{"sum", make_reduction, always_takes_padding}};
+const Register mean{CudaKernel{"mean", make_reduction, always_takes_padding}};
+const Register max{CudaKernel{"max", make_reduction, always_takes_padding}};
+const Register sum_to{CudaKernel{"sum_to", make_reduction, always_takes_padding}};
+const Register sum_rows{CudaKernel{"sum_rows", make_reduction, always_takes_padding}};
+const Register mean_gradient{CudaKernel{"mean_gradient", make_mean_gradient, mean_takes_padding}};
+const Register max_gradient{CudaKernel{"max_gradient", make_max_gradient, always_takes_padding}};
+
+}  // namespace
+}  // namespace lathe::engine
