@@ -10,7 +10,7 @@
 namespace lathe::engine::cuda {
 
 /// Raised whenever a struct below changes: a library of another number is refused.
-inline constexpr std::int32_t kTableVersion = 1;
+inline constexpr std::int32_t kTableVersion = 2;
 
 struct Stream;   ///< a cudaStream_t
 struct Capture;  ///< a cudaGraphExec_t
@@ -33,10 +33,21 @@ struct Integers {
   bool is_wide = false;
 };
 
+/// How an element lies in memory.
+enum class Number : std::int32_t { F64, F32, F16, BF16, I64, I32, I16, I8, U8, Bool };
+
 /// Where a kernel reports what it cannot refuse: the smallest number of a faulty step.
 struct Fault {
   std::int32_t* first = nullptr;
   std::int32_t step = 0;
+};
+
+/// What the products (linear, matmul, attention) of a run see of their operands. Sums are float in
+/// every case.
+enum class Precision : std::int32_t {
+  Float32,  ///< all of them: true float products
+  Tf32,     ///< operands rounded to 10 bits after the leading one; results are float
+  Bf16,     ///< operands and results rounded to bfloat16, ties to even
 };
 
 enum class Map : std::int32_t {
@@ -123,7 +134,6 @@ struct FillArgs {
   Extent count;
 };
 
-enum class Number : std::int32_t { F64, F32, F16, BF16, I64, I32, I16, I8, U8, Bool };
 struct CastArgs {
   Number from = Number::F32, to = Number::F32;
   const void* x = nullptr;
@@ -343,9 +353,13 @@ struct DropoutArgs {
 
 /// Attention of packed sequences (offsets) or of rows of one length (lq, lk).
 struct AttentionShape {
-  const float* q = nullptr;
-  const float* k = nullptr;
-  const float* v = nullptr;
+  Precision precision = Precision::Float32;
+  /// How q, k, v, y and their gradients lie in memory: F32, or BF16 where the precision is Bf16.
+  /// The numbers are the same: what is rounded to bfloat16 may lie as float.
+  Number elements = Number::F32;
+  const void* q = nullptr;
+  const void* k = nullptr;
+  const void* v = nullptr;
   Integers mask;     ///< [rows, lk], or null
   Integers offsets;  ///< null: padded
   const std::int32_t* random = nullptr;

@@ -295,9 +295,9 @@ __device__ Head head_of(const AttentionShape& shape, const Place& place, int hea
   result.q_place = place.q_start * result.q_width + static_cast<std::int64_t>(head) * shape.d;
   result.k_place = place.k_start * result.k_width +
                    static_cast<std::int64_t>(head / (shape.heads / shape.kv_heads)) * shape.d;
-  result.q = shape.q + result.q_place;
-  result.k = shape.k + result.k_place;
-  result.v = shape.v + result.k_place;
+  result.q = static_cast<const float*>(shape.q) + result.q_place;
+  result.k = static_cast<const float*>(shape.k) + result.k_place;
+  result.v = static_cast<const float*>(shape.v) + result.k_place;
   return result;
 }
 
