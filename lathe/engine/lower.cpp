@@ -1,6 +1,7 @@
 #include "lathe/engine/lower.h"
 
 #include "lathe/core/pass.h"
+#include "lathe/engine/attention_statistics.h"
 #include "lathe/engine/fusions.h"
 #include "lathe/engine/sparse_gradients.h"
 
@@ -25,6 +26,7 @@ Graph lower(const Graph& graph, const Backend& backend) {
   fuse_layer_norms(lowered, backend);
   run_pass("remove-dead-nodes", lowered);
   make_embedding_gradients_sparse(lowered, backend);
+  share_attention_statistics(lowered, backend);
   verify(lowered);
   return lowered;
 }

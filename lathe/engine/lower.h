@@ -6,7 +6,8 @@
 namespace lathe::engine {
 
 /// The lowered copy of a graph for a backend: equal expressions joined, and fused whatever the
-/// backend can run fused (fusions.h, sparse_gradients.h). A graph that updates no state is run for
+/// backend can run fused (fusions.h, sparse_gradients.h,
+/// attention_statistics.h). A graph that updates no state is run for
 /// its outputs alone, so its dropout goes too.
 ///
 /// Lowered ops (lowered_ops.cpp) exist only here and have no reference kernel: each one is there

@@ -1,4 +1,5 @@
 #include "lathe/core/op.h"
+#include "lathe/ops/attention_weights.h"
 
 // The ops of lowered graphs: what a kernel computes at once that the user's graph says in several
 // nodes. They have no reference kernel and no gradient, because nobody writes them.
@@ -42,6 +43,46 @@ const Register embedding_sum{Op{
           type.shape.push_back(call.input(1).shape[1]);
           return std::vector<Type>{type};
         },
+}};
+
+const Register attention_with_statistics{Op{
+    .name = "attention_with_statistics",
+    .summary = "attention, and what its gradient reads again: for each query and head the largest "
+               "score times log2(e) and one over the sum of the exponentials",
+    .operands = ops::attention_operands(),
+    .attributes = ops::attention_attributes(),
+    .num_results = 2,
+    .infer =
+        [](const OpCall& call) {
+          ops::check_attention(call, 0);
+          Type statistics = call.input(ops::kQuery);
+          statistics.dtype = DType::F32;
+          statistics.shape.back() = Size(2 * call.attributes().integer("heads"));
+          return std::vector<Type>{call.input(ops::kQuery), statistics};
+        },
+    .flops = [](const OpCall& call) { return Size(2) * ops::attention_product_flops(call, 0); },
+}};
+
+std::vector<OperandSpec> operands_with_statistics() {
+  std::vector<OperandSpec> result = ops::attention_operands();
+  result.insert(result.begin(), {{.name = "dout"}, {.name = "y"}, {.name = "statistics"}});
+  return result;
+}
+
+const Register attention_gradient_with_statistics{Op{
+    .name = "attention_gradient_with_statistics",
+    .summary = "attention_gradient that reads the results of attention_with_statistics",
+    .operands = operands_with_statistics(),
+    .attributes = ops::attention_attributes(),
+    .num_results = 3,
+    .infer =
+        [](const OpCall& call) {
+          ops::check_attention(call, 3);
+          const Type& k = call.input(3 + ops::kKey);
+          return std::vector<Type>{call.input(3 + ops::kQuery), k, k};
+        },
+    .flops = [](const OpCall& call) { return Size(5) * ops::attention_product_flops(call, 3); },
+    .is_differentiable = false,
 }};
 
 const Type kCount{DType::I32, {}};
