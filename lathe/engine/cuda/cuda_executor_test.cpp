@@ -36,49 +36,49 @@ struct AttentionCase {
   std::string name, attributes;
   int width, keys;
   bool has_dropout = false;
+  std::string queries = "T";  ///< or S: the first token of each sequence asks alone
 };
+
+// What a graph has: with both, the gradient reads the forward pass's statistics.
+enum class Asked { Forward, Gradient, Both };
 
 class CudaAttention : public testing::TestWithParam<AttentionCase> {
  protected:
-  Graph graph(bool is_gradient) const {
+  Graph graph(Asked asked) const {
     const AttentionCase& c = GetParam();
-    const std::string dropout = c.has_dropout ? ", random, examples" : "";
-    const std::string inputs = c.has_dropout ? R"(
-      random = input() : i32[3]
-      examples = input() : i32[S])"
-                                             : "";
-    const std::string call =
-        is_gradient
-            ? fmt::format("attention_gradient(dout, q, k, v, none, offsets{}) {{{}}}", dropout,
-                          c.attributes)
-            : fmt::format("attention(q, k, v, none, offsets{}) {{{}}}", dropout, c.attributes);
-    // Dropout stays only in graphs that update a state.
-    return parse_graph(
-        fmt::format(R"(
-      dout = input() : f32[T,{0}]
-      q = input() : f32[T,{0}]
+    const std::string operands =
+        fmt::format("q, k, v, none, offsets{}", c.has_dropout ? ", random, examples" : "");
+    std::string text = fmt::format(R"(
+      dout = input() : f32[{2},{0}]
+      q = input() : f32[{2},{0}]
       k = input() : f32[T,{1}]
       v = input() : f32[T,{1}]
-      offsets = input() : i32[S+1]{2}
+      offsets = input() : i32[S+1]
       one = state() : f32[]
-      a = {3}
       next = neg(one)
-      output y <- a{4}
       output dout <- dout
       state one <- next)",
-                    c.width, c.keys, inputs, call,
-                    is_gradient ? "\n      output k <- a#1\n      output v <- a#2" : ""));
+                                   c.width, c.keys, c.queries);
+    // Dropout stays only in graphs that update a state.
+    if (c.has_dropout) text += "\n random = input() : i32[3]\n examples = input() : i32[S]";
+    if (asked != Asked::Gradient)
+      text += fmt::format("\n a = attention({}) {{{}}}\n output y <- a", operands, c.attributes);
+    if (asked != Asked::Forward)
+      text += fmt::format(
+          "\n d = attention_gradient(dout, {}) {{{}}}\n output dq <- d\n"
+          " output dk <- d#1\n output dv <- d#2",
+          operands, c.attributes);
+    return parse_graph(text);
   }
 };
 
 TEST_P(CudaAttention, AgreesWithTheReferenceAtAnyLength) {
   LATHE_NEEDS_GPU();
-  for (const bool is_gradient : {false, true}) {
-    SCOPED_TRACE(is_gradient ? "gradient" : "forward");
-    const Graph g = graph(is_gradient);
+  for (const Asked asked : {Asked::Forward, Asked::Gradient, Asked::Both}) {
+    SCOPED_TRACE(static_cast<int>(asked));
+    const Graph g = graph(asked);
     const State state = random_state(g, 1);
     const std::unique_ptr<Executor> gpu = make_executor(g, state, {.device = "cuda"});
-    Feed first;
     // The last two have the bucket of the first: replays with fewer real rows.
     for (const std::vector<std::int32_t>& lengths : std::vector<std::vector<std::int32_t>>{
              {65, 1, 130, 64}, {60, 3, 130, 66}, {1, 1, 200, 58}}) {
@@ -102,7 +102,11 @@ INSTANTIATE_TEST_SUITE_P(
                     AttentionCase{"SharedKeys", "heads=4, kv_heads=2", 128, 64},
                     AttentionCase{"Dropout", "heads=2, dropout=0.1, site=3", 128, 128, true},
                     AttentionCase{"CausalDropout", "heads=2, causal=true, dropout=0.5, site=9", 64,
-                                  64, true}),
+                                  64, true},
+                    AttentionCase{"FirstTokens", "heads=2", 128, 128, false, "S"},
+                    AttentionCase{"FirstTokensOfOddSize", "heads=2", 66, 66, false, "S"},
+                    AttentionCase{"FirstTokensSharedDropout",
+                                  "heads=4, kv_heads=2, dropout=0.1, site=3", 384, 192, true, "S"}),
     [](const auto& c) { return c.param.name; });
 
 TEST(CudaExecutor, MasksPaddedKeys) {

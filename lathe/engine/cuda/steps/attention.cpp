@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "lathe/engine/cuda/cuda_step.h"
@@ -34,9 +35,9 @@ cuda::AttentionShape shape_of(const CudaCall& call, std::size_t first) {
   const Type& q = call.input_type(first);
   const Type& k = call.input_type(first + 1);
   cuda::AttentionShape shape;
-  shape.q = call.input(first);
-  shape.k = call.input(first + 1);
-  shape.v = call.input(first + 2);
+  shape.q = call.inputs[first];
+  shape.k = call.inputs[first + 1];
+  shape.v = call.inputs[first + 2];
   shape.mask = call.integers(first + kMask);
   shape.offsets = call.integers(first + kOffsets);
   shape.heads = static_cast<std::int32_t>(attributes.integer("heads"));
@@ -70,35 +71,111 @@ cuda::AttentionShape shape_of(const CudaCall& call, std::size_t first) {
   return shape;
 }
 
-std::unique_ptr<CudaStep> make_attention(const Graph& graph, NodeId id) {
-  if (!is_supported(graph, id, 0)) return nullptr;
-  return cuda_step([](const CudaCall& call) {
-    call.kernels.attention({.shape = shape_of(call, 0), .y = call.output(0)}, call.stream);
-  });
+// How much of each there is, at most.
+struct Capacities {
+  std::int64_t queries, keys, sequences, heads, d;
+};
+Capacities capacities_of(const Graph& graph, NodeId id, std::size_t first, const CudaSizes& sizes) {
+  const Type& q = graph.type(graph.input(id, first));
+  const Type& k = graph.type(graph.input(id, first + 1));
+  const std::int64_t heads = graph.attribute(id).integer("heads");
+  const std::int64_t d = q.axis(-1).constant() / heads;
+  if (!has_operand(graph, id, first + kOffsets))
+    return {sizes.capacity(q.axis(0) * q.axis(1)), sizes.capacity(k.axis(0) * k.axis(1)),
+            sizes.capacity(q.axis(0)), heads, d};
+  const Type& offsets = graph.type(graph.input(id, first + kOffsets));
+  return {sizes.capacity(q.axis(0)), sizes.capacity(k.axis(0)),
+          sizes.capacity(offsets.axis(0) - Size(1)), heads, d};
+}
+std::int64_t scratch_of(const Capacities& of) {
+  return cuda::attention_scratch(of.keys, of.sequences, of.heads, of.d);
+}
+std::int64_t gradient_scratch_of(const Capacities& of) {
+  return cuda::attention_gradient_scratch(of.queries, of.keys, of.sequences, of.heads, of.d);
 }
 
-std::unique_ptr<CudaStep> make_gradient(const Graph& graph, NodeId id) {
-  if (!is_supported(graph, id, 1)) return nullptr;
-  const std::int64_t heads = graph.attribute(id).integer("heads");
-  const Size rows = cuda_rows(graph.type(graph.input(id, 1)))->rows;
+// attention, and attention_with_statistics, which has one more result.
+std::unique_ptr<CudaStep> make_attention(const Graph& graph, NodeId id) {
+  if (!is_supported(graph, id, 0)) return nullptr;
   return cuda_step_with_scratch(
-      [=](const Graph&, NodeId, const CudaSizes& sizes) {
-        return sizes.capacity(rows) * heads * cuda::kAttentionStatistics *
-               static_cast<std::int64_t>(sizeof(float));
+      [](const Graph& g, NodeId node, const CudaSizes& sizes) {
+        return scratch_of(capacities_of(g, node, 0, sizes));
       },
       [](const CudaCall& call) {
-        call.kernels.attention_gradient({.shape = shape_of(call, 1),
-                                         .dout = call.input(0),
-                                         .dq = call.output(0),
-                                         .dk = call.output(1),
-                                         .dv = call.output(2),
-                                         .statistics = reinterpret_cast<float*>(call.scratch)},
-                                        call.stream);
+        call.kernels.attention({.shape = shape_of(call, 0),
+                                .y = call.outputs[0],
+                                .statistics = call.outputs.size() > 1 ? call.output(1) : nullptr,
+                                .scratch = reinterpret_cast<float*>(call.scratch)},
+                               call.stream);
+      });
+}
+
+cuda::AttentionGradientArgs gradient_args(const CudaCall& call, std::size_t first) {
+  return {.shape = shape_of(call, first),
+          .dout = call.inputs[0],
+          .y = nullptr,
+          .statistics = nullptr,
+          .dq = call.outputs[0],
+          .dk = call.outputs[1],
+          .dv = call.outputs[2],
+          .scratch = nullptr};
+}
+
+std::unique_ptr<CudaStep> make_gradient_with_statistics(const Graph& graph, NodeId id) {
+  if (!is_supported(graph, id, 3)) return nullptr;
+  return cuda_step_with_scratch(
+      [](const Graph& g, NodeId node, const CudaSizes& sizes) {
+        return gradient_scratch_of(capacities_of(g, node, 3, sizes));
+      },
+      [](const CudaCall& call) {
+        cuda::AttentionGradientArgs args = gradient_args(call, 3);
+        args.y = call.inputs[1];
+        args.statistics = call.input(2);
+        args.scratch = reinterpret_cast<float*>(call.scratch);
+        call.kernels.attention_gradient(args, call.stream);
+      });
+}
+
+// The gradient of an attention that is not in the graph: the forward pass is done for it, into
+// scratch.
+std::unique_ptr<CudaStep> make_gradient(const Graph& graph, NodeId id) {
+  if (!is_supported(graph, id, 1)) return nullptr;
+  const auto y_bytes = [](const Capacities& of) {
+    return (of.queries * of.heads * of.d * std::int64_t{sizeof(float)} + 255) / 256 * 256;
+  };
+  const auto statistics_bytes = [](const Capacities& of) {
+    return (of.queries * of.heads * cuda::kAttentionStatistics * std::int64_t{sizeof(float)} +
+            255) /
+           256 * 256;
+  };
+  return cuda_step_with_scratch(
+      [=](const Graph& g, NodeId node, const CudaSizes& sizes) {
+        const Capacities of = capacities_of(g, node, 1, sizes);
+        return y_bytes(of) + statistics_bytes(of) +
+               std::max(scratch_of(of), gradient_scratch_of(of));
+      },
+      [=](const CudaCall& call) {
+        const Capacities of = capacities_of(call.graph, call.node, 1, call.sizes);
+        std::byte* const y = call.scratch;
+        auto* const statistics = reinterpret_cast<float*>(y + y_bytes(of));
+        auto* const scratch = reinterpret_cast<float*>(y + y_bytes(of) + statistics_bytes(of));
+        cuda::AttentionGradientArgs args = gradient_args(call, 1);
+        call.kernels.attention(
+            {.shape = args.shape, .y = y, .statistics = statistics, .scratch = scratch},
+            call.stream);
+        args.y = y;
+        args.statistics = statistics;
+        args.scratch = scratch;
+        call.kernels.attention_gradient(args, call.stream);
       });
 }
 
 const Register attention{CudaKernel{"attention", make_attention, always_takes_padding}};
+const Register with_statistics{
+    CudaKernel{"attention_with_statistics", make_attention, always_takes_padding}};
 const Register gradient{CudaKernel{"attention_gradient", make_gradient, always_takes_padding}};
+const Register gradient_with_statistics{CudaKernel{
+    "attention_gradient_with_statistics", make_gradient_with_statistics, always_takes_padding}};
 
 }  // namespace
 }  // namespace lathe::engine

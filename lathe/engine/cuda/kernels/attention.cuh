@@ -1,0 +1,234 @@
+#pragma once
+
+// What the attention kernels share: which sequence and rows a block has, which keys a query sees,
+// which weights dropout keeps, and what belongs to no sequence.
+//
+// Which rows a block has is found from the offsets on the device, because a captured graph serves
+// all batches of its size. Scores are kept times log2(e), so that a weight is one power of two.
+// Masked scores are very low numbers rather than minus infinity: a query that sees no key then
+// weighs all keys of its sequence alike, as defined; keys beyond the sequence have minus infinity.
+
+#include <cuda_bf16.h>
+
+#include "lathe/engine/cuda/kernels/dropout.cuh"
+
+namespace lathe::engine::cuda {
+
+inline constexpr int kTile = kAttentionTile;
+inline constexpr int kKeysOfBits = 8;  // that one block of random bits decides
+inline constexpr float kMasked = -1e30f;
+inline constexpr float kLeastScoreGradient = 0x1p-100f;
+inline constexpr float kLog2E = 1.4426950408889634f;
+
+// The ways to compute, each in a file of its own; attention.cu chooses.
+void attend_float(const AttentionArgs&, cudaStream_t);
+void attend_tf32(const AttentionArgs&, cudaStream_t);
+void attend_bf16(const AttentionArgs&, cudaStream_t);
+void attend_once(const AttentionArgs&, cudaStream_t);
+/// These leave dq in parts, num_query_parts of them.
+void differentiate_float(const AttentionGradientArgs&, int parts, cudaStream_t);
+void differentiate_tf32(const AttentionGradientArgs&, int parts, cudaStream_t);
+void differentiate_bf16(const AttentionGradientArgs&, int parts, cudaStream_t);
+void differentiate_once(const AttentionGradientArgs&, cudaStream_t);
+
+/// One sequence, where it lies among the rows of q and of k, and the first row of a tile of it.
+struct Place {
+  int sequence;  ///< -1: none
+  std::int64_t q_start, k_start;
+  int lq, lk, begin;
+};
+
+__host__ __device__ inline int tiles_of(std::int64_t length) {
+  return static_cast<int>((length + kTile - 1) / kTile);
+}
+
+/// Sequence s as a whole; of no length where the offsets are wrong.
+__device__ inline Place sequence_at(const AttentionShape& shape, int s) {
+  if (shape.offsets.data == nullptr)
+    return {s, s * shape.lq, s * shape.lk, static_cast<int>(shape.lq), static_cast<int>(shape.lk),
+            0};
+  std::int64_t begin = integer_at(shape.offsets, s), end = integer_at(shape.offsets, s + 1);
+  if (begin < 0 || end < begin || end > real_size(shape.keys)) {
+    report(shape.fault);
+    begin = end = 0;
+  }
+  const auto length = static_cast<int>(end - begin);
+  return {s, shape.only_first ? s : begin, begin, shape.only_first ? 1 : length, length, 0};
+}
+
+/// The tile number `index`, counted over the queries of all sequences or over their keys. Every
+/// thread of the block calls it.
+__device__ inline Place find_place(const AttentionShape& shape, std::int64_t index, bool by_keys) {
+  __shared__ Place found;
+  if (threadIdx.x == 0) found.sequence = -1;
+  __syncthreads();
+  const auto sequences = static_cast<int>(real_size(shape.sequences));
+  if (shape.offsets.data == nullptr) {
+    if (threadIdx.x == 0) {
+      const int per = tiles_of(by_keys ? shape.lk : shape.lq);
+      const auto s = static_cast<int>(index / per);
+      if (s < sequences) {
+        found = sequence_at(shape, s);
+        found.begin = static_cast<int>(index % per) * kTile;
+      }
+    }
+  } else if (threadIdx.x < kWarp) {
+    const int lane = static_cast<int>(threadIdx.x);
+    std::int64_t before = 0;
+    for (int base = 0; base < sequences; base += kWarp) {
+      Place place{};
+      if (base + lane < sequences) place = sequence_at(shape, base + lane);
+      const int tiles = tiles_of(by_keys ? place.lk : place.lq);
+      int up_to = tiles;  // this lane's included
+      for (int distance = 1; distance < kWarp; distance *= 2) {
+        const int other = __shfl_up_sync(kAllLanes, up_to, distance);
+        if (lane >= distance) up_to += other;
+      }
+      const std::int64_t last = before + up_to, first = last - tiles;
+      if (index >= first && index < last) {
+        place.begin = static_cast<int>(index - first) * kTile;
+        found = place;
+      }
+      before += __shfl_sync(kAllLanes, up_to, kWarp - 1);
+      if (index < before) break;
+    }
+  }
+  __syncthreads();
+  return found;
+}
+
+/// At most so many tiles, whatever the offsets are.
+inline unsigned most_tiles(const AttentionShape& shape, bool by_keys) {
+  if (shape.offsets.data == nullptr)
+    return static_cast<unsigned>(shape.sequences.capacity *
+                                 tiles_of(by_keys ? shape.lk : shape.lq));
+  if (shape.only_first && !by_keys) return static_cast<unsigned>(shape.sequences.capacity);
+  return static_cast<unsigned>(shape.keys.capacity / kTile + shape.sequences.capacity);
+}
+
+/// Where the elements of one head of one sequence begin, and how far its rows are apart.
+struct HeadPlace {
+  std::int64_t q, k, y;  ///< k: of v as well; y: of dout as well
+  std::int64_t q_stride, k_stride, y_stride;
+};
+__device__ inline HeadPlace head_place(const AttentionShape& shape, const Place& place, int head) {
+  HeadPlace at;
+  at.y_stride = static_cast<std::int64_t>(shape.heads) * shape.d;
+  at.q_stride = shape.q_stride != 0 ? shape.q_stride : at.y_stride;
+  at.k_stride =
+      shape.k_stride != 0 ? shape.k_stride : static_cast<std::int64_t>(shape.kv_heads) * shape.d;
+  const std::int64_t column = static_cast<std::int64_t>(head) * shape.d;
+  at.q = place.q_start * at.q_stride + column;
+  at.y = place.q_start * at.y_stride + column;
+  at.k = place.k_start * at.k_stride +
+         static_cast<std::int64_t>(head / (shape.heads / shape.kv_heads)) * shape.d;
+  return at;
+}
+__device__ inline std::int64_t statistics_place(const AttentionShape& shape, const Place& place,
+                                                int head, int query) {
+  return kAttentionStatistics * ((place.q_start + query) * shape.heads + head);
+}
+
+__device__ inline bool is_masked(const AttentionShape& shape, const Place& place, int query,
+                                 int key) {
+  if (shape.is_causal && key > query) return true;
+  return shape.mask.data != nullptr && integer_at(shape.mask, place.k_start + key) == 0;
+}
+/// Whether all scores of a tile count as they are.
+__device__ inline bool is_plain(const AttentionShape& shape, const Place& place, int q_begin,
+                                int k_begin, int keys) {
+  return shape.mask.data == nullptr && k_begin + keys <= place.lk &&
+         !(shape.is_causal && k_begin + keys - 1 > q_begin);
+}
+/// Keys that some query below `q_end` may see. One that sees nothing at all looks at all of them.
+__device__ inline int keys_seen(const AttentionShape& shape, const Place& place, int q_end) {
+  return shape.is_causal && shape.mask.data == nullptr ? min(place.lk, q_end) : place.lk;
+}
+/// The tile's first query that may see a key from `k_begin` on.
+__device__ inline int first_query_seeing(const AttentionShape& shape, int k_begin) {
+  return shape.is_causal && shape.mask.data == nullptr ? k_begin / kTile * kTile : 0;
+}
+
+/// Which of eight neighbouring keys a query keeps, one bit each.
+struct KeptKeys {
+  ops::DropoutStream stream;
+  std::uint32_t example, head, threshold;
+
+  __device__ KeptKeys(const AttentionShape& shape, const Place& place, int of_head)
+      : example(0), head(static_cast<std::uint32_t>(of_head)), threshold(shape.threshold) {
+    if (threshold == 0) return;
+    stream = stream_of(shape.random, shape.site);
+    example = static_cast<std::uint32_t>(integer_at(shape.examples, place.sequence));
+  }
+  __device__ std::uint32_t bits(int query, int key) const {
+    const PhiloxCounter random =
+        ops::attention_dropout_block(stream, example, head, static_cast<std::uint32_t>(query),
+                                     static_cast<std::uint32_t>(key / kKeysOfBits));
+    std::uint32_t kept = 0;
+#pragma unroll
+    for (std::uint32_t i = 0; i < kKeysOfBits; ++i)
+      kept |= (ops::dropout_bits(random, i) >= threshold ? 1u : 0u) << i;
+    return kept;
+  }
+};
+
+__device__ inline float power_of_two(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+/// A sum's inverse: zero where no key was seen; what is not a number stays that.
+__device__ inline float inverse_of(float total) {
+  const float inverse = total > 0 ? 1.0f / total : 0.0f;
+  return total == total ? inverse : total;
+}
+
+__device__ inline float gradient_of_score(float weight, float dweight, float mean, float scale) {
+  const float ds = scale * weight * (dweight - mean);
+  return fabsf(ds) < kLeastScoreGradient ? 0.0f : ds;
+}
+
+/// Writes a result, rounded to bfloat16 where its element or the run's precision says so.
+template <typename T>
+__device__ inline void store(T* to, float x, bool rounds) {
+  if constexpr (sizeof(T) == sizeof(float))
+    *to = rounds ? __bfloat162float(__float2bfloat16_rn(x)) : x;
+  else
+    *to = __float2bfloat16_rn(x);
+}
+
+/// Clears this block's share of the rows beyond the real ones. All blocks of the grid call it.
+template <typename T>
+__device__ void clear_rows(T* rows, const Extent& extent, std::int64_t stride, std::int64_t width) {
+  const std::int64_t blocks = static_cast<std::int64_t>(gridDim.x) * gridDim.y;
+  const std::int64_t block = static_cast<std::int64_t>(blockIdx.y) * gridDim.x + blockIdx.x;
+  for (std::int64_t row = real_size(extent) + block; row < extent.capacity; row += blocks)
+    for (std::int64_t i = threadIdx.x; i < width; i += blockDim.x) rows[row * stride + i] = T(0.0f);
+}
+
+/// 16 bytes from device memory to shared memory while other work goes on; zeros unless `is_there`.
+__device__ inline void copy_ahead(void* to, const void* from, bool is_there) {
+  const auto place = static_cast<unsigned>(__cvta_generic_to_shared(to));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(place), "l"(from),
+               "r"(is_there ? 16 : 0)
+               : "memory");
+}
+__device__ inline void close_copies() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
+/// Waits until at most `kOpen` of the last closed groups of copies are under way.
+template <int kOpen>
+__device__ void await_copies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(kOpen) : "memory");
+}
+/// A barrier of some whole warps of a block; number 0 is __syncthreads.
+template <int kThreadsOfBarrier>
+__device__ void meet(int barrier) {
+  asm volatile("bar.sync %0, %1;" ::"r"(barrier), "n"(kThreadsOfBarrier) : "memory");
+}
+
+/// The most shared memory a block of this device can ask for.
+int most_shared_memory();
+
+}  // namespace lathe::engine::cuda

@@ -1,0 +1,16 @@
+// Attention and its gradient with operands of bfloat16.
+
+#include "lathe/engine/cuda/kernels/attention_tensor_backward.cuh"
+#include "lathe/engine/cuda/kernels/attention_tensor_forward.cuh"
+
+namespace lathe::engine::cuda {
+
+void attend_bf16(const AttentionArgs& args, cudaStream_t on) {
+  run_tensor_forward<Bf16Products>(args, on);
+}
+
+void differentiate_bf16(const AttentionGradientArgs& args, int parts, cudaStream_t on) {
+  run_tensor_backward<Bf16Products>(args, parts, on);
+}
+
+}  // namespace lathe::engine::cuda
