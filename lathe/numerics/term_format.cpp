@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "lathe/core/error.h"
@@ -14,8 +15,6 @@
 namespace lathe::numerics {
 
 namespace {
-
-constexpr int kMostTerms = 8;
 
 // What one row's (or tensor's) values are made of.
 struct Terms {
@@ -45,6 +44,7 @@ class TermFormat final : public NumberFormat, public CodedElements {
   }
 
   const FormatFacts& facts() const override { return spec_.facts; }
+  const TermSpec& spec() const { return spec_; }
   CodeLayout code_layout() const override {
     return is_ternary() ? CodeLayout::TwosComplement : CodeLayout::Unsigned;
   }
@@ -136,32 +136,37 @@ class TermFormat final : public NumberFormat, public CodedElements {
   // The terms of a run, of what a mask keeps of it.
   Terms terms_of(const QuantizeArgs& args, std::int64_t at, std::int64_t length,
                  const Kernels& table) const {
-    if (args.mask == nullptr) return terms_of(args.x + at, length, table);
-    std::vector<float> kept;
-    for (std::int64_t i = at; i < at + length; ++i)
-      if (args.mask[i] != 0) kept.push_back(args.x[i]);
-    return kept.empty() ? Terms{}
-                        : terms_of(kept.data(), static_cast<std::int64_t>(kept.size()), table);
+    if (args.mask == nullptr) return terms_of(args.x + at, length, length, table);
+    // What is no number adds nothing to a sum.
+    std::vector<float> kept(args.x + at, args.x + at + length);
+    std::int64_t num_kept = length;
+    for (std::int64_t i = 0; i < length; ++i) {
+      if (args.mask[at + i] != 0) continue;
+      kept[static_cast<std::size_t>(i)] = std::numeric_limits<float>::quiet_NaN();
+      --num_kept;
+    }
+    return num_kept == 0 ? Terms{} : terms_of(kept.data(), length, num_kept, table);
   }
 
-  Terms terms_of(const float* x, std::int64_t count, const Kernels& table) const {
+  Terms terms_of(const float* x, std::int64_t length, std::int64_t num_kept,
+                 const Kernels& table) const {
     Terms terms;
     if (spec_.is_unit) {
       terms.alphas[0] = 1;
       return terms;
     }
-    const auto number = static_cast<double>(count);
+    const auto number = static_cast<double>(num_kept);
     if (is_ternary()) {
-      const double mean = table.magnitudes_above(x, count, -1).sum / number;
+      const double mean = table.magnitudes_above(x, length, -1).sum / number;
       terms.delta = static_cast<float>(spec_.threshold * mean);
-      const MagnitudeSum above = table.magnitudes_above(x, count, terms.delta);
+      const MagnitudeSum above = table.magnitudes_above(x, length, terms.delta);
       if (above.count > 0)
         terms.alphas[0] = static_cast<float>(above.sum / static_cast<double>(above.count));
       return terms;
     }
     for (int t = 0; t < spec_.terms; ++t)
       terms.alphas[static_cast<std::size_t>(t)] =
-          static_cast<float>(table.residual_magnitudes(x, count, terms.alphas.data(), t) / number);
+          static_cast<float>(table.residual_magnitudes(x, length, terms.alphas.data(), t) / number);
     return terms;
   }
 
@@ -207,6 +212,11 @@ class TermFormat final : public NumberFormat, public CodedElements {
 
 std::shared_ptr<const NumberFormat> make_term_format(TermSpec spec) {
   return std::make_shared<TermFormat>(std::move(spec));
+}
+
+const TermSpec* find_term_spec(const NumberFormat& format) {
+  const auto* const found = dynamic_cast<const TermFormat*>(&format);
+  return found == nullptr ? nullptr : &found->spec();
 }
 
 }  // namespace lathe::numerics

@@ -6,6 +6,8 @@
 
 namespace lathe::numerics {
 
+inline constexpr int kMostTerms = 8;
+
 /// Numbers that are plus or minus a mean magnitude of their row: binary and ternary formats.
 struct TermSpec {
   FormatFacts facts;  ///< text, family and granularity (Row or Tensor); the rest is filled in
@@ -19,5 +21,7 @@ struct TermSpec {
 };
 
 std::shared_ptr<const NumberFormat> make_term_format(TermSpec spec);
+/// What a format was made of; nullptr for one of another kind. It lives as long as the format.
+const TermSpec* find_term_spec(const NumberFormat& format);
 
 }  // namespace lathe::numerics

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "lathe/numerics/codecs/sum_order.h"
+
 namespace lathe::numerics {
 
 // What the vector kernels of one instruction set offer. Plain data and function pointers only: a
@@ -94,7 +96,7 @@ struct MaseTable {
   std::int32_t largest_bias = 0;
   float offset = 0;  // Log: what is added against logarithms of 0
   // Residual: one to three.
-  const float* means = nullptr;
+  float means[3] = {};
   std::int32_t num_means = 0;
 };
 
@@ -122,7 +124,7 @@ struct Kernels {
   /// Widens [*low, *high] to hold every finite value.
   void (*finite_range)(const float* x, std::int64_t count, float* low, float* high);
   /// The finite magnitudes above `above`: their sum and number. The order of additions is fixed
-  /// (statistics.inl.h), so that every path has the same sum.
+  /// (codecs/sum_order.h), so that every path has the same sum.
   MagnitudeSum (*magnitudes_above)(const float* x, std::int64_t count, float above);
   /// The same of all numbers, infinities included, each added in double.
   MagnitudeSum (*numbers_above)(const float* x, std::int64_t count, float above);

@@ -43,13 +43,11 @@ void finite_range(const float* x, std::int64_t count, float* low, float* high) {
   }
 }
 
-// Sixteen sums, whatever the width of a vector: element i belongs to sum i modulo 16. Each adds up
-// kRun elements in float, which loses next to nothing, and those sums in double.
+// The order of codecs/sum_order.h, whatever the width of a vector.
 struct SixteenSums {
   using Half __attribute__((vector_size(kWidth * sizeof(float) / 2))) = float;
   using Doubles __attribute__((vector_size(kWidth * sizeof(float)))) = double;
-  static constexpr int kVectors = 16 / kWidth;
-  static constexpr int kRun = 8;
+  static constexpr int kVectors = SumOrder::kSums / kWidth;
   Doubles low[kVectors] = {}, high[kVectors] = {};
 
   static Doubles widen(Half a) { return __builtin_convertvector(a, Doubles); }
@@ -60,18 +58,21 @@ struct SixteenSums {
     high[v] += widen(halves[1]);
   }
   double total() const {
-    double sums[16];
+    double sums[SumOrder::kSums];
     for (int v = 0; v < kVectors; ++v) {
       __builtin_memcpy(sums + v * kWidth, &low[v], sizeof low[v]);
       __builtin_memcpy(sums + v * kWidth + kWidth / 2, &high[v], sizeof high[v]);
     }
-    for (int half = 8; half > 0; half /= 2)
+    return add_halves(sums);
+  }
+  static double add_halves(double* sums) {
+    for (int half = SumOrder::kSums / 2; half > 0; half /= 2)
       for (int i = 0; i < half; ++i) sums[i] += sums[i + half];
     return sums[0];
   }
 };
 
-// The sum of magnitude(values) in that order. Lanes beyond the end are not added.
+// The sum of magnitude(values) of a chunk. Lanes beyond the end are not added.
 template <int kRun, typename Magnitude>
 LATHE_KERNEL_INLINE double sum_by_runs(const float* x, std::int64_t count, Magnitude magnitude) {
   SixteenSums sums;
@@ -93,11 +94,26 @@ LATHE_KERNEL_INLINE double sum_by_runs(const float* x, std::int64_t count, Magni
   return sums.total();
 }
 
+// The sum of sum_of(chunk, size) over all chunks.
+template <typename SumOf>
+LATHE_KERNEL_INLINE double sum_by_chunks(const float* x, std::int64_t count, SumOf sum_of) {
+  if (count <= SumOrder::kChunk) return sum_of(x, count);
+  double sums[SumOrder::kSums] = {};
+  for (std::int64_t at = 0, chunk = 0; at < count; at += SumOrder::kChunk, ++chunk) {
+    const std::int64_t rest = count - at;
+    sums[chunk % SumOrder::kSums] +=
+        sum_of(x + at, rest < SumOrder::kChunk ? rest : SumOrder::kChunk);
+  }
+  return SixteenSums::add_halves(sums);
+}
+
 template <typename Magnitude>
 LATHE_KERNEL_INLINE double sum_in_order(const float* x, std::int64_t count, Magnitude magnitude) {
-  const double sum = sum_by_runs<SixteenSums::kRun>(x, count, magnitude);
-  // Eight magnitudes of the largest floats together are beyond float.
-  return sum - sum == 0 ? sum : sum_by_runs<1>(x, count, magnitude);
+  return sum_by_chunks(x, count, [&](const float* chunk, std::int64_t size) {
+    const double sum = sum_by_runs<SumOrder::kRun>(chunk, size, magnitude);
+    // Eight magnitudes of the largest floats together are beyond float.
+    return sum - sum == 0 ? sum : sum_by_runs<1>(chunk, size, magnitude);
+  });
 }
 
 MagnitudeSum magnitudes_above(const float* x, std::int64_t count, float above) {
@@ -113,11 +129,14 @@ MagnitudeSum magnitudes_above(const float* x, std::int64_t count, float above) {
     counts += is_above;
     return is_above ? magnitude : broadcast(0.0f);
   };
-  MagnitudeSum result{sum_by_runs<SixteenSums::kRun>(x, count, magnitude_above), 0};
-  if (result.sum - result.sum != 0) {
-    counts = broadcast(0);
-    result.sum = sum_by_runs<1>(x, count, magnitude_above);
-  }
+  MagnitudeSum result;
+  result.sum = sum_by_chunks(x, count, [&](const float* chunk, std::int64_t size) {
+    const Ints before = counts;
+    const double sum = sum_by_runs<SumOrder::kRun>(chunk, size, magnitude_above);
+    if (sum - sum == 0) return sum;
+    counts = before;
+    return sum_by_runs<1>(chunk, size, magnitude_above);
+  });
   for (std::int64_t lane = 0; lane < kWidth; ++lane) result.count -= counts[lane];
   return result;
 }
@@ -125,11 +144,14 @@ MagnitudeSum magnitudes_above(const float* x, std::int64_t count, float above) {
 MagnitudeSum numbers_above(const float* x, std::int64_t count, float above) {
   const Floats limit = broadcast(above);
   Ints counts = broadcast(0);
-  const double sum = sum_by_runs<1>(x, count, [&](Floats a) {
+  const auto magnitude_above = [&](Floats a) {
     const Floats magnitude = (Floats)magnitude_bits(a);
     const Ints is_above = magnitude > limit;
     counts += is_above;
     return is_above ? magnitude : broadcast(0.0f);
+  };
+  const double sum = sum_by_chunks(x, count, [&](const float* chunk, std::int64_t size) {
+    return sum_by_runs<1>(chunk, size, magnitude_above);
   });
   // The lanes of a short last vector are 0.
   const std::int64_t beyond = above < 0 ? (kWidth - count % kWidth) % kWidth : 0;

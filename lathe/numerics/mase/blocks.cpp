@@ -10,19 +10,6 @@ namespace lathe::numerics {
 
 namespace {
 
-template <typename Quantizer>
-void apply(const SimulatedBlock& block, const Quantizer& quantizer) {
-  for (std::int64_t r = 0; r < block.rows; ++r)
-    for (std::int64_t c = 0; c < block.columns; ++c)
-      block.y[r * block.stride + c] = quantizer(block.x[r * block.stride + c]);
-}
-
-// MASE puts tiles together by adding them to zeros, which turns -0 into 0.
-template <typename Quantizer>
-void apply_to_tile(const SimulatedBlock& block, const Quantizer& quantizer) {
-  apply(block, [&](float x) { return quantizer(x) + 0.0f; });
-}
-
 SimulatedSpec block_spec(std::string family, std::string text, int bits,
                          FormatArguments::Tile tile) {
   SimulatedSpec spec;
@@ -39,11 +26,19 @@ SimulatedSpec block_spec(std::string family, std::string text, int bits,
   return spec;
 }
 
-int ceil_of(const SimulatedBlock& block) {
-  return std::isfinite(block.largest) ? ceil_log2(block.largest) : 128;
-}
-int floor_of(const SimulatedBlock& block) {
-  return std::isfinite(block.largest) ? floor_log2(block.largest) : 128;
+std::shared_ptr<const NumberFormat> make_block_format(SimulatedSpec spec, const MaseTable& table) {
+  use_blocks(spec, table);
+  spec.quantize = [table](const SimulatedBlock& block) {
+    with_mase_block(table, block.largest, [&](const auto& quantizer) {
+      for (std::int64_t r = 0; r < block.rows; ++r)
+        for (std::int64_t c = 0; c < block.columns; ++c)
+          block.y[r * block.stride + c] = quantizer(block.x[r * block.stride + c]);
+    });
+  };
+  // Scales whose steps are subnormal numbers are left to the definition.
+  if (table.kind == MaseTable::Kind::BlockFp && table.highest < table.mantissa_bits - 126)
+    spec.quantize_fast = nullptr;
+  return make_simulated_format(std::move(spec));
 }
 
 std::shared_ptr<const NumberFormat> parse_block_fp(std::string_view text) {
@@ -61,18 +56,10 @@ std::shared_ptr<const NumberFormat> parse_block_fp(std::string_view text) {
   spec.facts.maximum = 1 - power_of_two(1 - width);
   spec.facts.minimum = -spec.facts.maximum;
   spec.facts.smallest_step = power_of_two(1 - width);
-  const int low = -bias;
-  const int high = std::min(127, 2 * half - 1 - bias);
-  spec.quantize = [width, low, high](const SimulatedBlock& block) {
-    apply_to_tile(block, MaseBlockFp{width - 1, std::clamp(ceil_of(block), low, high)});
-  };
-  // Scales whose steps are subnormal numbers are left to the definition.
-  if (high >= width - 1 - 126)
-    spec.quantize_fast = by_blocks({.kind = MaseTable::Kind::BlockFp,
-                                    .mantissa_bits = width - 1,
-                                    .lowest = low,
-                                    .highest = high});
-  return make_simulated_format(std::move(spec));
+  return make_block_format(std::move(spec), {.kind = MaseTable::Kind::BlockFp,
+                                             .mantissa_bits = width - 1,
+                                             .lowest = -bias,
+                                             .highest = std::min(127, 2 * half - 1 - bias)});
 }
 
 std::shared_ptr<const NumberFormat> parse_block_minifloat(std::string_view text) {
@@ -92,16 +79,10 @@ std::shared_ptr<const NumberFormat> parse_block_minifloat(std::string_view text)
   spec.facts.maximum = std::ldexp(2 - std::ldexp(1.0, -mantissa_bits), largest_code);
   spec.facts.minimum = -spec.facts.maximum;
   spec.facts.smallest_step = power_of_two(1 - mantissa_bits);
-  const int largest_bias = std::min(126, (1 << bias_bits) - 1);
-  spec.quantize = [=](const SimulatedBlock& block) {
-    const int bias = std::clamp(floor_of(block), 0, largest_bias);
-    apply_to_tile(block, MaseMinifloatIeee{mantissa_bits, -bias, largest_code - bias});
-  };
-  spec.quantize_fast = by_blocks({.kind = MaseTable::Kind::BlockMinifloat,
-                                  .mantissa_bits = mantissa_bits,
-                                  .highest = largest_code,
-                                  .largest_bias = largest_bias});
-  return make_simulated_format(std::move(spec));
+  return make_block_format(std::move(spec), {.kind = MaseTable::Kind::BlockMinifloat,
+                                             .mantissa_bits = mantissa_bits,
+                                             .highest = largest_code,
+                                             .largest_bias = std::min(126, (1 << bias_bits) - 1)});
 }
 
 std::shared_ptr<const NumberFormat> parse_block_log(std::string_view text) {
@@ -117,14 +98,9 @@ std::shared_ptr<const NumberFormat> parse_block_log(std::string_view text) {
   spec.facts.maximum = power_of_two(largest_code);
   spec.facts.minimum = -spec.facts.maximum;
   spec.facts.smallest_step = 1;
-  const int largest_bias = (1 << bias_bits) - 1;
-  spec.quantize = [=](const SimulatedBlock& block) {
-    const int bias = std::clamp(largest_code - ceil_of(block), 0, largest_bias);
-    apply_to_tile(block, MaseLog{-bias, std::min(127, largest_code - bias)});
-  };
-  spec.quantize_fast = by_blocks(
-      {.kind = MaseTable::Kind::BlockLog, .highest = largest_code, .largest_bias = largest_bias});
-  return make_simulated_format(std::move(spec));
+  return make_block_format(std::move(spec), {.kind = MaseTable::Kind::BlockLog,
+                                             .highest = largest_code,
+                                             .largest_bias = (1 << bias_bits) - 1});
 }
 
 std::shared_ptr<const NumberFormat> parse_mxint(std::string_view text) {
@@ -138,19 +114,8 @@ std::shared_ptr<const NumberFormat> parse_mxint(std::string_view text) {
   spec.facts.maximum = (half - 1) / half;
   spec.facts.minimum = -1;
   spec.facts.smallest_step = 1 / half;
-  spec.quantize = [half](const SimulatedBlock& block) {
-    const int exponent = ceil_of(block);
-    // In double, because 2^128 is no float32; MASE's scale code 255 is a number to it.
-    const double scale = std::ldexp(1.0, std::max(exponent, -126));
-    const double stored = std::ldexp(1.0, std::clamp(std::max(exponent, -126), -127, 128));
-    apply(block, [&](float x) {
-      const auto steps = static_cast<float>(x / scale * half);
-      return static_cast<float>(clamp_float(std::nearbyint(steps), -half, half - 1) / half *
-                                stored);
-    });
-  };
-  spec.quantize_fast = by_blocks({.kind = MaseTable::Kind::Mxint, .mantissa_bits = width - 1});
-  return make_simulated_format(std::move(spec));
+  return make_block_format(std::move(spec),
+                           {.kind = MaseTable::Kind::Mxint, .mantissa_bits = width - 1});
 }
 
 const Register registrations[] = {

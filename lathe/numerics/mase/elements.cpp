@@ -54,11 +54,10 @@ std::shared_ptr<const NumberFormat> parse_integer_twin(std::string_view text, bo
   SimulatedSpec spec = make_spec(
       family, fmt::format("{}:{},{}{}", family, width, fraction, is_unsigned ? ",unsigned" : ""),
       width, power_of_two(-fraction), quantizer);
-  spec.quantize_fast =
-      by_run({.kind = is_floor ? MaseTable::Kind::IntegerFloor : MaseTable::Kind::Integer,
-              .steps_per_one = quantizer.steps_per_one,
-              .low = quantizer.low,
-              .high = quantizer.high});
+  use_run(spec, {.kind = is_floor ? MaseTable::Kind::IntegerFloor : MaseTable::Kind::Integer,
+                 .steps_per_one = quantizer.steps_per_one,
+                 .low = quantizer.low,
+                 .high = quantizer.high});
   return make_simulated_format(std::move(spec));
 }
 
@@ -94,7 +93,7 @@ std::shared_ptr<const NumberFormat> parse_denorm(std::string_view text) {
   const MaseMinifloatDenorm quantizer{a.mantissa_bits(), a.low(), a.high()};
   SimulatedSpec spec = make_spec("mase.minifloat_denorm", a.text("mase.minifloat_denorm"), a.width,
                                  power_of_two(-a.bias - a.mantissa_bits()), quantizer);
-  spec.quantize_fast = by_run(a.table(MaseTable::Kind::MinifloatDenorm));
+  use_run(spec, a.table(MaseTable::Kind::MinifloatDenorm));
   return make_simulated_format(std::move(spec));
 }
 
@@ -103,7 +102,7 @@ std::shared_ptr<const NumberFormat> parse_ieee(std::string_view text) {
   const MaseMinifloatIeee quantizer{a.mantissa_bits(), a.low(), a.high()};
   SimulatedSpec spec = make_spec("mase.minifloat_ieee", a.text("mase.minifloat_ieee"), a.width,
                                  power_of_two(1 - a.bias - a.mantissa_bits()), quantizer);
-  spec.quantize_fast = by_run(a.table(MaseTable::Kind::MinifloatIeee));
+  use_run(spec, a.table(MaseTable::Kind::MinifloatIeee));
   return make_simulated_format(std::move(spec));
 }
 
@@ -117,10 +116,10 @@ std::shared_ptr<const NumberFormat> parse_log(std::string_view text) {
   const MaseLog quantizer{-bias, largest_code - bias};
   SimulatedSpec spec = make_spec("mase.log", fmt::format("mase.log:{},bias={}", width, bias), width,
                                  power_of_two(-bias), quantizer);
-  spec.quantize_fast = by_run({.kind = MaseTable::Kind::Log,
-                               .lowest = quantizer.low,
-                               .highest = quantizer.high,
-                               .offset = quantizer.offset()});
+  use_run(spec, {.kind = MaseTable::Kind::Log,
+                 .lowest = quantizer.low,
+                 .highest = quantizer.high,
+                 .offset = quantizer.offset()});
   return make_simulated_format(std::move(spec));
 }
 
@@ -129,6 +128,7 @@ std::shared_ptr<const NumberFormat> parse_binary(std::string_view text) {
   SimulatedSpec spec = make_spec("mase.binary", "mase.binary", 1, 2, [](float x) {
     return std::isnan(x) ? x : x >= 0 ? 1.0f : -1.0f;
   });
+  spec.kind = SimulatedSpec::Kind::Sign;
   spec.quantize_fast = [](const Kernels& path, const BlockArgs& args) {
     const float one = 1;
     path.sign_terms(

@@ -4,24 +4,26 @@
 #include <cstdint>
 
 #include "lathe/numerics/codecs/float_bits.h"
+#include "lathe/numerics/kernels/kernel_table.h"
 #include "lathe/numerics/mase/rounded_log2.h"
 
 namespace lathe::numerics {
 
 // MASE's quantizers for one value, step by step in float32 as PyTorch computes them: RNE, constants
-// added against logarithms of 0, magnitudes up to 1e-8 passed through. NaN stays NaN.
+// added against logarithms of 0, magnitudes up to 1e-8 passed through. NaN stays NaN. CUDA compiles
+// them too.
 
-inline float clamp_float(float value, float low, float high) {
+LATHE_HOST_DEVICE inline float clamp_float(float value, float low, float high) {
   return value < low ? low : value > high ? high : value;  // NaN passes
 }
-inline float sign_of(float value) {
+LATHE_HOST_DEVICE inline float sign_of(float value) {
   return value > 0 ? 1.0f : value < 0 ? -1.0f : value;
 }
 
 struct MaseInteger {
   float steps_per_one = 1, low = 0, high = 0;
   bool is_floor = false;
-  float operator()(float x) const {
+  LATHE_HOST_DEVICE float operator()(float x) const {
     const float scaled = x * steps_per_one;
     const float whole = is_floor ? std::floor(scaled) : std::nearbyint(scaled);
     return clamp_float(whole, low, high) / steps_per_one;
@@ -29,13 +31,13 @@ struct MaseInteger {
 };
 
 /// What isclose(|x|, 0) lets through.
-inline bool passes_through(float x) {
+LATHE_HOST_DEVICE inline bool passes_through(float x) {
   return std::fabs(x) <= 1e-8f;
 }
 
 struct MaseMinifloatDenorm {
   int mantissa_bits = 3, low = -7, high = 8;
-  float operator()(float x) const {
+  LATHE_HOST_DEVICE float operator()(float x) const {
     if (std::isnan(x)) return x;
     if (passes_through(x)) return x + 0.0f;
     const float magnitude = std::fabs(x);
@@ -45,12 +47,14 @@ struct MaseMinifloatDenorm {
     const float mantissa = clamp_float(std::nearbyint(magnitude / scale * steps), 0, steps - 1);
     return sign_of(x + 1e-9f) * scale * (mantissa / steps);
   }
-  int bound(int exponent) const { return exponent < low ? low : exponent > high ? high : exponent; }
+  LATHE_HOST_DEVICE int bound(int exponent) const {
+    return exponent < low ? low : exponent > high ? high : exponent;
+  }
 };
 
 struct MaseMinifloatIeee {
   int mantissa_bits = 3, low = -7, high = 8;
-  float operator()(float x) const {
+  LATHE_HOST_DEVICE float operator()(float x) const {
     if (std::isnan(x)) return x;
     if (passes_through(x)) return x + 0.0f;
     const float magnitude = std::fabs(x);
@@ -66,13 +70,15 @@ struct MaseMinifloatIeee {
     const float k = clamp_float(std::nearbyint(mantissa * steps - steps), 0, steps - 1);
     return sign * scale * (1 + k / steps);
   }
-  int bound(int exponent) const { return exponent < low ? low : exponent > high ? high : exponent; }
+  LATHE_HOST_DEVICE int bound(int exponent) const {
+    return exponent < low ? low : exponent > high ? high : exponent;
+  }
 };
 
 struct MaseLog {
   int low = -63, high = 64;
-  float offset() const { return 0.1f * power_of_two(low); }
-  float operator()(float x) const {
+  LATHE_HOST_DEVICE float offset() const { return 0.1f * power_of_two(low); }
+  LATHE_HOST_DEVICE float operator()(float x) const {
     if (std::isnan(x)) return x;
     const float magnitude = std::fabs(x) + offset();
     int exponent = std::isinf(x) ? high : nearest_log2(magnitude);
@@ -84,7 +90,7 @@ struct MaseLog {
 struct MaseBlockFp {
   int mantissa_bits = 7;
   int exponent = 0;
-  float operator()(float x) const {
+  LATHE_HOST_DEVICE float operator()(float x) const {
     if (std::isnan(x)) return x;
     if (passes_through(x)) return x + 0.0f;
     const float scale = power_of_two(exponent);
@@ -94,5 +100,86 @@ struct MaseBlockFp {
     return sign_of(x + 1e-9f) * scale * (mantissa / steps);
   }
 };
+
+/// In double, because 2^128 is no float32; MASE's scale code 255 is a number to it.
+struct MaseMxint {
+  float half = 128;
+  int exponent = 0;
+  LATHE_HOST_DEVICE float operator()(float x) const {
+    const double scale = std::ldexp(1.0, exponent < -126 ? -126 : exponent);
+    const auto steps = static_cast<float>(x / scale * half);
+    return static_cast<float>(clamp_float(std::nearbyint(steps), -half, half - 1) / half * scale);
+  }
+};
+
+struct MaseResidual {
+  const float* means = nullptr;
+  int num_means = 0;
+  LATHE_HOST_DEVICE float operator()(float x) const {
+    float residual = x;
+    float sum = 0;
+    for (int i = 0; i < num_means; ++i) {
+      const float term = sign_of(residual) * means[i];
+      residual -= term;
+      sum += term;
+    }
+    return sum;
+  }
+};
+
+/// MASE puts tiles together by adding them to zeros, which turns -0 into 0.
+template <typename Quantizer>
+struct MaseTile {
+  Quantizer quantizer;
+  LATHE_HOST_DEVICE float operator()(float x) const { return quantizer(x) + 0.0f; }
+};
+
+/// Calls body with the quantizer of a block whose largest magnitude is given: of the kinds Block...
+/// and Mxint.
+template <typename Body>
+LATHE_HOST_DEVICE inline void with_mase_block(const MaseTable& table, float largest,
+                                              const Body& body) {
+  const bool is_finite = largest < float_of(kInfinityBits);
+  const auto clamp = [](int value, int low, int high) {
+    return value < low ? low : value > high ? high : value;
+  };
+  if (table.kind == MaseTable::Kind::BlockMinifloat) {
+    const int bias = clamp(is_finite ? floor_log2(largest) : 128, 0, table.largest_bias);
+    body(MaseTile<MaseMinifloatIeee>{{table.mantissa_bits, -bias, table.highest - bias}});
+    return;
+  }
+  const int exponent = is_finite ? ceil_log2(largest) : 128;
+  if (table.kind == MaseTable::Kind::BlockFp) {
+    body(
+        MaseTile<MaseBlockFp>{{table.mantissa_bits, clamp(exponent, table.lowest, table.highest)}});
+  } else if (table.kind == MaseTable::Kind::BlockLog) {
+    const int bias = clamp(table.highest - exponent, 0, table.largest_bias);
+    const int high = table.highest - bias;
+    body(MaseTile<MaseLog>{{-bias, high < 127 ? high : 127}});
+  } else {
+    body(MaseMxint{power_of_two(table.mantissa_bits), exponent});
+  }
+}
+
+/// The same of the kinds that treat every value alone.
+template <typename Body>
+LATHE_HOST_DEVICE inline void with_mase_element(const MaseTable& table, const Body& body) {
+  switch (table.kind) {
+    case MaseTable::Kind::Integer:
+    case MaseTable::Kind::IntegerFloor:
+      return body(MaseInteger{table.steps_per_one, table.low, table.high,
+                              table.kind == MaseTable::Kind::IntegerFloor});
+    case MaseTable::Kind::MinifloatDenorm:
+      return body(MaseMinifloatDenorm{table.mantissa_bits, table.lowest, table.highest});
+    case MaseTable::Kind::MinifloatIeee:
+      return body(MaseMinifloatIeee{table.mantissa_bits, table.lowest, table.highest});
+    case MaseTable::Kind::Log:
+      return body(MaseLog{table.lowest, table.highest});
+    case MaseTable::Kind::Residual:
+      return body(MaseResidual{table.means, table.num_means});
+    default:
+      return;  // with_mase_block, or of a row's mean
+  }
+}
 
 }  // namespace lathe::numerics

@@ -21,6 +21,7 @@ class SimulatedFormat final : public NumberFormat {
         facts.scale_source == ScaleSource::Local && facts.granularity == Granularity::Row;
   }
   const FormatFacts& facts() const override { return spec_.facts; }
+  const SimulatedSpec& spec() const { return spec_; }
   std::int64_t code_bytes(std::int64_t columns) const override { return 4 * columns; }
   std::int64_t scale_bytes(std::int64_t) const override { return 0; }
 
@@ -95,19 +96,28 @@ class SimulatedFormat final : public NumberFormat {
 
 }  // namespace
 
-std::function<void(const Kernels&, const BlockArgs&)> by_run(const MaseTable& table) {
-  return [table](const Kernels& path, const BlockArgs& args) {
+void use_run(SimulatedSpec& spec, const MaseTable& table) {
+  spec.table = table;
+  spec.quantize_fast = [table](const Kernels& path, const BlockArgs& args) {
     path.mase_run(
         table,
         {.x = args.x, .y = args.y, .count = args.rows * args.columns, .streams = args.streams});
   };
 }
-std::function<void(const Kernels&, const BlockArgs&)> by_blocks(const MaseTable& table) {
-  return [table](const Kernels& path, const BlockArgs& args) { path.mase_blocks(table, args); };
+void use_blocks(SimulatedSpec& spec, const MaseTable& table) {
+  spec.table = table;
+  spec.quantize_fast = [table](const Kernels& path, const BlockArgs& args) {
+    path.mase_blocks(table, args);
+  };
 }
 
 std::shared_ptr<const NumberFormat> make_simulated_format(SimulatedSpec spec) {
   return std::make_shared<SimulatedFormat>(std::move(spec));
+}
+
+const SimulatedSpec* find_simulated_spec(const NumberFormat& format) {
+  const auto* const found = dynamic_cast<const SimulatedFormat*>(&format);
+  return found == nullptr ? nullptr : &found->spec();
 }
 
 }  // namespace lathe::numerics

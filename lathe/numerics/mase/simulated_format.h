@@ -20,6 +20,9 @@ struct SimulatedBlock {
   float largest = 1;
 };
 
+/// Times the mean magnitude: what MASE's ternary quantizers turn to 0.
+inline constexpr float kMaseTernaryThreshold = 0.75f;
+
 /// A twin of one of MASE's quantizers: what it does to a block of values.
 ///
 /// MASE simulates, and passes some values through that are on no grid, so there are no codes of
@@ -28,16 +31,24 @@ struct SimulatedSpec {
   /// text, family, element_bits, blocks (0 columns: the row), range and scale_bits.
   FormatFacts facts;
   bool needs_largest = false;
+  /// What the numbers are made of. Of a Table's kind, or made of the mean magnitude of a row: one
+  /// number for what is positive and 0 for the rest, or three (1 or the mean above the limit).
+  enum class Kind { Table, Sign, Positive, Ternary, ScaledTernary };
+  Kind kind = Kind::Table;
+  MaseTable table = {};
   /// Defines the format: one block, one value after the other.
   std::function<void(const SimulatedBlock&)> quantize;
   /// The same for a whole matrix by a path's kernels; where it is empty the definition is used.
   std::function<void(const Kernels&, const BlockArgs&)> quantize_fast;
 };
 
-/// Kernels for a quantizer that treats every value alone, or blocks of a width and height.
-std::function<void(const Kernels&, const BlockArgs&)> by_run(const MaseTable& table);
-std::function<void(const Kernels&, const BlockArgs&)> by_blocks(const MaseTable& table);
+/// Sets the table of a quantizer that treats every value alone, or blocks of a width and height,
+/// and the kernels for it.
+void use_run(SimulatedSpec& spec, const MaseTable& table);
+void use_blocks(SimulatedSpec& spec, const MaseTable& table);
 
 std::shared_ptr<const NumberFormat> make_simulated_format(SimulatedSpec spec);
+/// What a format was made of; nullptr for one of another kind. It lives as long as the format.
+const SimulatedSpec* find_simulated_spec(const NumberFormat& format);
 
 }  // namespace lathe::numerics

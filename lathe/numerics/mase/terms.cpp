@@ -1,7 +1,4 @@
 // Twins of MASE's binary and ternary quantizers with scales.
-#include <numeric>
-#include <vector>
-
 #include "lathe/core/number_format.h"
 #include "lathe/numerics/format_arguments.h"
 #include "lathe/numerics/kernels/kernels.h"
@@ -51,6 +48,7 @@ std::shared_ptr<const NumberFormat> parse_binary_scaled(std::string_view text) {
   FormatArguments(text).finish();
   SimulatedSpec spec = row_spec("mase.binary_scaled", "mase.binary_scaled", 1, 1);
   spec.facts.minimum = 0;
+  spec.kind = SimulatedSpec::Kind::Positive;
   spec.quantize = [](const SimulatedBlock& block) {
     const float alpha = mean_magnitude(block, -1);
     for (std::int64_t c = 0; c < block.columns; ++c) {
@@ -77,25 +75,13 @@ std::shared_ptr<const NumberFormat> parse_binary_residual(std::string_view text)
   // Its means are constants, as they are before training.
   spec.facts.scale_source = ScaleSource::None;
   spec.facts.scale_bits = 0;
-  std::vector<float> means;
+  MaseTable table{.kind = MaseTable::Kind::Residual, .num_means = levels};
   const auto total = static_cast<float>(levels * (levels + 1) / 2);
-  for (int level = levels; level > 0; --level) means.push_back(static_cast<float>(level) / total);
-  spec.quantize = [means](const SimulatedBlock& block) {
-    for (std::int64_t c = 0; c < block.columns; ++c) {
-      float residual = block.x[c];
-      float sum = 0;
-      for (const float mean : means) {
-        const float term = sign_of(residual) * mean;
-        residual -= term;
-        sum += term;
-      }
-      block.y[c] = sum;
-    }
-  };
-  spec.quantize_fast = [means](const Kernels& path, const BlockArgs& args) {
-    by_run({.kind = MaseTable::Kind::Residual,
-            .means = means.data(),
-            .num_means = static_cast<std::int32_t>(means.size())})(path, args);
+  for (int i = 0; i < levels; ++i) table.means[i] = static_cast<float>(levels - i) / total;
+  use_run(spec, table);
+  spec.quantize = [table](const SimulatedBlock& block) {
+    const MaseResidual quantizer{table.means, table.num_means};
+    for (std::int64_t c = 0; c < block.columns; ++c) block.y[c] = quantizer(block.x[c]);
   };
   return make_simulated_format(std::move(spec));
 }
@@ -108,8 +94,9 @@ std::shared_ptr<const NumberFormat> parse_ternary(std::string_view text) {
       row_spec("mase.ternary", is_scaled ? "mase.ternary:scaled" : "mase.ternary", 2, 1);
   spec.facts.minimum = -1;
   if (!is_scaled) spec.facts.scale_bits = 0;
+  spec.kind = is_scaled ? SimulatedSpec::Kind::ScaledTernary : SimulatedSpec::Kind::Ternary;
   spec.quantize = [is_scaled](const SimulatedBlock& block) {
-    const float delta = 0.75f * mean_magnitude(block, -1);
+    const float delta = kMaseTernaryThreshold * mean_magnitude(block, -1);
     const float alpha = is_scaled ? mean_magnitude(block, delta) : 1;
     for (std::int64_t c = 0; c < block.columns; ++c) {
       const float x = block.x[c];
@@ -117,7 +104,7 @@ std::shared_ptr<const NumberFormat> parse_ternary(std::string_view text) {
     }
   };
   spec.quantize_fast = by_rows([is_scaled](const Kernels& path, const RunArgs& row) {
-    const float delta = 0.75f * mean_magnitude(path, row.x, row.count, -1);
+    const float delta = kMaseTernaryThreshold * mean_magnitude(path, row.x, row.count, -1);
     path.ternary(delta, is_scaled ? mean_magnitude(path, row.x, row.count, delta) : 1, row);
   });
   return make_simulated_format(std::move(spec));
