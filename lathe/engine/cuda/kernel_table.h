@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "lathe/numerics/kernels/kernel_table.h"
+
 // What liblathe_cuda.so offers. Plain data and function pointers only: the library is compiled by
 // nvcc, links to nothing of ours, and is loaded when a GPU is asked for; whatever plans, checks and
 // explains is ordinary C++ on this side. A kernel launches and returns; `Device::launch_error` says
@@ -10,7 +12,7 @@
 namespace lathe::engine::cuda {
 
 /// Raised whenever a struct below changes: a library of another number is refused.
-inline constexpr std::int32_t kTableVersion = 2;
+inline constexpr std::int32_t kTableVersion = 3;
 
 struct Stream;   ///< a cudaStream_t
 struct Capture;  ///< a cudaGraphExec_t
@@ -555,6 +557,51 @@ struct QuantizeArgs {
   const float* zeros = nullptr;
   bool has_one_scale = false;  ///< for the whole tensor; else one for each block
   std::int64_t block = 0;      ///< columns that a scale covers
+  /// Rows that a scale made of its own values covers: more than one for tiles, 0 for all rows, of
+  /// which `parts` then holds kScaleParts.
+  std::int64_t block_rows = 1;
+  struct ScalePart* parts = nullptr;
+  const float* x = nullptr;
+  float* y = nullptr;
+  std::int64_t columns = 0;
+  Extent rows;
+};
+
+/// What a scale is made of, of some of the values that it covers.
+struct ScalePart {
+  std::uint32_t largest = 0;          ///< bits without sign, NaN included
+  float most = 0, low = 0, high = 0;  ///< of finite values: the largest magnitude, and the range
+};
+inline constexpr int kScaleParts = 256;
+
+/// Rounds to plus or minus mean magnitudes (numerics/term_format.h and mase/terms.cpp).
+struct TermArgs {
+  enum class Kind : std::int32_t { Signs, Ternary, MasePositive, MaseTernary };
+  Kind kind = Kind::Signs;
+  std::int32_t terms = 1;       ///< Signs
+  bool is_unit = false;         ///< Signs: they are plus and minus 1
+  float threshold = 0;          ///< Ternary and MaseTernary: times the mean, what is 0
+  std::int32_t num_phases = 0;  ///< means to be made one after another
+  bool is_whole = false;        ///< one scale for all; else one for each row
+  const float* x = nullptr;
+  const float* mask = nullptr;  ///< null: all values count
+  float* y = nullptr;
+  std::int64_t columns = 0;
+  Extent rows;
+  std::int64_t num_chunks = 0;   ///< is_whole: of numerics::SumOrder::kChunk values
+  std::byte* scratch = nullptr;  ///< is_whole: term_scratch(num_chunks) bytes
+};
+inline constexpr int kMostTermAlphas = 8;
+inline constexpr std::int64_t kTermHeader = 128;
+inline constexpr std::int64_t term_scratch(std::int64_t num_chunks) {
+  return kTermHeader + 2 * num_chunks * 16;
+}
+
+/// MASE's quantizers of single values and of blocks.
+struct MaseArgs {
+  numerics::MaseTable table;
+  bool has_blocks = false;
+  std::int64_t block_rows = 1, block = 0;
   const float* x = nullptr;
   float* y = nullptr;
   std::int64_t columns = 0;
@@ -664,6 +711,8 @@ struct KernelTable {
   void (*gradient_scale)(const GradientScaleArgs&, Stream*);
   void (*gate)(const GateArgs&, Stream*);
   void (*quantize)(const QuantizeArgs&, Stream*);
+  void (*quantize_terms)(const TermArgs&, Stream*);
+  void (*quantize_mase)(const MaseArgs&, Stream*);
   void (*learned_step)(const LearnedStepArgs&, Stream*);
 };
 

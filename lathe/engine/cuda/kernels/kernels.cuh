@@ -45,6 +45,8 @@ void sum_squares(const SumSquaresArgs&, Stream*);
 void gradient_scale(const GradientScaleArgs&, Stream*);
 void gate(const GateArgs&, Stream*);
 void quantize(const QuantizeArgs&, Stream*);
+void quantize_terms(const TermArgs&, Stream*);
+void quantize_mase(const MaseArgs&, Stream*);
 void learned_step(const LearnedStepArgs&, Stream*);
 
 }  // namespace lathe::engine::cuda

@@ -43,6 +43,8 @@ lathe_cuda_kernels() {
                                  gradient_scale,
                                  gate,
                                  quantize,
+                                 quantize_terms,
+                                 quantize_mase,
                                  learned_step};
   return &table;
 }

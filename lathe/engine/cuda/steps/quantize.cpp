@@ -1,33 +1,84 @@
 #include <algorithm>
 
 #include "lathe/engine/cuda/cuda_step.h"
+#include "lathe/engine/cuda/cuda_walks.h"
+#include "lathe/numerics/codecs/sum_order.h"
+#include "lathe/numerics/mase/simulated_format.h"
 #include "lathe/numerics/scaled_format.h"
+#include "lathe/numerics/term_format.h"
 #include "lathe/ops/channel_matrix.h"
 #include "lathe/ops/quantized_operands.h"
 
 namespace lathe::engine {
 namespace {
 
-// quantize(x, scale?, zero?) and learned_step_gradient(dy, x, y, scale, zero?), of formats that are
-// an element codec with scales by rows or blocks of them, or one for all. Formats of terms, scales
-// of several rows and MASE's own have no kernel yet.
+// quantize(x, scale?, zero?, mask?) and learned_step_gradient(dy, x, y, scale, zero?): an element
+// codec with scales, terms made of means, or one of MASE's own.
 
 using numerics::ScaledSpec;
 
-// The rows that a format sees; nullopt where they do not lie one after another.
-std::optional<CudaRows> format_rows(const Graph& graph, NodeId id) {
+std::int64_t aligned(std::int64_t bytes) {
+  return (bytes + 255) / 256 * 256;
+}
+
+// The matrix that a format sees of a tensor. Where its rows do not lie one after another, operands
+// are moved to such a matrix in scratch, and results back.
+struct FormatMatrix {
+  CudaRows rows;
+  bool is_moved = false;
+  std::int64_t before = 1, after = 1;
+
+  std::int64_t bytes() const {  // of a moved one, whose size is constant
+    return is_moved ? aligned(rows.rows.constant() * rows.width * 4) : 0;
+  }
+  void move(const CudaCall& call, const float* from, float* to, bool is_result) const {
+    const std::int64_t count = rows.rows.constant();
+    cuda::CopyArgs args;
+    args.x = from;
+    args.y = to;
+    set_dims({before, count, after}, args.rank, args.dims);
+    const cuda::Walk in_tensor = to_walk({count * after, after, 1});
+    const cuda::Walk in_matrix = to_walk({after, before * after, 1});
+    args.x_walk = is_result ? in_matrix : in_tensor;
+    args.y_walk = is_result ? in_tensor : in_matrix;
+    args.count.capacity = before * count * after;
+    call.kernels.copy(args, call.stream);
+  }
+  /// An operand as the matrix; `room` is then used up by bytes().
+  const float* operand(const CudaCall& call, std::size_t i, std::byte*& room) const {
+    if (!is_moved || !call.has(i)) return call.input(i);
+    auto* const to = reinterpret_cast<float*>(room);
+    room += bytes();
+    move(call, call.input(i), to, false);
+    return to;
+  }
+  float* result(const CudaCall& call, std::size_t i, std::byte*& room) const {
+    if (!is_moved) return call.output(i);
+    auto* const to = reinterpret_cast<float*>(room);
+    room += bytes();
+    return to;
+  }
+  void finish(const CudaCall& call, std::size_t i, const float* made) const {
+    if (is_moved) move(call, made, call.output(i), true);
+  }
+};
+
+std::optional<FormatMatrix> format_matrix(const Graph& graph, NodeId id) {
   const std::int64_t axis = graph.attribute(id).integer("axis");
-  if (axis > 0) return std::nullopt;
-  return cuda_rows(ops::matrix_type("quantize", graph.types(id)[0], axis));
+  const Type& type = graph.types(id)[0];
+  const std::optional<CudaRows> rows = cuda_rows(ops::matrix_type("quantize", type, axis));
+  if (!rows) return std::nullopt;
+  FormatMatrix result{*rows, axis > 0};
+  for (std::size_t i = 0; i < type.rank() && result.is_moved; ++i) {
+    if (static_cast<std::int64_t>(i) < axis) result.before *= type.shape[i].constant();
+    if (static_cast<std::int64_t>(i) > axis) result.after *= type.shape[i].constant();
+  }
+  return result;
 }
 
 std::int64_t block_columns(const FormatFacts& facts, std::int64_t columns) {
   const bool is_block = facts.granularity == Granularity::Block && facts.block_columns > 0;
   return is_block ? std::min(facts.block_columns, columns) : columns;
-}
-
-bool has_operand(const Graph& graph, NodeId id, std::size_t operand) {
-  return operand < graph.inputs(id).size() && !graph.input(id, operand).is_none();
 }
 
 cuda::QuantizeArgs args_of(const ScaledSpec& spec, std::int64_t columns) {
@@ -62,44 +113,142 @@ cuda::QuantizeArgs args_of(const ScaledSpec& spec, std::int64_t columns) {
   args.round_up = spec.exponent.round_up;
   args.has_one_scale = spec.facts.granularity == Granularity::Tensor;
   args.block = block_columns(spec.facts, columns);
+  if (spec.facts.scale_source == ScaleSource::Local)
+    args.block_rows = args.has_one_scale ? 0 : spec.facts.block_rows;
   args.columns = columns;
   return args;
 }
 
+// What a format is to the kernels: one of these, without operands.
+struct FormatKernel {
+  std::optional<cuda::QuantizeArgs> scaled;
+  std::optional<cuda::TermArgs> terms;
+  std::optional<cuda::MaseArgs> mase;
+
+  std::int64_t scratch_bytes() const {
+    if (scaled && scaled->block_rows == 0) return cuda::kScaleParts * sizeof(cuda::ScalePart);
+    return terms && terms->is_whole ? cuda::term_scratch(terms->num_chunks) : 0;
+  }
+};
+
+cuda::TermArgs args_of(const numerics::TermSpec& spec) {
+  cuda::TermArgs args;
+  static_assert(cuda::kMostTermAlphas == numerics::kMostTerms);
+  args.kind = spec.threshold != 0 ? cuda::TermArgs::Kind::Ternary : cuda::TermArgs::Kind::Signs;
+  args.terms = spec.terms;
+  args.is_unit = spec.is_unit;
+  args.threshold = spec.threshold;
+  args.num_phases = spec.is_unit ? 0 : spec.threshold != 0 ? 2 : spec.terms;
+  args.is_whole = !spec.is_unit && spec.facts.granularity == Granularity::Tensor;
+  return args;
+}
+
+// Of those whose numbers are signs or means of rows.
+cuda::TermArgs args_of(numerics::SimulatedSpec::Kind kind) {
+  using Kind = numerics::SimulatedSpec::Kind;
+  cuda::TermArgs args;
+  args.is_unit = kind == Kind::Sign;
+  if (args.is_unit) return args;
+  args.kind = kind == Kind::Positive ? cuda::TermArgs::Kind::MasePositive
+                                     : cuda::TermArgs::Kind::MaseTernary;
+  args.threshold = numerics::kMaseTernaryThreshold;
+  args.num_phases = kind == Kind::ScaledTernary ? 2 : 1;
+  return args;
+}
+
+FormatKernel kernel_of(const NumberFormat& format, const CudaRows& matrix) {
+  FormatKernel result;
+  if (const ScaledSpec* const spec = numerics::find_scaled_spec(format)) {
+    result.scaled = args_of(*spec, matrix.width);
+  } else if (const numerics::TermSpec* const term = numerics::find_term_spec(format)) {
+    result.terms = args_of(*term);
+    result.terms->columns = matrix.width;
+    if (result.terms->is_whole)
+      result.terms->num_chunks =
+          (matrix.rows.constant() * matrix.width + numerics::SumOrder::kChunk - 1) /
+          numerics::SumOrder::kChunk;
+  } else if (const numerics::SimulatedSpec* const mase = numerics::find_simulated_spec(format)) {
+    if (mase->kind != numerics::SimulatedSpec::Kind::Table) {
+      result.terms = args_of(mase->kind);
+      result.terms->columns = matrix.width;
+    } else {
+      result.mase.emplace();
+      result.mase->table = mase->table;
+      result.mase->has_blocks = mase->needs_largest;
+      result.mase->block_rows = mase->facts.block_rows;
+      result.mase->block = block_columns(mase->facts, matrix.width);
+      result.mase->columns = matrix.width;
+    }
+  }
+  return result;
+}
+
 std::unique_ptr<CudaStep> make_quantize(const Graph& graph, NodeId id) {
-  const std::optional<CudaRows> x = format_rows(graph, id);
-  const std::shared_ptr<const NumberFormat> format = ops::format_of(graph.attribute(id));
-  const ScaledSpec* const spec = numerics::find_scaled_spec(*format);
-  if (!x || spec == nullptr || !spec->facts.is_row_local || has_operand(graph, id, 3))
-    return nullptr;
-  cuda::QuantizeArgs args = args_of(*spec, x->width);
-  return cuda_step([args, rows = x->rows](const CudaCall& call) {
-    cuda::QuantizeArgs now = args;
-    now.scales = call.input(1);
-    now.zeros = call.input(2);
-    now.x = call.input(0);
-    now.y = call.output(0);
-    now.rows = call.extent(rows);
-    call.kernels.quantize(now, call.stream);
-  });
+  const std::optional<FormatMatrix> x = format_matrix(graph, id);
+  if (!x) return nullptr;
+  const FormatKernel kernel = kernel_of(*ops::format_of(graph.attribute(id)), x->rows);
+  if (!kernel.scaled && !kernel.terms && !kernel.mase) return nullptr;
+  const std::int64_t own_bytes = aligned(kernel.scratch_bytes());
+  return cuda_step_with_scratch([bytes = own_bytes + 3 * x->bytes()](
+                                    const Graph&, NodeId, const CudaSizes&) { return bytes; },
+                                [kernel, own_bytes, matrix = *x](const CudaCall& call) {
+                                  std::byte* room = call.scratch + own_bytes;
+                                  const float* const from = matrix.operand(call, 0, room);
+                                  const float* const mask = matrix.operand(call, 3, room);
+                                  float* const to = matrix.result(call, 0, room);
+                                  const cuda::Extent rows = call.extent(matrix.rows.rows);
+                                  if (kernel.scaled) {
+                                    cuda::QuantizeArgs args = *kernel.scaled;
+                                    args.scales = call.input(1);
+                                    args.zeros = call.input(2);
+                                    args.parts = reinterpret_cast<cuda::ScalePart*>(call.scratch);
+                                    args.x = from;
+                                    args.y = to;
+                                    args.rows = rows;
+                                    call.kernels.quantize(args, call.stream);
+                                  } else if (kernel.terms) {
+                                    cuda::TermArgs args = *kernel.terms;
+                                    args.scratch = call.scratch;
+                                    args.x = from;
+                                    args.mask = mask;
+                                    args.y = to;
+                                    args.rows = rows;
+                                    call.kernels.quantize_terms(args, call.stream);
+                                  } else {
+                                    cuda::MaseArgs args = *kernel.mase;
+                                    args.x = from;
+                                    args.y = to;
+                                    args.rows = rows;
+                                    call.kernels.quantize_mase(args, call.stream);
+                                  }
+                                  matrix.finish(call, 0, to);
+                                });
 }
 
 std::unique_ptr<CudaStep> make_learned_step(const Graph& graph, NodeId id) {
-  const std::optional<CudaRows> x = format_rows(graph, id);
-  if (!x) return nullptr;
+  const std::optional<FormatMatrix> found = format_matrix(graph, id);
+  if (!found) return nullptr;
+  const FormatMatrix matrix = *found;
   const FormatFacts facts = ops::format_of(graph.attribute(id))->facts();
   const ops::PlaceRange range = ops::unclipped_places(facts);
-  const std::int64_t block = block_columns(facts, x->width), n = x->width;
-  const Size rows = x->rows;
+  const std::int64_t n = matrix.rows.width, block = block_columns(facts, n);
+  const auto parts_bytes = [=](const CudaSizes& sizes) {
+    return aligned((sizes.capacity(matrix.rows.rows) * ((n + block - 1) / block) + 1) *
+                   static_cast<std::int64_t>(sizeof(double)));
+  };
   return cuda_step_with_scratch(
       [=](const Graph&, NodeId, const CudaSizes& sizes) {
-        return (sizes.capacity(rows) * ((n + block - 1) / block) + 1) *
-               static_cast<std::int64_t>(sizeof(double));
+        return parts_bytes(sizes) + 4 * matrix.bytes();
       },
       [=](const CudaCall& call) {
-        call.kernels.learned_step({.dy = call.input(0),
-                                   .x = call.input(1),
-                                   .y = call.input(2),
+        std::byte* room = call.scratch + parts_bytes(call.sizes);
+        const float* const dy = matrix.operand(call, 0, room);
+        const float* const x = matrix.operand(call, 1, room);
+        const float* const y = matrix.operand(call, 2, room);
+        float* const dx = matrix.result(call, 0, room);
+        call.kernels.learned_step({.dy = dy,
+                                   .x = x,
+                                   .y = y,
                                    .scales = call.input(3),
                                    .zeros = call.input(4),
                                    .is_power_of_two = facts.is_scale_power_of_two,
@@ -109,11 +258,12 @@ std::unique_ptr<CudaStep> make_learned_step(const Graph& graph, NodeId id) {
                                    .factor = ops::step_gradient_factor(facts, n),
                                    .block = block,
                                    .columns = n,
-                                   .dx = call.output(0),
+                                   .dx = dx,
                                    .dscale = call.output(1),
                                    .parts = reinterpret_cast<double*>(call.scratch),
-                                   .rows = call.extent(rows)},
+                                   .rows = call.extent(matrix.rows.rows)},
                                   call.stream);
+        matrix.finish(call, 0, dx);
       });
 }
 

@@ -1,0 +1,146 @@
+#pragma once
+
+// Blocks of values rounded to a number format by a warp, bit for bit as the codecs define it: the
+// headers are those of the CPU, and what a scale is made of (a largest magnitude, a range) does not
+// depend on the order it is read in.
+
+#include "lathe/engine/cuda/kernels/launch.cuh"
+#include "lathe/numerics/codecs/integer_codec.h"
+#include "lathe/numerics/codecs/level_codec.h"
+#include "lathe/numerics/codecs/minifloat_codec.h"
+#include "lathe/numerics/codecs/shared_exponent.h"
+
+namespace lathe::engine::cuda {
+
+inline constexpr float kSmallestScale = 0x1p-126f;
+
+struct BlockScale {
+  float scale = 1;
+  float inverse = 1;  ///< 0: values are divided by the scale
+  std::int64_t zero = 0;
+};
+
+__device__ inline float nearest_power_of_two(float scale) {
+  constexpr std::uint32_t kSquareRootOfTwo = 0x3504f3;  // the mantissa's bits
+  const std::uint32_t bits = numerics::bits_of(scale) & ~numerics::kSignBit;
+  std::uint32_t exponent = bits >> 23;
+  if (exponent == 0 || bits > numerics::kInfinityBits) return kSmallestScale;
+  if ((bits & 0x7fffff) > kSquareRootOfTwo) ++exponent;
+  return numerics::float_of((exponent < 254 ? exponent : 254) << 23);
+}
+
+struct Largest {
+  __device__ std::uint32_t operator()(std::uint32_t a, std::uint32_t b) const {
+    return a > b ? a : b;
+  }
+};
+struct Most {
+  __device__ float operator()(float a, float b) const { return a < b ? b : a; }
+};
+struct Least {
+  __device__ float operator()(float a, float b) const { return b < a ? b : a; }
+};
+
+/// What at(first), at(first + stride) ... below `count` add to what a scale is made of: only what
+/// its rule needs.
+template <typename At>
+__device__ ScalePart scale_part(const QuantizeArgs& args, const At& at, std::int64_t count,
+                                std::int64_t first, std::int64_t stride) {
+  ScalePart part;
+  if (args.rule == ScaleBy::SharedExponent) {
+    for (std::int64_t i = first; i < count; i += stride)
+      part.largest = Largest()(part.largest, numerics::bits_of(at(i)) & ~numerics::kSignBit);
+  } else if (args.rule == ScaleBy::LargestMagnitude) {
+    for (std::int64_t i = first; i < count; i += stride)
+      if (const float x = at(i); isfinite(x)) part.most = Most()(part.most, fabsf(x));
+  } else if (args.rule == ScaleBy::Range) {
+    for (std::int64_t i = first; i < count; i += stride) {
+      const float x = at(i);
+      if (!isfinite(x)) continue;
+      part.low = Least()(part.low, x);
+      part.high = Most()(part.high, x);
+    }
+  }
+  return part;
+}
+__device__ inline ScalePart join_parts(const QuantizeArgs& args, ScalePart part) {
+  if (args.rule == ScaleBy::SharedExponent) {
+    part.largest = join_warp(part.largest, Largest());
+  } else if (args.rule == ScaleBy::LargestMagnitude) {
+    part.most = join_warp(part.most, Most());
+  } else if (args.rule == ScaleBy::Range) {
+    part.low = join_warp(part.low, Least());
+    part.high = join_warp(part.high, Most());
+  }
+  return part;
+}
+
+/// The scale of a block, number `index` where scales are given, else of its values.
+__device__ inline BlockScale scale_from(const QuantizeArgs& args, const ScalePart& part,
+                                        std::int64_t index) {
+  switch (args.rule) {
+    case ScaleBy::Constant:
+      return {};
+    case ScaleBy::Given:
+      return {args.scales[index], 0, args.zeros == nullptr ? 0 : llrintf(args.zeros[index])};
+    case ScaleBy::GivenPowerOfTwo: {
+      const float scale = nearest_power_of_two(args.scales[index]);
+      return {scale, 1 / scale, 0};
+    }
+    case ScaleBy::SharedExponent: {
+      const numerics::SharedExponent exponent{args.highest_exponent, args.round_up,
+                                              args.lowest_code};
+      const int code = exponent.code(part.largest);
+      return {numerics::SharedExponent::scale(code), numerics::SharedExponent::inverse(code), 0};
+    }
+    case ScaleBy::LargestMagnitude: {
+      const float scale = Most()(part.most / args.divisor, kSmallestScale);
+      return {scale, args.by_reciprocal ? 1 / scale : 0, 0};
+    }
+    case ScaleBy::Range: {
+      const float codes = static_cast<float>(args.high);
+      const float scale = Most()(part.high / codes - part.low / codes, kSmallestScale);
+      const float zero = Least()(Most()(rintf(-part.low / scale), 0.0f), codes);
+      return {scale, 0, static_cast<std::int64_t>(zero)};
+    }
+  }
+  return {};
+}
+
+/// Calls body(round), where round(value) is the number of the format nearest to a value.
+template <typename Body>
+__device__ void with_rounding(const QuantizeArgs& args, const BlockScale& scale, const Body& body) {
+  const auto by = [&](const auto& codec) {
+    body([&](float value) {
+      const float scaled = scale.inverse == 0 ? value / scale.scale : value * scale.inverse;
+      const float units = scaled * (1 / args.element_step);
+      const std::uint32_t code = codec.encode(units, Rounding::NearestEven, 0);
+      return value == value ? (codec.decode(code) * args.element_step) * scale.scale : value;
+    });
+  };
+  switch (args.codec) {
+    case Codec::Integer:
+      return by(numerics::IntegerCodec{args.bits, args.low - scale.zero, args.high - scale.zero,
+                                       args.zero + scale.zero});
+    case Codec::Minifloat:
+      return by(numerics::MinifloatCodec{args.exponent_bits, args.mantissa_bits, args.bias,
+                                         static_cast<numerics::Specials>(args.specials),
+                                         args.overflows});
+    case Codec::Levels:
+      return by(numerics::LevelCodec{args.levels, args.thresholds});
+  }
+}
+
+/// A warp rounds the block of `width` values whose scale is number `index`.
+__device__ inline void quantize_block(const QuantizeArgs& args, const float* x, float* y,
+                                      std::int64_t width, std::int64_t index) {
+  const std::int64_t lane = threadIdx.x % kWarp;
+  const auto at = [&](std::int64_t i) { return x[i]; };
+  const ScalePart part = join_parts(args, scale_part(args, at, width, lane, kWarp));
+  const BlockScale scale = scale_from(args, part, args.has_one_scale ? 0 : index);
+  with_rounding(args, scale, [&](const auto& round) {
+    for (std::int64_t i = lane; i < width; i += kWarp) y[i] = round(x[i]);
+  });
+}
+
+}  // namespace lathe::engine::cuda
