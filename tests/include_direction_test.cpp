@@ -30,13 +30,15 @@ const std::map<std::string, Modules, std::less<>> kMayInclude = {
     {"engine", {"core", "numerics", "ops"}},
     {"train", {"core", "numerics", "ops", "models", "io", "data", "engine"}},
     {"compress", {"core", "numerics", "ops", "models", "io", "data", "engine", "train"}},
+    {"hardware",
+     {"core", "numerics", "ops", "models", "io", "data", "engine", "train", "compress"}},
     {"study", {"core"}},
     {"experiment",
      {"core", "report", "numerics", "ops", "models", "io", "data", "engine", "train", "compress",
-      "study"}},
+      "hardware", "study"}},
     {"cli",
      {"core", "report", "numerics", "ops", "models", "io", "data", "engine", "train", "compress",
-      "study", "experiment"}},
+      "hardware", "study", "experiment"}},
 };
 
 // What stands between the quotes of an #include line; empty for every other line.

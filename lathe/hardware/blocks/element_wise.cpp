@@ -1,0 +1,113 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "lathe/core/error.h"
+#include "lathe/core/registry.h"
+#include "lathe/hardware/block.h"
+
+namespace lathe::hardware::element_wise {
+namespace {
+
+enum Operation { kAdd, kSubtract, kMultiply, kLarger };
+
+bool is_row_wise(const BlockCall& call) {
+  return call.parameter("per_row") != 0;
+}
+
+std::vector<Stream> infer(const BlockCall& call) {
+  const Stream &a = call.inputs[0], &b = call.inputs[1];
+  const int op = call.small_parameter("op");
+  if (op < kAdd || op > kLarger) fail("op {} must be 0 (+), 1 (-), 2 (*) or 3 (max)", op);
+  for (const char* name : {"shift_a", "shift_b"}) {
+    const std::int64_t shift = call.parameter(name);
+    if (shift < 0 || shift > 48 || (op == kMultiply && shift != 0))
+      fail("{} {} must be 0 to 48, and 0 in a product", name, shift);
+  }
+  if (is_row_wise(call) ? b.size != 1 || b.lanes != 1 || a.vectors != b.vectors
+                        : a.size != b.size || a.lanes != b.lanes || a.vectors != b.vectors)
+    fail("{} and {} do not go together", a.text(), b.text());
+  Stream result = a;
+  result.element = call.requantization().element;
+  return {result};
+}
+
+std::vector<Values> evaluate(const BlockCall& call, const std::vector<Values>& inputs) {
+  const Requantization requantization = call.requantization();
+  const int op = call.small_parameter("op");
+  const Wide factor_a = Wide{1} << call.parameter("shift_a");
+  const Wide factor_b = Wide{1} << call.parameter("shift_b");
+  const auto row = is_row_wise(call) ? static_cast<std::size_t>(call.inputs[0].size) : 1;
+  Values result(inputs[0].size());
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    const Wide a = inputs[0][i] * factor_a, b = inputs[1][i / row] * factor_b;
+    const Wide y = op == kAdd        ? a + b
+                   : op == kSubtract ? a - b
+                   : op == kMultiply ? a * b
+                                     : std::max(a, b);
+    result[i] = requantization.apply(y);
+  }
+  return {result};
+}
+
+std::int64_t row_beats(const BlockCall& call) {
+  return is_row_wise(call) ? call.inputs[0].beats_per_vector() : 0;
+}
+
+Timing timing(const BlockCall& call) {
+  SequenceTiming result = beat_by_beat(0b11, 2);
+  if (row_beats(call) > 1) result.period.push_back({.count = row_beats(call) - 1, .takes = 0b01});
+  return result;
+}
+
+ModuleParameters module_parameters(const BlockCall& call) {
+  const Stream &a = call.inputs[0], &b = call.inputs[1];
+  ModuleParameters result{.integers = {{"LANES", a.lanes},
+                                       {"AW", a.element.width},
+                                       {"ASIGNED", a.element.is_signed ? 1 : 0},
+                                       {"ASHIFT", call.parameter("shift_a")},
+                                       {"BW", b.element.width},
+                                       {"BSIGNED", b.element.is_signed ? 1 : 0},
+                                       {"BSHIFT", call.parameter("shift_b")},
+                                       {"ROW", row_beats(call)},
+                                       {"OP", call.parameter("op")}}};
+  append_requantization(result, call.requantization());
+  return result;
+}
+
+std::string describe(const BlockCall& call) {
+  constexpr std::array<const char*, 4> kSymbols = {"a + b", "a - b", "a * b", "max(a, b)"};
+  const std::int64_t shift_a = call.parameter("shift_a"), shift_b = call.parameter("shift_b");
+  return fmt::format(
+      "y = {}, a {}{}, b {}{}{}, {}", kSymbols[static_cast<std::size_t>(call.parameter("op"))],
+      call.inputs[0].element.text(), shift_a == 0 ? "" : fmt::format(" << {}", shift_a),
+      call.inputs[1].element.text(), shift_b == 0 ? "" : fmt::format(" << {}", shift_b),
+      is_row_wise(call) ? ", one for a row" : "", call.requantization().text());
+}
+
+const Register registration{Block{
+    .name = "element_wise",
+    .summary = "sum, difference, product or maximum of two streams, brought to one point",
+    .parameters = with_requantization(
+        {{.name = "op", .default_value = 0, .summary = "0 a + b, 1 a - b, 2 a * b, 3 max"},
+         {.name = "shift_a", .default_value = 0, .summary = "a is shifted left by"},
+         {.name = "shift_b", .default_value = 0, .summary = "b is shifted left by"},
+         {.name = "per_row", .default_value = 0, .summary = "1: b is one element a vector"}}),
+    .parts = {"requant"},
+    .input_ports = {"s0", "s1"},
+    .infer = infer,
+    .evaluate = evaluate,
+    .timing = timing,
+    .resources = [](const BlockCall& call) -> Resources {
+      if (call.parameter("op") != kMultiply) return {};
+      const auto bits = [](const Element& e) { return e.width + (e.is_signed ? 0 : 1); };
+      return {.dsp = call.inputs[0].lanes *
+                     dsp_of_product(bits(call.inputs[0].element), bits(call.inputs[1].element))};
+    },
+    .module_parameters = module_parameters,
+    .describe = describe,
+}};
+
+}  // namespace
+}  // namespace lathe::hardware::element_wise

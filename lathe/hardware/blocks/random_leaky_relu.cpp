@@ -1,0 +1,71 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "lathe/core/error.h"
+#include "lathe/core/registry.h"
+#include "lathe/hardware/block.h"
+#include "lathe/hardware/low_bits.h"
+
+namespace lathe::hardware::random_leaky_relu {
+namespace {
+
+std::vector<Stream> infer(const BlockCall& call) {
+  const std::int64_t seed = call.parameter("seed"), taps = call.parameter("taps");
+  const Element& element = call.inputs[0].element;
+  if (!element.is_signed || element.width > 32)
+    fail("random_leaky_relu needs signed elements of at most 32 bits, not {}", element.text());
+  if (seed < 1 || seed > 255) fail("seed {} must be 1 to 255", seed);
+  if (taps < 1 || taps > 255) fail("taps {} must be 1 to 255", taps);
+  return call.inputs;
+}
+
+// The register is part of what the block computes: it steps once for each beat, not each element,
+// and goes on from frame to frame.
+std::vector<Values> evaluate(const BlockCall& call, const std::vector<Values>& inputs) {
+  const Stream& stream = call.inputs[0];
+  auto state = static_cast<unsigned>(call.parameter("seed"));
+  const auto taps = static_cast<unsigned>(call.parameter("taps"));
+  const auto size = static_cast<std::size_t>(stream.size);
+  const auto lanes = static_cast<std::size_t>(stream.lanes);
+  Values result = inputs[0];
+  for (std::size_t vector = 0; vector < result.size(); vector += size)
+    for (std::size_t beat = 0; beat < size; beat += lanes) {
+      const std::int64_t slope = 8 + ((state & 15) * 13 >> 4);
+      for (std::size_t i = beat; i < std::min(size, beat + lanes); ++i) {
+        std::int64_t& x = result[vector + i];
+        if (x < 0) x = low_bits((x * slope) >> 6, stream.element);
+      }
+      state = (state << 1 & 255) | (std::popcount(state & taps) & 1U);
+    }
+  return {result};
+}
+
+const Register registration{Block{
+    .name = "random_leaky_relu",
+    .summary = "leaky_relu with a slope that is drawn for every beat",
+    .parameters = {{.name = "seed", .default_value = 1, .summary = "of the shift register"},
+                   {.name = "taps",
+                    .default_value = 0xB8,
+                    .summary = "mask of the bits whose parity is shifted in"}},
+    .infer = infer,
+    .evaluate = evaluate,
+    .timing = [](const BlockCall&) -> Timing { return beat_by_beat(); },
+    .module_parameters = [](const BlockCall& call) -> ModuleParameters {
+      return {.integers = {{"LANES", call.inputs[0].lanes},
+                           {"WIDTH", call.inputs[0].element.width},
+                           {"SEED", call.parameter("seed")},
+                           {"TAPS", call.parameter("taps")}}};
+    },
+    .describe =
+        [](const BlockCall& call) {
+          return fmt::format(
+              "y = x, or where x < 0 floor(x * slope / 64), slope 8 to 20 of a shift register, in "
+              "{}",
+              call.inputs[0].element.text());
+        },
+}};
+
+}  // namespace
+}  // namespace lathe::hardware::random_leaky_relu

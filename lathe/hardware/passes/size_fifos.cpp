@@ -1,0 +1,151 @@
+#include "lathe/hardware/passes/size_fifos.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "lathe/core/error.h"
+#include "lathe/hardware/netlist_copy.h"
+#include "lathe/hardware/schedule.h"
+
+namespace lathe::hardware {
+namespace {
+
+constexpr std::int64_t kFrames = 3;  // the first fills the pipeline, the others follow it
+constexpr std::int64_t kAnyDepth = std::int64_t{1} << 40;
+// Steps of controllers that may be spent on making FIFOs smaller: some seconds.
+constexpr std::int64_t kMostWork = 2'000'000'000;
+
+// The depth of the FIFO in front of a stream's reader; 0 or absent: none.
+using Depths = std::map<StreamId, std::int64_t>;
+
+Netlist with_fifos(const Netlist& netlist, const Depths& depths) {
+  NetlistCopy copy(netlist);
+  const auto behind_fifo = [&](StreamId stream) {
+    const auto found = depths.find(stream);
+    if (found == depths.end() || found->second == 0) return copy.copy_of(stream);
+    const StreamId result = copy.result.add_single({.name = netlist.stream_name(stream) + "_fifo",
+                                                    .block = "stream_fifo",
+                                                    .parameters = {{"depth", found->second}},
+                                                    .inputs = {copy.copy_of(stream)}});
+    copy.result.set_meaning(result, netlist.type(stream).element.meaning);
+    return result;
+  };
+  for (const std::size_t i : topological_order(netlist)) {
+    std::vector<StreamId> inputs;
+    for (const StreamId stream : netlist.instances()[i].inputs)
+      inputs.push_back(behind_fifo(stream));
+    copy.add(i, std::move(inputs));
+  }
+  for (const StreamId stream : netlist.outputs()) copy.result.add_output(copy.copy_of(stream));
+  return copy.result;
+}
+
+class FifoSizer {
+ public:
+  FifoSizer(const Netlist& netlist, FifoGoal goal) : netlist_(netlist), goal_(goal) {
+    verify(netlist);
+  }
+
+  SizedNetlist run() {
+    start_from_unlimited();
+    if (goal_ == FifoGoal::Liveness) target_ = kAnyDepth;
+    drop_needless();
+    for (auto& [stream, depth] : depths_) reduce(stream, depth);
+    std::erase_if(depths_, [](const auto& entry) { return entry.second == 0; });
+
+    SizedNetlist result{.netlist = with_fifos(netlist_, depths_)};
+    for (const auto& [stream, depth] : depths_) {
+      Depths less = depths_;
+      --less[stream];
+      result.fifos.push_back({.stream = netlist_.stream_name(stream),
+                              .depth = depth,
+                              .is_tight = can_afford() && !is_live(less)});
+    }
+    const Schedule schedule = scheduled(depths_);
+    if (schedule.is_deadlocked()) fail_stuck(schedule);
+    result.frame_interval = schedule.frame_interval();
+    return result;
+  }
+
+ private:
+  Schedule scheduled(const Depths& depths, std::int64_t interval = 0, bool is_unlimited = false) {
+    const Netlist design = with_fifos(netlist_, depths);
+    ScheduleOptions options{.frames = kFrames, .frame_interval = interval};
+    if (is_unlimited) {
+      options.capacities.resize(design.instances().size());
+      for (std::size_t i = 0; i < design.instances().size(); ++i)
+        if (design.instances()[i].block == "stream_fifo") options.capacities[i] = kAnyDepth;
+    }
+    Schedule result = schedule(design, options);
+    work_ += result.cycles * static_cast<std::int64_t>(design.instances().size());
+    return result;
+  }
+  bool can_afford() const { return work_ < kMostWork; }
+  bool is_live(const Depths& depths) { return !scheduled(depths).is_deadlocked(); }
+  bool meets_goal(const Depths& depths) {
+    const Schedule schedule = scheduled(depths);
+    return !schedule.is_deadlocked() && schedule.frame_interval() <= target_;
+  }
+  [[noreturn]] void fail_stuck(const Schedule& schedule) const {
+    fail("netlist \"{}\" stops for ever after {} cycles, whatever its FIFOs", netlist_.name,
+         schedule.cycles);
+  }
+
+  void start_from_unlimited() {
+    Depths all;
+    for (const Instance& instance : netlist_.instances())
+      for (const StreamId stream : instance.inputs) all[stream] = 1;
+    const std::int64_t bottleneck = bottleneck_cycles(netlist_);
+    const Schedule schedule = scheduled(all, bottleneck, true);
+    if (schedule.is_deadlocked()) fail_stuck(schedule);
+    target_ = std::max(bottleneck, schedule.frame_interval());
+    const Netlist design = with_fifos(netlist_, all);
+    std::map<std::string, std::int64_t> held;
+    for (std::size_t i = 0; i < design.instances().size(); ++i)
+      held[design.instances()[i].name] = schedule.most_held[i];
+    for (const auto& [stream, depth] : all)
+      depths_[stream] = std::max<std::int64_t>(1, held.at(netlist_.stream_name(stream) + "_fifo"));
+  }
+
+  // A FIFO that never held more than one beat only passed it on.
+  void drop_needless() {
+    Depths fewer = depths_;
+    std::erase_if(fewer, [](const auto& entry) { return entry.second <= 1; });
+    if (meets_goal(fewer)) depths_ = fewer;
+  }
+
+  // None and one are tried by themselves: a FIFO of one beat takes a beat only every second cycle,
+  // and can be worse than none.
+  void reduce(StreamId stream, std::int64_t& depth) {
+    Depths less = depths_;
+    const auto is_enough = [&](std::int64_t beats) {
+      less[stream] = beats;
+      return can_afford() && meets_goal(less);
+    };
+    for (const std::int64_t few : {0, 1})
+      if (few < depth && is_enough(few)) {
+        depth = few;
+        return;
+      }
+    std::int64_t too_few = 1;
+    while (depth - too_few > 1 && can_afford()) {
+      const std::int64_t middle = too_few + (depth - too_few) / 2;
+      (is_enough(middle) ? depth : too_few) = middle;
+    }
+  }
+
+  const Netlist& netlist_;
+  FifoGoal goal_;
+  Depths depths_;
+  std::int64_t target_ = 0;
+  std::int64_t work_ = 0;
+};
+
+}  // namespace
+
+SizedNetlist size_fifos(const Netlist& netlist, FifoGoal goal) {
+  return FifoSizer(netlist, goal).run();
+}
+
+}  // namespace lathe::hardware

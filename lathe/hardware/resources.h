@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+
+namespace lathe::hardware {
+
+/// What a design takes of a Xilinx 7 device, as Yosys counts.
+struct Resources {
+  std::int64_t dsp = 0;     ///< DSP48E1
+  std::int64_t bram18 = 0;  ///< RAMB18E1, two for a RAMB36E1
+
+  Resources& operator+=(const Resources& other);
+  bool operator==(const Resources&) const = default;
+};
+
+/// Multipliers of a times b bits, both two's complement. Small products are made of logic.
+std::int64_t dsp_of_product(int a, int b);
+/// A memory that is told to be block RAM.
+std::int64_t bram18_of_memory(std::int64_t width, std::int64_t depth);
+/// True where a memory is worth block RAM: what the generator tells it to be.
+bool is_block_memory(std::int64_t width, std::int64_t depth);
+
+}  // namespace lathe::hardware
