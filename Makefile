@@ -10,7 +10,7 @@ MODULES ?=
 # Options of `lathe demo`: make demo DEMO="--out /tmp/demo"
 DEMO ?=
 
-CPP_FILES = $(shell find lathe bench tests examples -name '*.h' -o -name '*.cpp')
+CPP_FILES = $(shell find lathe bench rtl tests examples -name '*.h' -o -name '*.cpp')
 THREADED := core data engine
 ctest = ctest --test-dir $(1) --output-on-failure --output-log $(1)/tests.log --parallel $(JOBS)
 space := $() $()
@@ -20,7 +20,7 @@ only = --tests-regex '^($(subst $(space),|,$(strip $(1))))_test$$'
 	configure check-format check-tidy check-asan check-clang check-tsan
 
 build: configure  ## build the library and the program (this is plain `make`)
-	cmake --build $(RELEASE) --parallel $(JOBS) --target lathe_program
+	cmake --build $(RELEASE) --parallel $(JOBS) --target lathe_program simulation_library
 
 # Always, because it takes a second and a package that came since changes what is found.
 configure:
@@ -35,6 +35,7 @@ test:  ## build and run every test of the release build, examples included
 	@scripts/install-packages build demo test
 	$(MAKE) configure
 	cmake --build $(RELEASE) --parallel $(JOBS)
+	cmake --build $(RELEASE) --target simulation_library
 	$(call ctest,$(RELEASE))
 
 transcripts: configure  ## rewrite tests/transcripts with what the program says now
