@@ -1,20 +1,23 @@
-// y = requant(a * 2^ASHIFT op b * 2^BSHIFT) element by element. With ROW > 0, b is one element for
+// y = requant(a * AM op b * BM) element by element. With ROW > 0, b is one element for
 // ROW beats of a: it is taken with the first of them and kept for the others.
 module element_wise #(
-    parameter int LANES     = 4,
-    parameter int AW        = 8,   // bits of an element of a
-    parameter int ASIGNED   = 1,
-    parameter int ASHIFT    = 0,   // not for products
-    parameter int BW        = 8,   // bits of an element of b
-    parameter int BSIGNED   = 1,
-    parameter int BSHIFT    = 0,   // not for products
-    parameter int ROW       = 0,   // beats of a for an element of b; 0: b has as many elements as a
-    parameter int OP        = 0,   // 0: a + b; 1: a - b; 2: a * b; 3: the larger
-    parameter int SHIFT     = 0,   // as in requant, like the four that follow
-    parameter int OW        = 8,
-    parameter int OSIGNED   = 1,
-    parameter int SYMMETRIC = 0,
-    parameter int MODE      = 0
+    parameter int LANES      = 4,
+    parameter int AW         = 8,  // bits of an element of a
+    parameter int ASIGNED    = 1,
+    parameter int AM         = 1,  // 1 in products
+    parameter int BW         = 8,  // bits of an element of b
+    parameter int BSIGNED    = 1,
+    parameter int BM         = 1,  // 1 in products
+    parameter int ROW        = 0,  // beats of a for an element of b; 0: b has as many elements as a
+    parameter int OP         = 0,  // 0: a + b; 1: a - b; 2: a * b; 3: the larger
+    parameter int XW         = 9,  // bits of what is rounded, two's complement
+    parameter int MW         = 0,  // bits of the multiplier of requant; 0: none
+    parameter int MULTIPLIER = 1,
+    parameter int SHIFT      = 0,  // as in requant, like the four that follow
+    parameter int OW         = 8,
+    parameter int OSIGNED    = 1,
+    parameter int SYMMETRIC  = 0,
+    parameter int MODE       = 0
 ) (
     input  logic                              clk,
     input  logic                              rst,
@@ -28,10 +31,7 @@ module element_wise #(
     output logic                              m_valid,
     input  logic                              m_ready
 );
-  localparam int XA = AW + ASHIFT + 1;  // aligned, with a sign
-  localparam int XB = BW + BSHIFT + 1;
-  localparam int XM = XA > XB ? XA : XB;
-  localparam int XW = OP == 2 ? AW + BW + 2 : XM + 1;
+  localparam int ML = MW > 0 ? MW : 1;
 
   logic ready1, ready2, valid1, take_b;
   assign ready2   = !m_valid || m_ready;
@@ -74,8 +74,8 @@ module element_wise #(
       logic [OW-1:0] y1;
       assign a0 = {ASIGNED != 0 && s0_data[p*AW+AW-1], s0_data[p*AW+:AW]};
       assign b0 = {BSIGNED != 0 && b[p*BW+BW-1], b[p*BW+:BW]};
-      assign ax = XW'(a0) <<< (OP == 2 ? 0 : ASHIFT);
-      assign bx = XW'(b0) <<< (OP == 2 ? 0 : BSHIFT);
+      assign ax = XW'(a0) * XW'(AM);
+      assign bx = XW'(b0) * XW'(BM);
       if (OP == 0) begin : sum
         assign x0 = ax + bx;
       end else if (OP == 1) begin : difference
@@ -87,6 +87,7 @@ module element_wise #(
       end
       requant #(
           .IW(XW),
+          .MW(MW),
           .SHIFT(SHIFT),
           .OW(OW),
           .SIGNED(OSIGNED),
@@ -94,7 +95,7 @@ module element_wise #(
           .MODE(MODE)
       ) round (
           .x(x1),
-          .multiplier(1'b0),
+          .multiplier(ML'(MULTIPLIER)),
           .y(y1)
       );
       always_ff @(posedge clk) begin

@@ -5,25 +5,27 @@
 // WEIGHTS holds a word for each product, BEATS for each tile of outputs, tile by tile: the weight
 // of output p and input i stands at bit (p * PI + i) * WW. Missing rows and columns are zero.
 module matrix_vector #(
-    parameter int BEATS     = 1,   // input beats of a product
-    parameter int TILES     = 2,   // output beats of a product
-    parameter int PI        = 4,   // inputs a cycle
-    parameter int PO        = 4,   // outputs a cycle
-    parameter int XW        = 8,   // bits of an input
-    parameter int XSIGNED   = 1,
-    parameter int WW        = 8,   // bits of a weight, two's complement
-    parameter int AW        = 20,  // bits of a sum; must hold every result, not every partial sum
-    parameter int BIAS      = 1,   // 1: BIASES holds PO biases of AW bits a tile
-    parameter int MW        = 0,   // bits of the multipliers of requant; 0: none
-    parameter int SHIFT     = 3,   // as in requant, like the four that follow
-    parameter int OW        = 8,
-    parameter int OSIGNED   = 1,
-    parameter int SYMMETRIC = 0,
-    parameter int MODE      = 0,
-    parameter int BLOCK     = 0,   // 1: weights in block RAM
-    parameter     WEIGHTS   = "",
-    parameter     BIASES    = "",
-    parameter     SCALES    = ""   // PO multipliers of MW bits a tile
+    parameter int BEATS      = 1,   // input beats of a product
+    parameter int TILES      = 2,   // output beats of a product
+    parameter int PI         = 4,   // inputs a cycle
+    parameter int PO         = 4,   // outputs a cycle
+    parameter int XW         = 8,   // bits of an input
+    parameter int XSIGNED    = 1,
+    parameter int WW         = 8,   // bits of a weight, two's complement
+    parameter int AW         = 20,  // bits of a sum; must hold every result, not every partial sum
+    parameter int BIAS       = 1,   // 1: BIASES holds PO biases of AW bits a tile
+    parameter int MW         = 0,   // bits of the multipliers of requant; 0: none
+    parameter int MULTIPLIER = 1,   // of all outputs
+    parameter int SHIFT      = 3,   // as in requant, like the four that follow
+    parameter int OW         = 8,
+    parameter int OSIGNED    = 1,
+    parameter int SYMMETRIC  = 0,
+    parameter int MODE       = 0,
+    parameter int SCALED     = 0,   // 1: SCALES holds a multiplier for each output
+    parameter int BLOCK      = 0,   // 1: weights in block RAM
+    parameter     WEIGHTS    = "",
+    parameter     BIASES     = "",
+    parameter     SCALES     = ""   // PO multipliers of MW bits a tile
 ) (
     input  logic             clk,
     input  logic             rst,
@@ -37,6 +39,7 @@ module matrix_vector #(
   localparam int IW = BEATS > 1 ? $clog2(BEATS) : 1;
   localparam int TW = TILES > 1 ? $clog2(TILES) : 1;
   localparam int WORDS = BEATS * TILES;
+  localparam int ML = MW > 0 ? MW : 1;
   localparam int WA = WORDS > 1 ? $clog2(WORDS) : 1;
 
   // Issue: one product a cycle. The first tile takes its inputs from the stream.
@@ -147,9 +150,9 @@ module matrix_vector #(
   endgenerate
 
   // Stage 3: sums over beats. Stage 4: requantized.
-  logic [PO*(MW>0?MW:1)-1:0] scale3;
+  logic [PO*ML-1:0] scale3;
   generate
-    if (MW > 0) begin : scaled
+    if (SCALED != 0) begin : scaled
       rom #(
           .WIDTH(PO * MW),
           .DEPTH(TILES),
@@ -161,7 +164,7 @@ module matrix_vector #(
           .data   (scale3)
       );
     end else begin : unscaled
-      assign scale3 = PO'(0);
+      assign scale3 = {PO{ML'(MULTIPLIER)}};
       logic unused;
       assign unused = &{1'b0, tile2};
     end
@@ -189,7 +192,7 @@ module matrix_vector #(
           .MODE(MODE)
       ) round (
           .x(sum3),
-          .multiplier(scale3[p*(MW>0?MW:1)+:(MW>0?MW:1)]),
+          .multiplier(scale3[p*ML+:ML]),
           .y(y3)
       );
     end

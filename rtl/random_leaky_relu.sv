@@ -3,9 +3,9 @@
 // that steps once for each accepted beat: 1/8 to 5/16, drawn anew for every beat.
 module random_leaky_relu #(
     parameter int LANES = 4,
-    parameter int WIDTH = 8,     // bits of an element, two's complement
-    parameter int SEED  = 1,     // of the register, 1 to 255
-    parameter int TAPS  = 'hB8   // the bits whose parity is shifted in: x^8 + x^6 + x^5 + x^4 + 1
+    parameter int WIDTH = 8,    // bits of an element, two's complement
+    parameter int SEED  = 1,    // of the register, 1 to 255
+    parameter int TAPS  = 'hB8  // the bits whose parity is shifted in: x^8 + x^6 + x^5 + x^4 + 1
 ) (
     input  logic                   clk,
     input  logic                   rst,

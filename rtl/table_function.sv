@@ -1,9 +1,9 @@
 // y = TABLE[x] on every lane: any function of few bits. The pattern of x is the address.
 module table_function #(
     parameter int LANES = 4,
-    parameter int IW    = 8,   // bits of an input
-    parameter int OW    = 8,   // bits of an output
-    parameter int BLOCK = 0,   // 1: in block RAM
+    parameter int IW    = 8,  // bits of an input
+    parameter int OW    = 8,  // bits of an output
+    parameter int BLOCK = 0,  // 1: in block RAM
     parameter     TABLE = ""
 ) (
     input  logic                clk,

@@ -37,8 +37,12 @@ Requantization BlockCall::requantization() const {
   if (mode < 0 || mode > 2)
     fail("mode {} must be 0 (nearest even), 1 (floor) or 2 (half up)", mode);
   if (width < 2 || width > 64) fail("width {} must be 2 to 64", width);
-  return {.shift = small_parameter("shift"),
-          .mode = static_cast<RequantMode>(mode),
+  const std::int64_t multiplier = parameter("multiplier");
+  if (multiplier < 0 || multiplier > INT32_MAX)
+    fail("multiplier {} must be 0 to {}", multiplier, INT32_MAX);
+  return {.multiplier = multiplier,
+          .shift = small_parameter("shift"),
+          .rounding = static_cast<IntegerRounding>(mode),
           .is_symmetric = parameter("symmetric") != 0,
           .element = {.width = width,
                       .is_signed = parameter("signed") != 0,
@@ -52,6 +56,7 @@ const Block& block_named(std::string_view name) {
 std::vector<Block::Parameter> requantization_parameters() {
   return {{.name = "width", .summary = "bits of an output"},
           {.name = "signed", .default_value = 1, .summary = "1: outputs are two's complement"},
+          {.name = "multiplier", .default_value = 1, .summary = "times this, before the shift"},
           {.name = "shift", .default_value = 0, .summary = "bits dropped; negative: added"},
           {.name = "mode", .default_value = 0, .summary = "0 nearest even, 1 floor, 2 half up"},
           {.name = "symmetric", .default_value = 0, .summary = "1: without the lowest output"}};
@@ -65,11 +70,13 @@ std::vector<Block::Parameter> with_requantization(std::vector<Block::Parameter> 
 
 void append_requantization(ModuleParameters& parameters, const Requantization& requantization) {
   parameters.integers.insert(parameters.integers.end(),
-                             {{"SHIFT", requantization.shift},
+                             {{"MW", requantization.multiplier_width()},
+                              {"MULTIPLIER", requantization.multiplier},
+                              {"SHIFT", requantization.shift},
                               {"OW", requantization.element.width},
                               {"OSIGNED", requantization.element.is_signed ? 1 : 0},
                               {"SYMMETRIC", requantization.is_symmetric ? 1 : 0},
-                              {"MODE", static_cast<int>(requantization.mode)}});
+                              {"MODE", static_cast<int>(requantization.rounding)}});
 }
 
 SequenceTiming beat_by_beat(std::uint32_t takes, int stages) {

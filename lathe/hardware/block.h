@@ -45,7 +45,8 @@ struct BlockCall {
   int small_parameter(std::string_view name) const;
   /// The table of that name; empty where it was not given.
   const Values& table(std::string_view name) const;
-  /// From the parameters shift, mode, symmetric, width and signed, and the first output.
+  /// From the parameters multiplier, shift, mode, symmetric, width and signed, and the first
+  /// output.
   Requantization requantization() const;
 };
 
@@ -92,7 +93,7 @@ const Block& block_named(std::string_view name);
 std::vector<Block::Parameter> requantization_parameters();
 /// A list and those of `requantization_parameters`.
 std::vector<Block::Parameter> with_requantization(std::vector<Block::Parameter> parameters);
-/// SHIFT, OW, OSIGNED, SYMMETRIC and MODE for the module.
+/// MW, MULTIPLIER, SHIFT, OW, OSIGNED, SYMMETRIC and MODE for the module.
 void append_requantization(ModuleParameters& parameters, const Requantization& requantization);
 
 /// Takes one beat and gives one in every cycle, after `stages`.

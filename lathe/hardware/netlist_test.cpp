@@ -22,7 +22,7 @@ TEST(Netlist, RefusesWhatABlockCannotTakeByName) {
             "y: block relu reads 1 streams, not 0");
   EXPECT_EQ(
       error({.name = "y", .block = "requantize", .parameters = {{"witdh", 3}}, .inputs = {x}}),
-      "y: unknown parameter of block requantize \"witdh\"; known: multiplier, width, signed, "
+      "y: unknown parameter of block requantize \"witdh\"; known: width, signed, multiplier, "
       "shift, mode, symmetric\nhint: did you mean \"width\"?");
   EXPECT_EQ(error({.name = "y", .block = "requantize", .inputs = {x}}),
             "y: block requantize needs the parameter \"width\"");

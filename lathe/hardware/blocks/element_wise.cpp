@@ -16,15 +16,36 @@ bool is_row_wise(const BlockCall& call) {
   return call.parameter("per_row") != 0;
 }
 
+// The bits of what is computed before it is rounded, from the ends of the operands' ranges.
+int sum_width(const BlockCall& call) {
+  const Element &a = call.inputs[0].element, &b = call.inputs[1].element;
+  const Wide factor_a = call.parameter("multiplier_a"), factor_b = call.parameter("multiplier_b");
+  const Wide low_a = a.lowest() * factor_a, high_a = a.highest() * factor_a;
+  const Wide low_b = b.lowest() * factor_b, high_b = b.highest() * factor_b;
+  switch (call.parameter("op")) {
+    case kAdd:
+      return signed_width(low_a + low_b, high_a + high_b);
+    case kSubtract:
+      return signed_width(low_a - high_b, high_a - low_b);
+    case kMultiply:
+      return signed_width(std::min({low_a * low_b, low_a * high_b, high_a * low_b}),
+                          std::max(low_a * low_b, high_a * high_b));
+    default:
+      return signed_width(std::min(low_a, low_b), std::max(high_a, high_b));
+  }
+}
+
 std::vector<Stream> infer(const BlockCall& call) {
   const Stream &a = call.inputs[0], &b = call.inputs[1];
   const int op = call.small_parameter("op");
   if (op < kAdd || op > kLarger) fail("op {} must be 0 (+), 1 (-), 2 (*) or 3 (max)", op);
-  for (const char* name : {"shift_a", "shift_b"}) {
-    const std::int64_t shift = call.parameter(name);
-    if (shift < 0 || shift > 48 || (op == kMultiply && shift != 0))
-      fail("{} {} must be 0 to 48, and 0 in a product", name, shift);
+  for (const char* name : {"multiplier_a", "multiplier_b"}) {
+    const std::int64_t multiplier = call.parameter(name);
+    if (multiplier < 1 || multiplier > INT32_MAX || (op == kMultiply && multiplier != 1))
+      fail("{} {} must be 1 to {}, and 1 in a product", name, multiplier, INT32_MAX);
   }
+  const int width = sum_width(call);
+  if (width > 64) fail("needs {} bits before it is rounded, more than 64", width);
   if (is_row_wise(call) ? b.size != 1 || b.lanes != 1 || a.vectors != b.vectors
                         : a.size != b.size || a.lanes != b.lanes || a.vectors != b.vectors)
     fail("{} and {} do not go together", a.text(), b.text());
@@ -36,8 +57,7 @@ std::vector<Stream> infer(const BlockCall& call) {
 std::vector<Values> evaluate(const BlockCall& call, const std::vector<Values>& inputs) {
   const Requantization requantization = call.requantization();
   const int op = call.small_parameter("op");
-  const Wide factor_a = Wide{1} << call.parameter("shift_a");
-  const Wide factor_b = Wide{1} << call.parameter("shift_b");
+  const Wide factor_a = call.parameter("multiplier_a"), factor_b = call.parameter("multiplier_b");
   const auto row = is_row_wise(call) ? static_cast<std::size_t>(call.inputs[0].size) : 1;
   Values result(inputs[0].size());
   for (std::size_t i = 0; i < result.size(); ++i) {
@@ -66,24 +86,28 @@ ModuleParameters module_parameters(const BlockCall& call) {
   ModuleParameters result{.integers = {{"LANES", a.lanes},
                                        {"AW", a.element.width},
                                        {"ASIGNED", a.element.is_signed ? 1 : 0},
-                                       {"ASHIFT", call.parameter("shift_a")},
+                                       {"AM", call.parameter("multiplier_a")},
                                        {"BW", b.element.width},
                                        {"BSIGNED", b.element.is_signed ? 1 : 0},
-                                       {"BSHIFT", call.parameter("shift_b")},
+                                       {"BM", call.parameter("multiplier_b")},
                                        {"ROW", row_beats(call)},
-                                       {"OP", call.parameter("op")}}};
+                                       {"OP", call.parameter("op")},
+                                       {"XW", sum_width(call)}}};
   append_requantization(result, call.requantization());
   return result;
 }
 
 std::string describe(const BlockCall& call) {
   constexpr std::array<const char*, 4> kSymbols = {"a + b", "a - b", "a * b", "max(a, b)"};
-  const std::int64_t shift_a = call.parameter("shift_a"), shift_b = call.parameter("shift_b");
-  return fmt::format(
-      "y = {}, a {}{}, b {}{}{}, {}", kSymbols[static_cast<std::size_t>(call.parameter("op"))],
-      call.inputs[0].element.text(), shift_a == 0 ? "" : fmt::format(" << {}", shift_a),
-      call.inputs[1].element.text(), shift_b == 0 ? "" : fmt::format(" << {}", shift_b),
-      is_row_wise(call) ? ", one for a row" : "", call.requantization().text());
+  const auto operand = [&](const char* name, std::size_t input, const char* parameter) {
+    const std::int64_t multiplier = call.parameter(parameter);
+    return fmt::format("{} {}{}", name, call.inputs[input].element.text(),
+                       multiplier == 1 ? "" : fmt::format(" times {}", multiplier));
+  };
+  return fmt::format("y = {}, {}, {}{}, {}",
+                     kSymbols[static_cast<std::size_t>(call.parameter("op"))],
+                     operand("a", 0, "multiplier_a"), operand("b", 1, "multiplier_b"),
+                     is_row_wise(call) ? ", one for a row" : "", call.requantization().text());
 }
 
 const Register registration{Block{
@@ -91,8 +115,8 @@ const Register registration{Block{
     .summary = "sum, difference, product or maximum of two streams, brought to one point",
     .parameters = with_requantization(
         {{.name = "op", .default_value = 0, .summary = "0 a + b, 1 a - b, 2 a * b, 3 max"},
-         {.name = "shift_a", .default_value = 0, .summary = "a is shifted left by"},
-         {.name = "shift_b", .default_value = 0, .summary = "b is shifted left by"},
+         {.name = "multiplier_a", .default_value = 1, .summary = "a is multiplied by"},
+         {.name = "multiplier_b", .default_value = 1, .summary = "b is multiplied by"},
          {.name = "per_row", .default_value = 0, .summary = "1: b is one element a vector"}}),
     .parts = {"requant"},
     .input_ports = {"s0", "s1"},

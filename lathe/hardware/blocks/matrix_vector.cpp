@@ -62,7 +62,7 @@ int weight_width(const BlockCall& call) {
 
 int multiplier_width(const BlockCall& call) {
   const Values& multiplier = call.table("multiplier");
-  if (multiplier.empty()) return 0;
+  if (multiplier.empty()) return call.requantization().multiplier_width();
   return signed_width(0, *std::max_element(multiplier.begin(), multiplier.end())) - 1;
 }
 
@@ -81,6 +81,8 @@ std::vector<Stream> infer(const BlockCall& call) {
   require_size("weight", shape.outputs * shape.inputs(), false);
   require_size("bias", shape.outputs, true);
   require_size("multiplier", shape.outputs, true);
+  if (!call.table("multiplier").empty() && call.parameter("multiplier") != 1)
+    fail("a multiplier for all and one for each output");
   for (const std::int64_t multiplier : call.table("multiplier"))
     if (multiplier < 0 || multiplier > INT32_MAX)
       fail("multiplier {} must be 0 to {}", multiplier, INT32_MAX);
@@ -106,7 +108,8 @@ std::vector<Values> evaluate(const BlockCall& call, const std::vector<Values>& i
       std::int64_t sum = bias.empty() ? 0 : bias[o];
       for (std::size_t i = 0; i < num_inputs; ++i)
         sum += inputs[0][vector + i] * weight[o * num_inputs + i];
-      result.push_back(requantization.apply(sum, multiplier.empty() ? 1 : multiplier[o]));
+      result.push_back(requantization.apply(
+          sum, multiplier.empty() ? requantization.multiplier : multiplier[o]));
     }
   return {result};
 }
@@ -177,9 +180,12 @@ ModuleParameters module_parameters(const BlockCall& call) {
                                        {"XSIGNED", input.element.is_signed ? 1 : 0},
                                        {"WW", weight_width(call)},
                                        {"AW", sum_bits},
-                                       {"BIAS", bias.empty() ? 0 : 1},
-                                       {"MW", multiplier_width(call)}}};
+                                       {"BIAS", bias.empty() ? 0 : 1}}};
   append_requantization(result, call.requantization());
+  if (!multiplier.empty())
+    for (auto& [name, value] : result.integers)
+      if (name == "MW") value = multiplier_width(call);
+  result.integers.push_back({"SCALED", multiplier.empty() ? 0 : 1});
   result.integers.push_back({"BLOCK", is_block(call, shape) ? 1 : 0});
   result.memories.push_back({"WEIGHTS", weight_image(call, shape)});
   if (!bias.empty()) result.memories.push_back({"BIASES", output_image(bias, sum_bits, shape)});

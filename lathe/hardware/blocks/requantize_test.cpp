@@ -9,15 +9,16 @@ namespace {
 using namespace testing;
 
 TEST(Requantization, RoundsTiesByItsMode) {
-  const auto rounded = [](RequantMode mode) {
+  const auto rounded = [](IntegerRounding mode) {
     Values result;
     for (const int x : {-6, -5, -2, 2, 3, 6, 10, 1000})
-      result.push_back(Requantization{.shift = 2, .mode = mode, .element = {.width = 5}}.apply(x));
+      result.push_back(
+          Requantization{.shift = 2, .rounding = mode, .element = {.width = 5}}.apply(x));
     return result;
   };
-  EXPECT_EQ(rounded(RequantMode::NearestEven), (Values{-2, -1, 0, 0, 1, 2, 2, 15}));
-  EXPECT_EQ(rounded(RequantMode::Floor), (Values{-2, -2, -1, 0, 0, 1, 2, 15}));
-  EXPECT_EQ(rounded(RequantMode::HalfUp), (Values{-1, -1, 0, 1, 1, 2, 3, 15}));
+  EXPECT_EQ(rounded(IntegerRounding::NearestEven), (Values{-2, -1, 0, 0, 1, 2, 2, 15}));
+  EXPECT_EQ(rounded(IntegerRounding::Floor), (Values{-2, -2, -1, 0, 0, 1, 2, 15}));
+  EXPECT_EQ(rounded(IntegerRounding::HalfUp), (Values{-1, -1, 0, 1, 1, 2, 3, 15}));
 }
 
 // Every input of 12 bits, in every mode, with shifts from the left to beyond the width.
