@@ -3,38 +3,13 @@
 #include <set>
 
 #include "lathe/core/pattern.h"
-#include "lathe/engine/origin.h"
+#include "lathe/engine/lowered_node.h"
 
 namespace lathe::engine {
 namespace {
 
 bool is_read_once(const Graph& graph, Value value) {
   return graph.uses(value.node).size() == 1;
-}
-
-// Adds a lowered node in front of the matched root and notes what it came from; nothing where the
-// backend cannot run it (a weight that is no state, ids of 64 bits), because a lowered op has no
-// reference kernel to fall back on.
-std::optional<Value> add_lowered(Graph& graph, const Backend& backend, const Match& match,
-                                 std::string op, std::vector<Value> inputs, Attributes attributes) {
-  const NodeId root = match.nodes.front();
-  Origin origin;
-  for (auto node = match.nodes.rbegin(); node != match.nodes.rend(); ++node) {
-    if (const Origin* earlier = graph.find_annotation<Origin>(*node))
-      origin.nodes.insert(origin.nodes.end(), earlier->nodes.begin(), earlier->nodes.end());
-    else
-      origin.nodes.push_back(graph.name(*node));
-  }
-  const NodeId added = graph.insert_before(root, {.name = graph.name(root) + "/fused",
-                                                  .op = std::move(op),
-                                                  .inputs = std::move(inputs),
-                                                  .attributes = std::move(attributes)});
-  if (!backend.can_run(graph, added)) {
-    graph.erase(added);
-    return std::nullopt;
-  }
-  graph.annotation<Origin>(added) = std::move(origin);
-  return Value{added, 0};
 }
 
 // What `fused_linear` calls a function of each element: the op, and which approximation where it
