@@ -147,6 +147,14 @@ const char* launch_error() {
 
 }  // namespace
 
+const char* free_memory(std::int64_t* free, std::int64_t* total) {
+  std::size_t free_bytes = 0, total_bytes = 0;
+  const char* const error = explain(cudaMemGetInfo(&free_bytes, &total_bytes), "tell its memory");
+  *free = static_cast<std::int64_t>(free_bytes);
+  *total = static_cast<std::int64_t>(total_bytes);
+  return error;
+}
+
 Device device_functions() {
   return {open_device,    allocate,     release,      allocate_pinned, release_pinned, make_stream,
           drop_stream,    synchronize,  copy_bytes,   fill_bytes,      begin_capture,  end_capture,

@@ -48,5 +48,10 @@ void quantize(const QuantizeArgs&, Stream*);
 void quantize_terms(const TermArgs&, Stream*);
 void quantize_mase(const MaseArgs&, Stream*);
 void learned_step(const LearnedStepArgs&, Stream*);
+void decode(const DecodeArgs&, Stream*);
+bool dequantize(const DequantizeArgs&, Stream*);
+void packed_linear(const PackedLinearArgs&, Stream*);
+void stream_copy(void* to, const void* from, std::int64_t bytes, Stream*);
+const char* free_memory(std::int64_t* free, std::int64_t* total);
 
 }  // namespace lathe::engine::cuda

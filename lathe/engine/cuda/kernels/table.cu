@@ -45,6 +45,11 @@ lathe_cuda_kernels() {
                                  quantize,
                                  quantize_terms,
                                  quantize_mase,
-                                 learned_step};
+                                 learned_step,
+                                 decode,
+                                 dequantize,
+                                 packed_linear,
+                                 stream_copy,
+                                 free_memory};
   return &table;
 }
