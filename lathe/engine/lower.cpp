@@ -3,6 +3,7 @@
 #include "lathe/core/pass.h"
 #include "lathe/engine/attention_statistics.h"
 #include "lathe/engine/fusions.h"
+#include "lathe/engine/packed_weights.h"
 #include "lathe/engine/sparse_gradients.h"
 
 namespace lathe::engine {
@@ -19,6 +20,10 @@ Graph lower(const Graph& graph, const Backend& backend) {
   // Dead nodes would count as readers, so each fusion starts from a clean graph.
   fuse_activations(lowered, backend);
   fuse_residuals(lowered, backend);
+  run_pass("remove-dead-nodes", lowered);
+  // After what a linear can take in, and before tables could be summed unpacked.
+  fuse_packed_linears(lowered, backend);
+  fuse_packed_tables(lowered, backend);
   run_pass("remove-dead-nodes", lowered);
   // Before layer norms, which would take the last addition of a sum of embeddings away.
   fuse_embeddings(lowered, backend);

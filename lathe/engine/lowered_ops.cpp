@@ -24,6 +24,43 @@ const Register fused_linear{Op{
         },
 }};
 
+const Register packed_linear{Op{
+    .name = "packed_linear",
+    .summary = "activation(x . weight^T + bias) + residual, the weight packed as for decode",
+    .operands = {{"x"},
+                 {"codes"},
+                 {"local", true},
+                 {"scale", true},
+                 {"zero", true},
+                 {"bias", true},
+                 {"residual", true}},
+    .attributes = {{"format", std::string(), "of the weight", true},
+                   {"columns", std::int64_t{0}, "numbers in a row of the weight", true},
+                   {"activation", std::string("none"), "an op applied to the sums"},
+                   {"encodes", false, "round x to the weight's format, multiply whole numbers"}},
+    .infer = same_as_linear,
+    .flops =
+        [](const OpCall& call) {
+          return Size(2) * call.input(0).num_elements() * call.input(1).shape[0];
+        },
+    .is_differentiable = false,
+}};
+
+const Register packed_embedding{Op{
+    .name = "packed_embedding",
+    .summary = "rows looked up in a table that is packed as for decode",
+    .operands = {{"ids"}, {"codes"}, {"local", true}, {"scale", true}, {"zero", true}},
+    .attributes = {{"format", std::string(), "of the table", true},
+                   {"columns", std::int64_t{0}, "numbers in a row of the table", true}},
+    .infer =
+        [](const OpCall& call) {
+          Type type{DType::F32, call.input(0).shape};
+          type.shape.emplace_back(call.attributes().integer("columns"));
+          return std::vector<Type>{type};
+        },
+    .is_differentiable = false,
+}};
+
 const Register fused_layer_norm{Op{
     .name = "fused_layer_norm",
     .summary = "layer_norm(x + residual), in one kernel",

@@ -7,9 +7,10 @@
 
 namespace lathe::engine {
 
-SplitGraph split_parameters(const Graph& graph) {
+SplitGraph split_parameters(const Graph& graph, const std::set<NodeId>& kept) {
   SplitGraph split{{}, graph, {}};
-  const std::set<NodeId> moved = find_parameter_nodes(graph);
+  std::set<NodeId> moved = find_parameter_nodes(graph);
+  for (const NodeId id : kept) moved.erase(id);
   if (moved.empty()) return split;
 
   NodeCopier copier(graph, split.parameters);

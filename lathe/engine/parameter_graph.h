@@ -1,5 +1,6 @@
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ struct SplitGraph {
   Graph main;
   std::vector<std::string> sources;  ///< states that `parameters` reads
 };
-SplitGraph split_parameters(const Graph& graph);
+/// `kept`: nodes that stay in `main` although they could be split off; nobody moved reads them.
+SplitGraph split_parameters(const Graph& graph, const std::set<NodeId>& kept = {});
 
 }  // namespace lathe::engine

@@ -32,6 +32,7 @@ struct PlannedStep {
 struct PlanReport {
   std::vector<PlannedStep> steps;
   std::string lowered;                    ///< the lowered graph's text
+  std::int64_t state_bytes = 0;           ///< a device's own copy of states and constants
   std::int64_t arena_bytes = 0;           ///< at the present capacity
   std::int64_t arena_bytes_unshared = 0;  ///< if no buffer shared space with another
   SymbolValues capacity;

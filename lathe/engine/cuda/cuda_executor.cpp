@@ -12,6 +12,7 @@
 #include "lathe/engine/lower.h"
 #include "lathe/engine/memory_plan.h"
 #include "lathe/engine/origin.h"
+#include "lathe/engine/packed_weights.h"
 #include "lathe/engine/parameter_graph.h"
 #include "lathe/engine/reference_executor.h"
 #include "lathe/engine/symbol_binding.h"
@@ -38,7 +39,7 @@ struct CudaExecutor::Machine {
   CudaPlan plan;
   Graph source;  // as the user wrote it: says what its states are
   State host;    // states as they were given; those that runs update are on the device alone
-  std::unique_ptr<CudaExecutor> parameters;  // computes states that come from others
+  std::unique_ptr<Executor> parameters;  // computes states that come from others
   std::vector<std::string> parameter_sources, computed;
   const cuda::KernelTable* kernels = nullptr;
 
@@ -407,16 +408,30 @@ void CudaExecutor::Machine::report_fault(std::int32_t step) const {
        plan.graph.name(node), plan.graph.op(node).name);
 }
 
+namespace {
+
+// What comes from states alone is computed where it can be: on the GPU unless a format has no
+// kernel there. Its results are copied once, not in every run.
+std::unique_ptr<Executor> make_parameter_executor(const Graph& graph,
+                                                  const ExecutionOptions& options) {
+  ExecutionOptions own = options;
+  if (!count_fallbacks(graph, find_backend("cuda")).empty()) own.device = "cpu";
+  return make_executor(graph, State(), own);
+}
+
+}  // namespace
+
 CudaExecutor::CudaExecutor(const Graph& graph, State state, const ExecutionOptions& options)
     : machine_(std::make_unique<Machine>()) {
   Machine& machine = *machine_;
   const Backend& backend = find_backend("cuda");
   // Where every run changes states, what comes from them alone is computed in every run, too.
   const bool is_training = !graph.state_updates().empty();
-  SplitGraph split = is_training ? SplitGraph{{}, graph, {}} : split_parameters(graph);
+  SplitGraph split = is_training ? SplitGraph{{}, graph, {}}
+                                 : split_parameters(graph, find_packed_weights(graph, backend));
   machine.plan = make_cuda_plan(lower(split.main, backend));  // refuses before a GPU is touched
   if (!split.parameters.outputs().empty())
-    machine.parameters = std::make_unique<CudaExecutor>(split.parameters, State(), options);
+    machine.parameters = make_parameter_executor(split.parameters, options);
   machine.parameter_sources = std::move(split.sources);
   machine.source = graph;
   machine.host = std::move(state);
@@ -519,6 +534,7 @@ PlanReport CudaExecutor::report() const {
     }
   report.lowered += print(plan.graph);
   report.arena_bytes = machine_->arena.size();
+  report.state_bytes = machine_->residents.size();
   report.arena_bytes_unshared = machine_->unshared_bytes;
   report.capacity = machine_->capacity;
   report.last_sizes = machine_->last_sizes;

@@ -1,10 +1,7 @@
-#include <algorithm>
-
-#include "lathe/engine/cuda/cuda_step.h"
+#include "lathe/engine/cuda/cuda_format.h"
 #include "lathe/engine/cuda/cuda_walks.h"
 #include "lathe/numerics/codecs/sum_order.h"
 #include "lathe/numerics/mase/simulated_format.h"
-#include "lathe/numerics/scaled_format.h"
 #include "lathe/numerics/term_format.h"
 #include "lathe/ops/channel_matrix.h"
 #include "lathe/ops/quantized_operands.h"
@@ -76,49 +73,6 @@ std::optional<FormatMatrix> format_matrix(const Graph& graph, NodeId id) {
   return result;
 }
 
-std::int64_t block_columns(const FormatFacts& facts, std::int64_t columns) {
-  const bool is_block = facts.granularity == Granularity::Block && facts.block_columns > 0;
-  return is_block ? std::min(facts.block_columns, columns) : columns;
-}
-
-cuda::QuantizeArgs args_of(const ScaledSpec& spec, std::int64_t columns) {
-  cuda::QuantizeArgs args;
-  if (const auto* integer = std::get_if<numerics::IntegerCodec>(&spec.codec)) {
-    args.codec = cuda::Codec::Integer;
-    args.bits = integer->bits;
-    args.low = integer->low;
-    args.high = integer->high;
-    args.zero = integer->zero;
-  } else if (const auto* minifloat = std::get_if<numerics::MinifloatCodec>(&spec.codec)) {
-    args.codec = cuda::Codec::Minifloat;
-    args.exponent_bits = minifloat->exponent_bits;
-    args.mantissa_bits = minifloat->mantissa_bits;
-    args.bias = minifloat->bias;
-    args.specials = static_cast<std::int32_t>(minifloat->specials);
-    args.overflows = minifloat->overflows;
-  } else {
-    const auto& levels = std::get<numerics::LevelCodec>(spec.codec);
-    args.codec = cuda::Codec::Levels;
-    std::copy_n(levels.levels, numerics::LevelCodec::kLevels, args.levels);
-    std::copy_n(levels.thresholds, numerics::LevelCodec::kLevels - 1, args.thresholds);
-  }
-  static_assert(static_cast<int>(cuda::ScaleBy::Range) ==
-                static_cast<int>(numerics::ScaleRule::Range));
-  args.rule = static_cast<cuda::ScaleBy>(spec.rule);
-  args.element_step = spec.element_step;
-  args.divisor = spec.divisor;
-  args.by_reciprocal = spec.by_reciprocal;
-  args.highest_exponent = spec.exponent.highest_exponent;
-  args.lowest_code = spec.exponent.lowest_code;
-  args.round_up = spec.exponent.round_up;
-  args.has_one_scale = spec.facts.granularity == Granularity::Tensor;
-  args.block = block_columns(spec.facts, columns);
-  if (spec.facts.scale_source == ScaleSource::Local)
-    args.block_rows = args.has_one_scale ? 0 : spec.facts.block_rows;
-  args.columns = columns;
-  return args;
-}
-
 // What a format is to the kernels: one of these, without operands.
 struct FormatKernel {
   std::optional<cuda::QuantizeArgs> scaled;
@@ -159,7 +113,7 @@ cuda::TermArgs args_of(numerics::SimulatedSpec::Kind kind) {
 FormatKernel kernel_of(const NumberFormat& format, const CudaRows& matrix) {
   FormatKernel result;
   if (const ScaledSpec* const spec = numerics::find_scaled_spec(format)) {
-    result.scaled = args_of(*spec, matrix.width);
+    result.scaled = cuda_format(*spec, matrix.width);
   } else if (const numerics::TermSpec* const term = numerics::find_term_spec(format)) {
     result.terms = args_of(*term);
     result.terms->columns = matrix.width;
