@@ -7,6 +7,7 @@
 
 #include "lathe/core/graph.h"
 #include "lathe/core/registry.h"
+#include "lathe/engine/device_measure.h"
 #include "lathe/engine/executor.h"
 
 namespace lathe::engine {
@@ -22,6 +23,8 @@ struct Backend {
   /// Whether this machine has what it needs; null: always.
   bool (*is_available)() = nullptr;
   std::unique_ptr<Executor> (*make)(const Graph&, State, const ExecutionOptions&) = nullptr;
+  /// What benches measure below graphs; null: nothing.
+  std::unique_ptr<DeviceMeasure> (*measure)(ThreadPool*) = nullptr;
 };
 
 /// The backend of that name; fails with the known names and the nearest.

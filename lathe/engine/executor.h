@@ -36,6 +36,11 @@ class Executor {
   virtual void set_state(const State& values) = 0;
   /// The plan and what it has used so far; empty for an executor that makes none.
   virtual PlanReport report() const { return {}; }
+  /// Does again what the last run did, with the inputs that are on the device, and gives the
+  /// seconds that each of `times` repetitions takes. A step of training is taken as often as it is
+  /// repeated, and more often where one is too short to time. `replays`: as one captured graph
+  /// where the device has captured it; else kernel by kernel. Empty for an executor that cannot.
+  virtual std::vector<double> repeat(int /*times*/, bool /*replays*/) { return {}; }
   /// Measures how long the steps of the report take, from now on.
   virtual void set_timing(bool /*on*/) {}
 };

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "lathe/core/graph_text.h"
+#include "lathe/engine/cpu/cpu_measure.h"
 #include "lathe/engine/cpu/cpu_plan.h"
 #include "lathe/engine/lower.h"
 #include "lathe/engine/memory_plan.h"
@@ -420,6 +421,7 @@ const Register registration{Backend{
                const ExecutionOptions& options) -> std::unique_ptr<Executor> {
       return std::make_unique<CpuExecutor>(graph, std::move(state), options);
     },
+    .measure = make_cpu_measure,
 }};
 
 }  // namespace

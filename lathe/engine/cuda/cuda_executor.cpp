@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
 #include <limits>
 
 #include "lathe/core/graph_text.h"
 #include "lathe/engine/backend.h"
+#include "lathe/engine/cuda/cuda_measure.h"
 #include "lathe/engine/cuda/cuda_memory.h"
 #include "lathe/engine/cuda/cuda_plan.h"
 #include "lathe/engine/lower.h"
@@ -541,6 +543,35 @@ PlanReport CudaExecutor::report() const {
   return report;
 }
 
+std::vector<double> CudaExecutor::repeat(int times, bool replays) {
+  Machine& machine = *machine_;
+  const auto found = machine.prepared.find(machine.bucket(machine.last_sizes));
+  if (found == machine.prepared.end()) fail("device cuda: nothing has run that could be repeated");
+  const Machine::Prepared& one = found->second;
+  const cuda::Device& device = machine.device();
+  // Many at once: the clock is read when the GPU is done, which takes as long as a short run.
+  constexpr double kShortestSample = 2e-3;
+  int count = 1;
+  std::vector<double> seconds;
+  while (static_cast<int>(seconds.size()) < times) {
+    check_cuda(device.synchronize(machine.work->stream));
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < count; ++i) {
+      if (replays && one.capture != nullptr)
+        check_cuda(device.launch(one.capture, machine.work->stream));
+      else
+        machine.enqueue(one);
+    }
+    check_cuda(device.synchronize(machine.work->stream));
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+    if (taken.count() < kShortestSample && seconds.empty() && count < 4096)
+      count *= 2;
+    else
+      seconds.push_back(taken.count() / count);
+  }
+  return seconds;
+}
+
 int CudaExecutor::num_captured_nodes() const {
   return machine_->last_nodes;
 }
@@ -567,6 +598,7 @@ const Register registration{Backend{
                const ExecutionOptions& options) -> std::unique_ptr<Executor> {
       return std::make_unique<CudaExecutor>(graph, std::move(state), options);
     },
+    .measure = [](ThreadPool*) { return make_cuda_measure(); },
 }};
 
 }  // namespace

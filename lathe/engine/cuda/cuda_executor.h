@@ -17,6 +17,7 @@ class CudaExecutor final : public Executor {
   State state() const override;
   void set_state(const State& values) override;
   PlanReport report() const override;
+  std::vector<double> repeat(int times, bool replays) override;
   /// Nodes of the CUDA graph that the last run replayed; 0 where it was not captured yet.
   int num_captured_nodes() const;
 
