@@ -1,9 +1,6 @@
-#include <algorithm>
-
 #include "lathe/ops/attention_weights.h"
 #include "lathe/ops/elements.h"
 #include "lathe/ops/gradient_nodes.h"
-#include "lathe/ops/packing.h"
 
 // attention(q, k, v, mask, offsets, random, examples) {heads, kv_heads, scale, causal, dropout,
 // site, weight_format}
@@ -61,25 +58,6 @@ std::vector<Value> gradient(Graph& graph, NodeId node, std::span<const Value> gr
   return result;
 }
 
-// Packed, there are no padding keys left to mask: offsets say what belongs together.
-Value pack(Graph& graph, NodeId node, const PackedSequences& sequences) {
-  int num_packed = 0;
-  for (const std::size_t operand : {kQuery, kKey, kValue})
-    num_packed += is_packed(graph.type(graph.input(node, operand)), sequences) ? 1 : 0;
-  // Rows of a fixed length, such as the patches of images, stay as they are.
-  if (num_packed == 0) return repeat_packed(graph, node, graph.attributes(node));
-  if (num_packed != 3) refuse_to_pack(graph, node, "only some of its operands hold tokens");
-  std::vector<Value> inputs = graph.inputs(node);
-  inputs.resize(std::max(inputs.size(), kOffsets + 1), kNone);
-  inputs[kMask] = kNone;
-  inputs[kOffsets] = sequences.offsets;
-  return add_packed(graph, node,
-                    {.name = {},
-                     .op = "attention",
-                     .inputs = std::move(inputs),
-                     .attributes = graph.attributes(node)});
-}
-
 const Register registration{Op{
     .name = "attention",
     .summary = "scaled dot-product attention of several heads, padded or packed",
@@ -90,7 +68,7 @@ const Register registration{Op{
     .reference = reference,
     .gradient = gradient,
     .dropout_attribute = "dropout",
-    .pack = pack,
+    .pack = pack_attention,
     .examples = {"attention(f32[B,L,8], f32[B,L,8], f32[B,L,8], i64[B,L]) {heads=2}",
                  "attention(f32[T,8], f32[T,8], f32[T,8], none, i32[S+1]) {heads=2, causal=true}",
                  "attention(f32[B,2,8], f32[B,L,4], f32[B,L,4]) {heads=4, kv_heads=2, scale=0.5}",

@@ -7,6 +7,7 @@
 #include "lathe/ops/attention_weight_format.h"
 #include "lathe/ops/elements.h"
 #include "lathe/ops/operand_checks.h"
+#include "lathe/ops/packing.h"
 #include "lathe/ops/random_operand.h"
 #include "lathe/ops/sequence_offsets.h"
 #include "lathe/ops/underflow.h"
@@ -81,41 +82,6 @@ void check_random(const OpCall& call, std::size_t first) {
   require_integer("attention", "examples", examples);
   require_vector("attention", "examples", examples,
                  q.rank() == 3 ? q.axis(0) : num_sequences(call.input(first + kOffsets)));
-}
-
-// One sequence: where its queries and keys lie among all rows.
-struct Sequence {
-  std::int64_t first_query, num_queries, first_key, num_keys;
-};
-
-std::vector<Sequence> sequences_of(std::span<const Tensor* const> operands, bool causal) {
-  std::vector<Sequence> result;
-  const Tensor& q = *operands[kQuery];
-  const Tensor& k = *operands[kKey];
-  if (q.rank() == 3) {
-    for (std::int64_t b = 0; b < q.dim(0); ++b)
-      result.push_back({b * q.dim(1), q.dim(1), b * k.dim(1), k.dim(1)});
-    return result;
-  }
-  const std::vector<std::int64_t> offsets = read_offsets(*operands[kOffsets], k.dim(0));
-  // One query a sequence is its first token's. As many tokens as sequences look like that too: it
-  // is the same when every sequence has one token, and nobody can tell when some have none.
-  const bool only_first = q.dim(0) != k.dim(0);
-  if (!only_first && !causal && std::ssize(offsets) == k.dim(0) + 1)
-    for (std::size_t s = 0; s + 1 < offsets.size(); ++s)
-      if (offsets[s] == offsets[s + 1])
-        fail(
-            "attention of {} queries and {} keys in as many sequences: sequence {} is empty, so "
-            "whether all tokens ask or the first of each is not known",
-            q.dim(0), k.dim(0), s);
-  for (std::size_t s = 0; s + 1 < offsets.size(); ++s) {
-    const std::int64_t length = offsets[s + 1] - offsets[s];
-    if (only_first)
-      result.push_back({static_cast<std::int64_t>(s), 1, offsets[s], length});
-    else
-      result.push_back({offsets[s], length, offsets[s], length});
-  }
-  return result;
 }
 
 bool has(std::span<const Tensor* const> operands, std::size_t index) {
@@ -193,8 +159,7 @@ std::vector<AttributeSpec> attention_attributes() {
        .summary = "number format the weights are rounded to, such as \"int:8\"; empty: none"}};
 }
 
-void check_attention(const OpCall& call, std::size_t first) {
-  require_floating("attention", call, first + kQuery);
+void check_attention_shapes(const OpCall& call, std::size_t first) {
   const Type& q = call.input(first + kQuery);
   const Type& k = call.input(first + kKey);
   const Type& v = call.input(first + kValue);
@@ -202,13 +167,22 @@ void check_attention(const OpCall& call, std::size_t first) {
     fail("attention needs queries [B,L,n] or packed [T,n], not {}", to_text(q));
   if (k.rank() != q.rank())
     fail("attention: queries {} and keys {} differ in rank", to_text(q), to_text(k));
-  if (k != v) fail("attention: keys {} and values {} differ", to_text(k), to_text(v));
-  require_same_dtype("attend with", q, k);
+  if (k.shape != v.shape) fail("attention: keys {} and values {} differ", to_text(k), to_text(v));
   check_heads(call.attributes(), q, k);
   if (q.rank() == 3)
     check_padded(call, first);
   else
     check_packed(call, first);
+}
+
+void check_attention(const OpCall& call, std::size_t first) {
+  require_floating("attention", call, first + kQuery);
+  check_attention_shapes(call, first);
+  const Type& q = call.input(first + kQuery);
+  const Type& k = call.input(first + kKey);
+  const Type& v = call.input(first + kValue);
+  if (k != v) fail("attention: keys {} and values {} differ", to_text(k), to_text(v));
+  require_same_dtype("attend with", q, k);
   check_random(call, first);
   AttentionWeightFormat::of(call.attributes());
 }
@@ -221,17 +195,53 @@ Size attention_product_flops(const OpCall& call, std::size_t first) {
   return Size(2) * q.num_elements() * keys;
 }
 
+AttentionHeads attention_heads(const AttributeReader& attributes,
+                               std::span<const Tensor* const> operands) {
+  const std::int64_t heads = attributes.integer("heads");
+  const std::int64_t q_width = operands[kQuery]->dims().back();
+  return {.heads = heads,
+          .kv_heads = kv_heads_of(attributes),
+          .head_size = q_width / heads,
+          .q_width = q_width,
+          .k_width = operands[kKey]->dims().back()};
+}
+
 AttentionSizes attention_sizes(const AttributeReader& attributes,
                                std::span<const Tensor* const> operands) {
-  AttentionSizes sizes{};
-  sizes.heads = attributes.integer("heads");
-  sizes.kv_heads = kv_heads_of(attributes);
-  sizes.q_width = operands[kQuery]->dims().back();
-  sizes.k_width = operands[kKey]->dims().back();
-  sizes.head_size = sizes.q_width / sizes.heads;
-  sizes.scale = attributes.real("scale");
+  AttentionSizes sizes{attention_heads(attributes, operands), attributes.real("scale")};
   if (sizes.scale == 0) sizes.scale = 1.0 / std::sqrt(static_cast<double>(sizes.head_size));
   return sizes;
+}
+
+std::vector<AttentionSequence> attention_sequences(std::span<const Tensor* const> operands,
+                                                   bool causal) {
+  std::vector<AttentionSequence> result;
+  const Tensor& q = *operands[kQuery];
+  const Tensor& k = *operands[kKey];
+  if (q.rank() == 3) {
+    for (std::int64_t b = 0; b < q.dim(0); ++b)
+      result.push_back({b * q.dim(1), q.dim(1), b * k.dim(1), k.dim(1)});
+    return result;
+  }
+  const std::vector<std::int64_t> offsets = read_offsets(*operands[kOffsets], k.dim(0));
+  // One query a sequence is its first token's. As many tokens as sequences look like that too: it
+  // is the same when every sequence has one token, and nobody can tell when some have none.
+  const bool only_first = q.dim(0) != k.dim(0);
+  if (!only_first && !causal && std::ssize(offsets) == k.dim(0) + 1)
+    for (std::size_t s = 0; s + 1 < offsets.size(); ++s)
+      if (offsets[s] == offsets[s + 1])
+        fail(
+            "attention of {} queries and {} keys in as many sequences: sequence {} is empty, so "
+            "whether all tokens ask or the first of each is not known",
+            q.dim(0), k.dim(0), s);
+  for (std::size_t s = 0; s + 1 < offsets.size(); ++s) {
+    const std::int64_t length = offsets[s + 1] - offsets[s];
+    if (only_first)
+      result.push_back({static_cast<std::int64_t>(s), 1, offsets[s], length});
+    else
+      result.push_back({offsets[s], length, offsets[s], length});
+  }
+  return result;
 }
 
 void for_each_attention_row(const AttributeReader& attributes,
@@ -243,7 +253,7 @@ void for_each_attention_row(const AttributeReader& attributes,
   const std::vector<double> k = read_elements(*operands[kKey]);
   const std::vector<double> mask =
       has(operands, kMask) ? read_elements(*operands[kMask]) : std::vector<double>{};
-  const std::vector<Sequence> sequences = sequences_of(operands, causal);
+  const std::vector<AttentionSequence> sequences = attention_sequences(operands, causal);
   const Dropout dropout = dropout_of(attributes, operands);
   const std::optional<AttentionWeightFormat> format = AttentionWeightFormat::of(attributes);
 
@@ -257,7 +267,7 @@ void for_each_attention_row(const AttributeReader& attributes,
   std::vector<double> weights, rounded, factors;
   std::vector<std::uint8_t> keep;
   for (std::size_t s = 0; s < sequences.size(); ++s) {
-    const Sequence& sequence = sequences[s];
+    const AttentionSequence& sequence = sequences[s];
     if (sequence.num_keys == 0) continue;
     weights.resize(static_cast<std::size_t>(sequence.num_keys));
     factors.resize(weights.size());
@@ -283,6 +293,25 @@ void for_each_attention_row(const AttributeReader& attributes,
       }
     }
   }
+}
+
+// Packed, there are no padding keys left to mask: offsets say what belongs together.
+Value pack_attention(Graph& graph, NodeId node, const PackedSequences& sequences) {
+  int num_packed = 0;
+  for (const std::size_t operand : {kQuery, kKey, kValue})
+    num_packed += is_packed(graph.type(graph.input(node, operand)), sequences) ? 1 : 0;
+  // Rows of a fixed length, such as the patches of images, stay as they are.
+  if (num_packed == 0) return repeat_packed(graph, node, graph.attributes(node));
+  if (num_packed != 3) refuse_to_pack(graph, node, "only some of its operands hold tokens");
+  std::vector<Value> inputs = graph.inputs(node);
+  inputs.resize(std::max(inputs.size(), kOffsets + 1), kNone);
+  inputs[kMask] = kNone;
+  inputs[kOffsets] = sequences.offsets;
+  return add_packed(graph, node,
+                    {.name = {},
+                     .op = graph.op(node).name,
+                     .inputs = std::move(inputs),
+                     .attributes = graph.attributes(node)});
 }
 
 }  // namespace lathe::ops

@@ -5,7 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "lathe/core/op.h"
+#include "lathe/core/graph.h"
+#include "lathe/core/packed_sequences.h"
 
 /// What attention and its gradient share: their operands, and which query weighs which key how
 /// much.
@@ -20,16 +21,34 @@ std::vector<AttributeSpec> attention_attributes();
 std::vector<OperandSpec> attention_operands();
 /// Fails unless the operands fit each other, where q is operand `first` of the call.
 void check_attention(const OpCall& call, std::size_t first);
+/// The part of it that is about shapes, for elements of any dtype.
+void check_attention_shapes(const OpCall& call, std::size_t first);
 /// Operations of one product of all queries with all keys they may see.
 Size attention_product_flops(const OpCall& call, std::size_t first);
 
-struct AttentionSizes {
+/// How heads lie side by side in the rows.
+struct AttentionHeads {
   std::int64_t heads, kv_heads, head_size;
   std::int64_t q_width, k_width;  ///< elements of a row
-  double scale;                   ///< of the scores
+};
+AttentionHeads attention_heads(const AttributeReader& attributes,
+                               std::span<const Tensor* const> operands);
+
+struct AttentionSizes : AttentionHeads {
+  double scale;  ///< of the scores
 };
 AttentionSizes attention_sizes(const AttributeReader& attributes,
                                std::span<const Tensor* const> operands);
+
+/// One sequence: where its queries and keys lie among all rows.
+struct AttentionSequence {
+  std::int64_t first_query, num_queries, first_key, num_keys;
+};
+std::vector<AttentionSequence> attention_sequences(std::span<const Tensor* const> operands,
+                                                   bool causal);
+
+/// The rule of pack-sequences for ops with attention's first five operands.
+Value pack_attention(Graph& graph, NodeId node, const PackedSequences& sequences);
 
 /// One query of one head, and the keys of its sequence. Key j begins at first_key + j * k_width.
 struct AttentionRow {

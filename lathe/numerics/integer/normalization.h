@@ -51,7 +51,7 @@ constexpr std::int64_t normalized(std::int64_t x, const RowMoments& moments,
                                   const Normalization& normalization) {
   const std::int64_t centred = normalization.size * x - moments.sum;
   return static_cast<std::int64_t>(rounded_divide(
-      WideInteger{centred} *
+      Integer128{centred} *
           (std::int64_t{1} << (normalization.root_fraction + normalization.fraction)),
       moments.root));
 }

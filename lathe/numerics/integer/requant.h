@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "lathe/numerics/integer/wide_integer.h"
+#include "lathe/numerics/integer/integer128.h"
 
 /// The one place where integer graphs and hardware round a binary point away: docs/integer.md,
 /// "Requant". rtl/requant.sv is tested against it.
@@ -16,12 +16,12 @@ enum class IntegerRounding {
 };
 
 /// x / 2^shift as an integer. A shift of 0 or less multiplies and drops nothing.
-constexpr WideInteger shift_rounded(WideInteger x, int shift, IntegerRounding rounding) {
-  if (shift <= 0) return x * (WideInteger{1} << -shift);
+constexpr Integer128 shift_rounded(Integer128 x, int shift, IntegerRounding rounding) {
+  if (shift <= 0) return x * (Integer128{1} << -shift);
   if (shift > 125) shift = 125;  // |x| < 2^124 is less than a half there and at any larger shift
-  const WideInteger floor = x >> shift;  // arithmetic: towards minus infinity
-  const WideInteger dropped = x - floor * (WideInteger{1} << shift);
-  const WideInteger half = WideInteger{1} << (shift - 1);
+  const Integer128 floor = x >> shift;  // arithmetic: towards minus infinity
+  const Integer128 dropped = x - floor * (Integer128{1} << shift);
+  const Integer128 half = Integer128{1} << (shift - 1);
   switch (rounding) {
     case IntegerRounding::Floor:
       return floor;
@@ -55,9 +55,9 @@ struct IntegerRange {
 
 /// x * multiplier / 2^shift, rounded, then brought to the nearest end of the range where it is
 /// outside. The product is exact: |x| < 2^64, 0 <= multiplier < 2^31.
-constexpr std::int64_t requant(WideInteger x, std::int64_t multiplier, int shift,
+constexpr std::int64_t requant(Integer128 x, std::int64_t multiplier, int shift,
                                IntegerRounding rounding, const IntegerRange& range) {
-  const WideInteger y = shift_rounded(x * multiplier, shift, rounding);
+  const Integer128 y = shift_rounded(x * multiplier, shift, rounding);
   if (y < range.low()) return range.low();
   if (y > range.high()) return range.high();
   return static_cast<std::int64_t>(y);

@@ -18,7 +18,7 @@ TEST(Requant, AgreesWithTheRealQuotientOnEveryIntegerOf12Bits) {
 }
 
 TEST(Requant, SaturatesAtTheEndsOfItsRange) {
-  const auto to = [](WideInteger x, IntegerRange range) {
+  const auto to = [](Integer128 x, IntegerRange range) {
     return requant(x, 1, 0, IntegerRounding::NearestEven, range);
   };
   EXPECT_EQ(to(-129, {.width = 8}), -128);
@@ -26,8 +26,8 @@ TEST(Requant, SaturatesAtTheEndsOfItsRange) {
   EXPECT_EQ(to(-129, {.width = 8, .is_symmetric = true}), -127);
   EXPECT_EQ(to(-1, {.width = 8, .is_signed = false}), 0);
   EXPECT_EQ(to(256, {.width = 8, .is_signed = false}), 255);
-  EXPECT_EQ(to(WideInteger{1} << 70, {.width = 64}), INT64_MAX);
-  EXPECT_EQ(to(-(WideInteger{1} << 70), {.width = 64}), INT64_MIN);
+  EXPECT_EQ(to(Integer128{1} << 70, {.width = 64}), INT64_MAX);
+  EXPECT_EQ(to(-(Integer128{1} << 70), {.width = 64}), INT64_MIN);
 }
 
 TEST(Requant, MultipliesExactlyBeforeItRounds) {
