@@ -1,0 +1,160 @@
+#include "lathe/compress/integer/lower_to_integer.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "lathe/compress/calibrate.h"
+#include "lathe/compress/insert_quantizers.h"
+#include "lathe/core/graph_text.h"
+#include "lathe/core/number_format.h"
+#include "lathe/engine/reference_executor.h"
+
+namespace lathe::compress {
+namespace {
+
+// A tiny network in the lab's formats, with weights that a reader can follow.
+Graph lab_graph() {
+  return parse_graph(R"(
+    symbols B
+    x = input() : f32[B,2]
+    w = state() : f32[2,2]
+    b = state() : f32[2]
+    x/quantized = quantize(x) {format="fixed:8,3"} : f32[B,2]
+    w/quantized = quantize(w) {format="fixed:8,3"} : f32[2,2]
+    layer = linear(x/quantized, w/quantized, b) : f32[B,2]
+    act = relu(layer) : f32[B,2]
+    act/quantized = quantize(act) {format="fixed:8,3"} : f32[B,2]
+    output logits <- act/quantized
+  )");
+}
+State lab_state() {
+  return {{"w", Tensor::from<float>({2, 2}, {1.0f, -0.5f, 0.25f, 2.0f})},
+          {"b", Tensor::from<float>({2}, {0.125f, -1.0f})}};
+}
+
+TEST(LowerToInteger, MakesALinearAndAReluOneOfIntegers) {
+  Graph graph = lab_graph();
+  State state = lab_state();
+  lower_to_integer(graph, state);
+  EXPECT_EQ(print(graph), R"(lathe-ir 2
+symbols B
+x = input() : f32[B,2]
+x/quantized = to_integer(x) {scale=[0.125], width=8} : i8[B,2]
+w = state() {role="codes"} : i8[2,2]
+b = state() {role="codes"} : i8[2]
+layer = integer_linear(x/quantized, w, b) {scale=[0.015625], width=13} : i16[B,2]
+act/quantized/requant = requant(layer) {multiplier=1, scale=[0.125], shift=3, width=8} : i8[B,2]
+act/quantized = relu(act/quantized/requant) : i8[B,2]
+act/quantized/float = from_integer(act/quantized) {scale=[0.125]} : f32[B,2]
+output logits <- act/quantized/float
+)");
+}
+
+TEST(LowerToInteger, ComputesWhatTheQuantizedGraphComputes) {
+  Graph graph = lab_graph();
+  State state = lab_state();
+  std::vector<float> values;
+  for (int i = -300; i < 300; ++i) values.push_back(0.07f * static_cast<float>(i));
+  const Feed feed{{"x", Tensor::from<float>({300, 2}, std::span<const float>(values))}};
+  const Tensor expected = engine::run_reference(graph, state, feed).at("logits");
+  lower_to_integer(graph, state);
+  EXPECT_TRUE(identical(engine::run_reference(graph, state, feed).at("logits"), expected));
+}
+
+std::string refusal(const std::string& text, State state) {
+  Graph graph = parse_graph(text);
+  try {
+    lower_to_integer(graph, state);
+  } catch (const UserError& error) {
+    return error.message();
+  }
+  return "none";
+}
+
+TEST(LowerToInteger, NamesEveryPlaceThatStaysFloatInOneLine) {
+  EXPECT_EQ(refusal(R"(
+    symbols B
+    x = input() : f32[B,2]
+    w = state() : f32[2,2]
+    a = linear(x, w) : f32[B,2]
+    y = input() : f32[B,2]
+    y/quantized = quantize(y) {format="fixed:8,3"} : f32[B,2]
+    b = linear(y/quantized, w) : f32[B,2]
+    c = sigmoid(a) : f32[B,2]
+    output a <- c
+    output b <- b
+  )",
+                    lab_state()),
+            "no integers for \"a\" (linear): x is not quantized; \"b\" (linear): w is not "
+            "quantized");
+}
+
+TEST(LowerToInteger, RefusesASumOfMoreThan64Bits) {
+  // The lowest input times four of the lowest weight is 2^64.
+  const State state{{"w", Tensor::from<float>({1, 4}, {-0x1p31f, -0x1p31f, -0x1p31f, -0x1p31f})}};
+  EXPECT_EQ(refusal(R"(
+    symbols B
+    x = input() : f32[B,4]
+    w = state() : f32[1,4]
+    x/quantized = quantize(x) {format="fixed:32,0"} : f32[B,4]
+    w/quantized = quantize(w) {format="fixed:32,0"} : f32[1,4]
+    a = linear(x/quantized, w/quantized) : f32[B,1]
+    output a <- a
+  )",
+                    state),
+            "no integers for \"a\" (linear): a sum needs 66 bits, more than 64");
+}
+
+// Results may differ from the quantized graph's by one code, and only beside a tie.
+TEST(LowerToInteger, TakesWeightsOfEveryFamily) {
+  for (const std::string format :
+       {"fixed:8,5", "fixed:6,auto", "fixed:6,auto,channel", "int:8", "int:4,channel", "binary",
+        "binary:scaled", "ternary", "ternary:tensor", "log:4,bias=5", "minifloat:e4m3",
+        "mxint:8,block=2", "int:8,dynamic", "mxfp:e2m1,block=2"}) {
+    SCOPED_TRACE(format);
+    const std::shared_ptr<const NumberFormat> parsed = parse_format(format);
+    const bool has_scale = parsed->facts().scale_source == ScaleSource::Given;
+    const bool has_row_scale = has_scale && parsed->facts().granularity == Granularity::Row;
+    Graph graph =
+        parse_graph(fmt::format(R"(
+      symbols B
+      x = input() : f32[B,4]
+      w = state() : f32[2,4]
+      b = state() : f32[2]
+      s = state() {{role="scale"}} : f32[{}]
+      x/quantized = quantize(x) {{format="fixed:8,4"}} : f32[B,4]
+      w/quantized = quantize(w{}) {{format="{}"}} : f32[2,4]
+      layer = linear(x/quantized, w/quantized, b) : f32[B,2]
+      y = quantize(layer) {{format="fixed:8,2"}} : f32[B,2]
+      output layer <- layer
+      output y <- y
+    )",
+                                has_row_scale ? "2" : "", has_scale ? ", s" : "", format));
+    State state{
+        {"w", Tensor::from<float>({2, 4}, {0.9f, -0.3f, 0.02f, 1.7f, -2.2f, 0.4f, 0, 0.6f})},
+        {"b", Tensor::from<float>({2}, {0.3f, -0.7f})},
+        {"s", has_row_scale ? Tensor::from<float>({2}, {0.013f, 0.02f})
+                            : Tensor::from<float>({}, {0.019f})}};
+    std::vector<float> values;
+    for (int i = 0; i < 400; ++i) values.push_back(0.09f * static_cast<float>(i * 37 % 173 - 86));
+    const Feed feed{{"x", Tensor::from<float>({100, 4}, std::span<const float>(values))}};
+    const Feed expected = engine::run_reference(graph, state, feed);
+    lower_to_integer(graph, state);
+    const Tensor got = engine::run_reference(graph, state, feed).at("y");
+    const std::vector<double> steps = graph.attribute(graph.at("layer")).reals("scale");
+    for (std::int64_t i = 0; i < got.num_elements(); ++i) {
+      if (got.at(i) == expected.at("y").at(i)) continue;
+      EXPECT_NEAR(got.at(i), expected.at("y").at(i), 0.25) << i;
+      // Half a step of the sum for the bias, half of the last of 17 bits for the multiplier, and
+      // the float sum's own rounding: as near to a tie as that.
+      const double codes = expected.at("layer").at(i) / 0.25;
+      const double bound = 0.5 * steps[static_cast<std::size_t>(i) % steps.size()] / 0.25 +
+                           std::fabs(codes) * (0x1p-17 + 0x1p-21);
+      EXPECT_LE(std::fabs(codes - std::floor(codes) - 0.5), bound) << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lathe::compress

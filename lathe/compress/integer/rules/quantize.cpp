@@ -1,0 +1,29 @@
+#include "lathe/compress/integer/integer_lowering.h"
+#include "lathe/ops/integer/integer_result.h"
+
+// A quantizer of an activation is a requant of what it rounds, or where floats enter.
+namespace lathe::compress::quantize_rule {
+namespace {
+
+void lower(IntegerLowering& lowering, NodeId node) {
+  const Graph& graph = lowering.graph();
+  const Value x = graph.input(node, 0);
+  const bool is_input = graph.is(x.node, "input");
+  const IntegerValue* const from = is_input ? nullptr : lowering.operand(node, 0);
+  if (!is_input && from == nullptr) return;
+  const std::optional<IntegerFormat> format = lowering.format_of(node);
+  if (!format) return;
+  if (!is_input)
+    return lowering.set({node, 0}, lowering.requant(node, graph.name(node), *from, *format));
+  const Value entered =
+      lowering.add({.name = graph.name(node),
+                    .op = "to_integer",
+                    .inputs = {lowering.plain_operand(node, 0)},
+                    .attributes = ops::to_attributes(format->range, {format->scale})});
+  lowering.set({node, 0}, IntegerLowering::in_format(entered, *format));
+}
+
+const Register registration{IntegerRule{"quantize", lower}};
+
+}  // namespace
+}  // namespace lathe::compress::quantize_rule
