@@ -10,7 +10,7 @@ namespace lathe::hardware {
 
 using numerics::IntegerRounding;
 /// Sums and products on their way to a stream.
-using Wide = numerics::WideInteger;
+using Wide = numerics::Integer128;
 
 /// Brings a wide integer to the range of an element as numerics::requant does: what rtl/requant.sv
 /// is tested against.
