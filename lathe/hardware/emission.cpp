@@ -53,6 +53,12 @@ std::string joined(const std::vector<std::string>& prefixes, const char* suffix)
   return text + "}";
 }
 
+// A number without a size has 32 bits in Verilog.
+std::string literal(std::int64_t value) {
+  const bool is_short = value >= INT32_MIN && value <= INT32_MAX;
+  return is_short ? fmt::format("{}", value) : fmt::format("64'd{}", value);
+}
+
 class Emitter {
  public:
   explicit Emitter(const Netlist& netlist) : netlist_(netlist) {}
@@ -118,7 +124,7 @@ class Emitter {
         fmt::format("{}: {}", call.instance.name, call.block.describe(call)));
     const ModuleParameters parameters = call.block.module_parameters(call);
     for (const auto& [parameter, value] : parameters.integers)
-      instance.parameters.push_back({parameter, fmt::format("{}", value)});
+      instance.parameters.push_back({parameter, literal(value)});
     for (const auto& [parameter, image] : parameters.memories) {
       std::string suffix = parameter;
       for (char& c : suffix) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));

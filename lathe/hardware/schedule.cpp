@@ -73,11 +73,14 @@ class Sequence final : public Controller {
   void offer(Wires& wires) const override { wires.valid[output_] = stages_.has_output(); }
   void accept(Wires& wires) override {
     const std::uint32_t takes = timing_.period[phase_].takes;
-    const bool is_free = stages_.is_free(wires.ready[output_]);
+    const bool has_store = timing_.store.beats > 0;
+    const std::size_t num_taken = has_store ? 1 : inputs_.size();
+    const bool is_free = stages_.is_free(wires.ready[output_]) && (!has_store || full_stores_ > 0);
+    if (has_store) wires.ready[inputs_[1]] = full_stores_ < 2;
     std::uint32_t offered = 0;
-    for (std::size_t i = 0; i < inputs_.size(); ++i)
+    for (std::size_t i = 0; i < num_taken; ++i)
       if (wires.valid[inputs_[i]]) offered |= 1U << i;
-    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    for (std::size_t i = 0; i < num_taken; ++i) {
       const std::uint32_t others = takes & ~(1U << i);
       wires.ready[inputs_[i]] = is_free && (takes >> i & 1) != 0 && (others & offered) == others;
     }
@@ -88,15 +91,26 @@ class Sequence final : public Controller {
     const Stages::Content entering = !fires_       ? Stages::Nothing
                                      : phase.gives ? Stages::Beat
                                                    : Stages::Part;
-    const bool moved = stages_.clock(wires.ready[output_], entering);
+    bool moved = stages_.clock(wires.ready[output_], entering) || fires_;
+    if (timing_.store.beats > 0 && wires.valid[inputs_[1]] && wires.ready[inputs_[1]]) {
+      moved = true;
+      if (++stored_ == timing_.store.beats) ++full_stores_, stored_ = 0;
+    }
     if (fires_ && ++fired_ == phase.count) {
       fired_ = 0;
-      phase_ = phase_ + 1 == timing_.period.size() ? 0 : phase_ + 1;
+      if (++phase_ == timing_.period.size()) end_period();
     }
-    return moved || fires_;
+    return moved;
   }
 
  private:
+  void end_period() {
+    phase_ = 0;
+    if (timing_.store.beats == 0 || ++periods_ < timing_.store.periods) return;
+    periods_ = 0;
+    --full_stores_;
+  }
+
   SequenceTiming timing_;
   Stages stages_;
   std::vector<StreamId> inputs_;
@@ -104,6 +118,7 @@ class Sequence final : public Controller {
   std::size_t phase_ = 0;
   std::int64_t fired_ = 0;  // of this phase
   bool fires_ = false;
+  std::int64_t stored_ = 0, full_stores_ = 0, periods_ = 0;
 };
 
 class Storage final : public Controller {

@@ -19,6 +19,13 @@ struct SequenceTiming {
   std::vector<Phase> period;
   int stages = 1;
   int merge = 1;
+  /// What a block gathers from its second input before it fires, twice, so that the next arrives
+  /// while one is used. No phase takes that input.
+  struct Store {
+    std::int64_t beats = 0;    ///< of one; 0: there is no store
+    std::int64_t periods = 1;  ///< that use it
+  };
+  Store store = {};
 };
 
 /// A queue of beats: whether it takes one does not depend on what happens at its output.

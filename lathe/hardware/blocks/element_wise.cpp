@@ -6,6 +6,7 @@
 #include "lathe/core/error.h"
 #include "lathe/core/registry.h"
 #include "lathe/hardware/block.h"
+#include "lathe/hardware/row_operand.h"
 
 namespace lathe::hardware::element_wise {
 namespace {
@@ -46,8 +47,9 @@ std::vector<Stream> infer(const BlockCall& call) {
   }
   const int width = sum_width(call);
   if (width > 64) fail("needs {} bits before it is rounded, more than 64", width);
-  if (is_row_wise(call) ? b.size != 1 || b.lanes != 1 || a.vectors != b.vectors
-                        : a.size != b.size || a.lanes != b.lanes || a.vectors != b.vectors)
+  if (is_row_wise(call))
+    require_row_operand(call);
+  else if (a.size != b.size || a.lanes != b.lanes || a.vectors != b.vectors)
     fail("{} and {} do not go together", a.text(), b.text());
   Stream result = a;
   result.element = call.requantization().element;
@@ -58,7 +60,7 @@ std::vector<Values> evaluate(const BlockCall& call, const std::vector<Values>& i
   const Requantization requantization = call.requantization();
   const int op = call.small_parameter("op");
   const Wide factor_a = call.parameter("multiplier_a"), factor_b = call.parameter("multiplier_b");
-  const auto row = is_row_wise(call) ? static_cast<std::size_t>(call.inputs[0].size) : 1;
+  const auto row = is_row_wise(call) ? static_cast<std::size_t>(row_size(call)) : 1;
   Values result(inputs[0].size());
   for (std::size_t i = 0; i < result.size(); ++i) {
     const Wide a = inputs[0][i] * factor_a, b = inputs[1][i / row] * factor_b;
@@ -71,14 +73,8 @@ std::vector<Values> evaluate(const BlockCall& call, const std::vector<Values>& i
   return {result};
 }
 
-std::int64_t row_beats(const BlockCall& call) {
-  return is_row_wise(call) ? call.inputs[0].beats_per_vector() : 0;
-}
-
 Timing timing(const BlockCall& call) {
-  SequenceTiming result = beat_by_beat(0b11, 2);
-  if (row_beats(call) > 1) result.period.push_back({.count = row_beats(call) - 1, .takes = 0b01});
-  return result;
+  return is_row_wise(call) ? row_operand_timing(call, 2) : beat_by_beat(0b11, 2);
 }
 
 ModuleParameters module_parameters(const BlockCall& call) {
@@ -90,7 +86,7 @@ ModuleParameters module_parameters(const BlockCall& call) {
                                        {"BW", b.element.width},
                                        {"BSIGNED", b.element.is_signed ? 1 : 0},
                                        {"BM", call.parameter("multiplier_b")},
-                                       {"ROW", row_beats(call)},
+                                       {"ROW", is_row_wise(call) ? row_beats(call) : 0},
                                        {"OP", call.parameter("op")},
                                        {"XW", sum_width(call)}}};
   append_requantization(result, call.requantization());
@@ -117,7 +113,7 @@ const Register registration{Block{
         {{.name = "op", .default_value = 0, .summary = "0 a + b, 1 a - b, 2 a * b, 3 max"},
          {.name = "multiplier_a", .default_value = 1, .summary = "a is multiplied by"},
          {.name = "multiplier_b", .default_value = 1, .summary = "b is multiplied by"},
-         {.name = "per_row", .default_value = 0, .summary = "1: b is one element a vector"}}),
+         {.name = "per_row", .default_value = 0, .summary = "1: b is one element a row"}}),
     .parts = {"requant"},
     .input_ports = {"s0", "s1"},
     .infer = infer,

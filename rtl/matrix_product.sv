@@ -1,0 +1,233 @@
+// y = requant(A B) where both factors are streams. All of B, HEADS matrices side by side, is kept
+// in a memory, twice, so that the next one arrives while one is used. Rows of A come head after
+// head, BEATS beats of PI elements each, and are replayed for each tile of PO outputs.
+//
+// With TURNED = 0 a vector of B holds what is multiplied with a row of A: y[i, j] = sum over k of
+// a[i, k] b[j, k], and B is kept in PO banks, one for each output of a tile. With TURNED = 1 it
+// holds a row of outputs: y[i, j] = sum over k of a[i, k] b[k, j], and PI is 1.
+module matrix_product #(
+    parameter int HEADS      = 1,
+    parameter int ROWS       = 4,   // rows of A a head that meet one B
+    parameter int VECTORS    = 6,   // of B
+    parameter int BEATS      = 2,   // of a row of A
+    parameter int TILES      = 3,   // output beats of a row
+    parameter int PI         = 2,
+    parameter int LAST       = 2,   // elements of the last beat of a row
+    parameter int PO         = 2,
+    parameter int TURNED     = 0,
+    parameter int XW         = 8,   // bits of an element of A
+    parameter int XSIGNED    = 1,
+    parameter int WW         = 8,   // bits of an element of B
+    parameter int WSIGNED    = 1,
+    parameter int AW         = 20,  // bits of a sum
+    parameter int MW         = 0,   // bits of the multiplier of requant; 0: none
+    parameter int MULTIPLIER = 1,
+    parameter int SHIFT      = 0,   // as in requant, like the four that follow
+    parameter int OW         = 8,
+    parameter int OSIGNED    = 1,
+    parameter int SYMMETRIC  = 0,
+    parameter int MODE       = 0,
+    parameter int BLOCK      = 0    // 1: B in block RAM
+) (
+    input  logic                                       clk,
+    input  logic                                       rst,
+    input  logic [                          PI*XW-1:0] s0_data,
+    input  logic                                       s0_valid,
+    output logic                                       s0_ready,
+    input  logic [(TURNED != 0 ? PO : PI)*WW-1:0] s1_data,
+    input  logic                                       s1_valid,
+    output logic                                       s1_ready,
+    output logic [                          PO*OW-1:0] m_data,
+    output logic                                       m_valid,
+    input  logic                                       m_ready
+);
+  localparam int PART = TURNED != 0 ? TILES : BEATS;  // beats of a vector of B, for one head
+  localparam int BANKS = TURNED != 0 ? 1 : PO;
+  localparam int SETS = (VECTORS + BANKS - 1) / BANKS;  // vectors of B in a bank
+  localparam int WORDS = SETS * HEADS * PART;
+  localparam int WB = (TURNED != 0 ? PO : PI) * WW;  // bits of a word
+  localparam int MA = $clog2(2 * WORDS);
+  localparam int ML = MW > 0 ? MW : 1;
+  localparam int IW = BEATS > 1 ? $clog2(BEATS) : 1;
+  localparam int TW = TILES > 1 ? $clog2(TILES) : 1;
+  localparam int HW = HEADS > 1 ? $clog2(HEADS) : 1;
+  localparam int RW = ROWS > 1 ? $clog2(ROWS) : 1;
+  localparam int BW = BANKS > 1 ? $clog2(BANKS) : 1;
+  localparam int VW = VECTORS > 1 ? $clog2(VECTORS) : 1;
+  localparam int CW = HEADS * PART > 1 ? $clog2(HEADS * PART) : 1;
+
+  // B comes in: vectors go round the banks.
+  logic [1:0] full;  // matrices that are kept whole
+  logic half_in, half_out, push, filled, emptied;
+  logic [CW-1:0] place_in;
+  logic [BW-1:0] bank_in;
+  logic [VW-1:0] vector_in;
+  logic [MA-1:0] set_in;  // first word of the vectors that come in
+  assign s1_ready = full != 2'd2;
+  assign push     = s1_valid && s1_ready;
+  assign filled   = push && place_in == CW'(HEADS * PART - 1) && vector_in == VW'(VECTORS - 1);
+  always_ff @(posedge clk) begin
+    if (push) begin
+      place_in <= place_in == CW'(HEADS * PART - 1) ? CW'(0) : place_in + 1'b1;
+      if (place_in == CW'(HEADS * PART - 1)) begin
+        vector_in <= vector_in + 1'b1;
+        bank_in   <= bank_in == BW'(BANKS - 1) ? BW'(0) : bank_in + 1'b1;
+        if (bank_in == BW'(BANKS - 1)) set_in <= set_in + MA'(HEADS * PART);
+      end
+    end
+    if (filled) begin
+      vector_in <= VW'(0);
+      bank_in   <= BW'(0);
+      set_in    <= half_in ? MA'(0) : MA'(WORDS);
+      half_in   <= !half_in;
+    end
+    if (filled && !emptied) full <= full + 1'b1;
+    if (emptied && !filled) full <= full - 1'b1;
+    if (rst) begin
+      place_in  <= CW'(0);
+      vector_in <= VW'(0);
+      bank_in   <= BW'(0);
+      set_in    <= MA'(0);
+      half_in   <= 1'b0;
+      full      <= 2'd0;
+    end
+  end
+
+  // Issue: one product a cycle.
+  logic [IW-1:0] beat;
+  logic [TW-1:0] tile;
+  logic [HW-1:0] head;
+  logic [RW-1:0] row;
+  logic first_tile, last_beat, last_tile, issue;
+  logic ready1, ready2, ready3, ready4, valid1, valid2, valid3;
+  assign first_tile = tile == TW'(0);
+  assign last_beat  = beat == IW'(BEATS - 1);
+  assign last_tile  = tile == TW'(TILES - 1);
+  assign s0_ready   = ready1 && first_tile && full != 2'd0;
+  assign issue      = ready1 && full != 2'd0 && (!first_tile || s0_valid);
+  assign emptied    = issue && last_beat && last_tile && head == HW'(HEADS - 1) && row == RW'(ROWS - 1);
+  logic [MA-1:0] word;
+  assign word = (half_out ? MA'(WORDS) : MA'(0)) + (TURNED != 0
+              ? MA'(32'(beat) * HEADS * PART + 32'(head) * PART + 32'(tile))
+              : MA'(32'(tile) * HEADS * PART + 32'(head) * PART + 32'(beat)));
+  always_ff @(posedge clk) begin
+    if (issue) begin
+      beat <= last_beat ? IW'(0) : beat + 1'b1;
+      if (last_beat) begin
+        tile <= last_tile ? TW'(0) : tile + 1'b1;
+        if (last_tile) begin
+          head <= head == HW'(HEADS - 1) ? HW'(0) : head + 1'b1;
+          if (head == HW'(HEADS - 1)) row <= row == RW'(ROWS - 1) ? RW'(0) : row + 1'b1;
+        end
+      end
+    end
+    if (emptied) half_out <= !half_out;
+    if (rst) begin
+      beat     <= IW'(0);
+      tile     <= TW'(0);
+      head     <= HW'(0);
+      row      <= RW'(0);
+      half_out <= 1'b0;
+    end
+  end
+
+  assign ready4 = !m_valid || m_ready;
+  assign ready3 = !valid3 || ready4;
+  assign ready2 = !valid2 || ready3;
+  assign ready1 = !valid1 || ready2;
+  logic first1, last1, first2, last2;
+  always_ff @(posedge clk) begin
+    if (ready1) valid1 <= issue;
+    if (ready2) valid2 <= valid1;
+    if (ready3) valid3 <= valid2 && last2;
+    if (ready4) m_valid <= valid3;
+    if (ready2) begin
+      first2 <= first1;
+      last2  <= last1;
+    end
+    if (rst) begin
+      valid1  <= 1'b0;
+      valid2  <= 1'b0;
+      valid3  <= 1'b0;
+      m_valid <= 1'b0;
+    end
+  end
+
+  // Stage 1: elements of A and of B.
+  logic [PI*XW-1:0] x1, live1;
+  logic [BANKS*WB-1:0] w1;
+  always_ff @(posedge clk)
+    if (issue) begin
+      live1  <= s0_data;
+      first1 <= beat == IW'(0);
+      last1  <= last_beat;
+    end
+  generate
+    if (TILES > 1) begin : replay
+      logic [PI*XW-1:0] kept[0:BEATS-1];
+      logic [PI*XW-1:0] kept1;
+      logic             is_live1;
+      always_ff @(posedge clk) begin
+        if (issue && first_tile) kept[beat] <= s0_data;
+        if (issue) kept1 <= kept[beat];
+        if (issue) is_live1 <= first_tile;
+      end
+      assign x1 = is_live1 ? live1 : kept1;
+    end else begin : no_replay
+      assign x1 = live1;
+    end
+    for (genvar b = 0; b < BANKS; b++) begin : bank
+      logic write;
+      assign write = push && bank_in == BW'(b);
+      if (BLOCK != 0) begin : in_block_ram
+        (* ram_style = "block" *) logic [WB-1:0] words[0:2*WORDS-1];
+        logic [WB-1:0] word1;
+        always_ff @(posedge clk) begin
+          if (write) words[set_in+MA'(place_in)] <= s1_data;
+          if (issue) word1 <= words[word];
+        end
+        assign w1[b*WB+:WB] = word1;
+      end else begin : in_logic
+        logic [WB-1:0] words[0:2*WORDS-1];
+        logic [WB-1:0] word1;
+        always_ff @(posedge clk) begin
+          if (write) words[set_in+MA'(place_in)] <= s1_data;
+          if (issue) word1 <= words[word];
+        end
+        assign w1[b*WB+:WB] = word1;
+      end
+    end
+
+    // Stage 2: products. Stage 3: sums. Stage 4: requantized.
+    for (genvar p = 0; p < PO; p++) begin : lane
+      logic signed [AW-1:0] sum1, sum2, sum3;
+      logic [OW-1:0] y3;
+      always_comb begin
+        sum1 = AW'(0);
+        for (int i = 0; i < PI; i++)
+          // What stands behind the end of a row is nothing to multiply with.
+          if (i < LAST || !last1)
+            sum1 = sum1 + AW'($signed({XSIGNED != 0 && x1[i*XW+XW-1], x1[i*XW+:XW]})) *
+                AW'($signed({WSIGNED != 0 && w1[(p*PI+i)*WW+WW-1], w1[(p*PI+i)*WW+:WW]}));
+      end
+      always_ff @(posedge clk) begin
+        if (ready2) sum2 <= sum1;
+        if (ready3 && valid2) sum3 <= first2 ? sum2 : sum3 + sum2;
+        if (ready4) m_data[p*OW+:OW] <= y3;
+      end
+      requant #(
+          .IW(AW),
+          .MW(MW),
+          .SHIFT(SHIFT),
+          .OW(OW),
+          .SIGNED(OSIGNED),
+          .SYMMETRIC(SYMMETRIC),
+          .MODE(MODE)
+      ) round (
+          .x(sum3),
+          .multiplier(ML'(MULTIPLIER)),
+          .y(y3)
+      );
+    end
+  endgenerate
+endmodule
