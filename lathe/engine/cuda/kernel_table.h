@@ -625,6 +625,16 @@ struct LearnedStepArgs {
   Extent rows;
 };
 
+/// y = from where x is kept, else 0: of each row the `count` smallest magnitudes of x go, ties by
+/// index.
+struct PruneValuesArgs {
+  const float* x = nullptr;
+  const float* from = nullptr;
+  float* y = nullptr;
+  std::int64_t count = 0, columns = 0;
+  Extent rows;
+};
+
 struct GateArgs {
   const float* dy = nullptr;
   const float* x = nullptr;
@@ -790,6 +800,7 @@ struct KernelTable {
   void (*sum_squares)(const SumSquaresArgs&, Stream*);
   void (*gradient_scale)(const GradientScaleArgs&, Stream*);
   void (*gate)(const GateArgs&, Stream*);
+  void (*prune_values)(const PruneValuesArgs&, Stream*);
   void (*quantize)(const QuantizeArgs&, Stream*);
   void (*quantize_terms)(const TermArgs&, Stream*);
   void (*quantize_mase)(const MaseArgs&, Stream*);

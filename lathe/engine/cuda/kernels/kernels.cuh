@@ -44,6 +44,7 @@ void update(const UpdateArgs&, Stream*);
 void sum_squares(const SumSquaresArgs&, Stream*);
 void gradient_scale(const GradientScaleArgs&, Stream*);
 void gate(const GateArgs&, Stream*);
+void prune_values(const PruneValuesArgs&, Stream*);
 void quantize(const QuantizeArgs&, Stream*);
 void quantize_terms(const TermArgs&, Stream*);
 void quantize_mase(const MaseArgs&, Stream*);

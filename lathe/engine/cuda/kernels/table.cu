@@ -42,6 +42,7 @@ lathe_cuda_kernels() {
                                  sum_squares,
                                  gradient_scale,
                                  gate,
+                                 prune_values,
                                  quantize,
                                  quantize_terms,
                                  quantize_mase,
