@@ -89,30 +89,34 @@ PruneSweepResult prune_sweep(const PruneSweepOptions& options,
   SweepRunner runner(settings, std::move(model),
                      {.plain = "unpruned", .changed = "before", .trained = "after"},
                      to_json(options), execution, callbacks);
-  PruneSweepResult result{
-      .measured_on = runner.measured_on(), .plain = runner.plain(), .control = {}, .points = {}};
-  if (runner.trains()) result.control = runner.control();
-
   const data::Dataset seen = data::take_some(runner.examples(), options.prune.calibration_examples);
   const auto calibration = train::make_evaluation_source(runner.model(), seen, {}, execution.pool,
                                                          callbacks.should_stop);
-  const Callbacks quiet{
-      .progress = {}, .notice = callbacks.notice, .should_stop = callbacks.should_stop};
+  PruneSweepResult result{
+      .measured_on = runner.measured_on(), .plain = 0, .control = {}, .points = {}};
+  std::vector<SweepChange> changes;
   for (const double sparsity : sparsities)
     for (const std::string& method : options.methods) {
-      const PruneOptions pruning = options_at(options, method, sparsity);
-      const SweepAccuracy accuracy = runner.measure(
-          fmt::format("{} {:g}", method, sparsity), {{"method", method}, {"sparsity", sparsity}},
-          [&] {
-            return pruning.calibrate.empty()
-                       ? prune(runner.model(), pruning, calibration.get(), execution, quiet).model
-                       : prune(runner.model(), pruning, execution, quiet).model;
-          });
-      result.points.push_back({.method = method,
-                               .sparsity = sparsity,
-                               .pruned = accuracy.changed,
-                               .trained = accuracy.trained});
+      changes.push_back(
+          {.point = fmt::format("{} {:g}", method, sparsity),
+           .facts = {{"method", method}, {"sparsity", sparsity}},
+           .change = [&, pruning = options_at(options, method, sparsity)](
+                         const engine::ExecutionOptions& on, const Callbacks& told) {
+             const Callbacks quiet{
+                 .progress = {}, .notice = told.notice, .should_stop = told.should_stop};
+             return pruning.calibrate.empty()
+                        ? prune(runner.model(), pruning, calibration.get(), on, quiet).model
+                        : prune(runner.model(), pruning, on, quiet).model;
+           }});
+      result.points.push_back({.method = method, .sparsity = sparsity, .pruned = 0, .trained = {}});
     }
+  const SweepOutcome outcome = runner.run(changes, settings.epochs > 0);
+  result.plain = outcome.plain;
+  result.control = outcome.control;
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    result.points[i].pruned = outcome.changed[i].changed;
+    result.points[i].trained = outcome.changed[i].trained;
+  }
   write_prune_report(result, settings.out);
   return result;
 }

@@ -59,24 +59,30 @@ SweepResult sweep(const SweepOptions& options, const engine::ExecutionOptions& e
           : calibration_examples(runner.model(), options.quantize, count, callbacks);
   const auto calibration = train::make_evaluation_source(runner.model(), seen, {}, execution.pool,
                                                          callbacks.should_stop);
+  std::vector<SweepChange> changes;
+  for (const compress::FormatSweep::Point& point : formats.points)
+    changes.push_back(
+        {.point = point.format,
+         .facts = {{"value", point.value}},
+         .change = [&](const engine::ExecutionOptions& on, const Callbacks& told) {
+           QuantizeOptions quantizing = options.quantize;
+           quantizing.weights = quantizing.bias = quantizing.activations = point.format;
+           return quantize(runner.model(), quantizing, calibration.get(), on,
+                           {.progress = {}, .notice = told.notice, .should_stop = told.should_stop})
+               .model;
+         }});
+  const SweepOutcome outcome = runner.run(changes, false);
   SweepResult result{.variable = formats.variable,
                      .measured_on = runner.measured_on(),
-                     .plain = runner.plain(),
+                     .plain = outcome.plain,
                      .points = {}};
-  for (const compress::FormatSweep::Point& point : formats.points) {
-    const SweepAccuracy accuracy = runner.measure(point.format, {{"value", point.value}}, [&] {
-      QuantizeOptions quantizing = options.quantize;
-      quantizing.weights = quantizing.bias = quantizing.activations = point.format;
-      return quantize(
-                 runner.model(), quantizing, calibration.get(), execution,
-                 {.progress = {}, .notice = callbacks.notice, .should_stop = callbacks.should_stop})
-          .model;
-    });
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    const compress::FormatSweep::Point& point = formats.points[i];
     result.points.push_back({.value = point.value,
                              .format = point.format,
                              .bits = parse_format(point.format)->facts().element_bits,
-                             .rounded = accuracy.changed,
-                             .trained = accuracy.trained});
+                             .rounded = outcome.changed[i].changed,
+                             .trained = outcome.changed[i].trained});
   }
   write_report(result, settings.out);
   return result;

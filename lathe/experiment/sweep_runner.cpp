@@ -7,6 +7,7 @@
 #include "lathe/data/validation_split.h"
 #include "lathe/experiment/read_data.h"
 #include "lathe/experiment/recorded_options.h"
+#include "lathe/experiment/side_by_side.h"
 #include "lathe/io/atomic_file.h"
 #include "lathe/io/json_file.h"
 #include "lathe/io/output_directory.h"
@@ -22,6 +23,7 @@ using nlohmann::json;
 
 constexpr const char* kSweepResults = "results.json";
 constexpr const char* kControl = "control";
+constexpr const char* kPoints = "points";
 
 // Everything that decides the results.
 json to_json(const SweepSettings& settings, const json& other) {
@@ -79,7 +81,7 @@ void SweepRunner::take_up() {
                    settings_.out);
     return;
   }
-  results_ = {{"configuration", configuration_}, {"points", json::object()}};
+  results_ = {{"configuration", configuration_}, {kPoints, json::object()}};
   save();
 }
 
@@ -109,71 +111,101 @@ void SweepRunner::read_data() {
         fmt::format("{} rows of the split {}", held_out_.examples.size(), settings_.split);
   }
   examples_ = data::take_some(std::move(train), settings_.limit);
+  // Tokenized once for all runs.
   measured_ =
       train::make_evaluation_source(model_, held_out_, {}, execution_.pool, callbacks_.should_stop);
+  if (settings_.epochs > 0)
+    trained_ = train::make_evaluation_source(model_, examples_, {}, execution_.pool,
+                                             callbacks_.should_stop);
 }
 
-double SweepRunner::plain() {
-  if (!results_.contains(words_.plain)) {
-    results_[words_.plain] = accuracy(model_, words_.plain);
-    save();
+bool SweepRunner::has(std::initializer_list<std::string> path) const {
+  const std::scoped_lock lock(mutex_);
+  const json* at = &results_;
+  for (const std::string& name : path) {
+    if (!at->contains(name)) return false;
+    at = &(*at)[name];
   }
-  return results_[words_.plain].get<double>();
+  return true;
 }
 
-SweepAccuracy SweepRunner::measure(const std::string& point, const json& facts,
-                                   const std::function<io::Model()>& change) {
-  json& result = results_["points"][point];
-  result.update(facts);
-  const bool lacks_changed = !result.contains(words_.changed);
-  const bool lacks_trained = trains() && !result.contains(words_.trained);
-  if (lacks_changed || lacks_trained) {
-    io::Model changed = change();
-    if (lacks_changed) {
-      result[words_.changed] = accuracy(changed, point);
-      save();
-    }
-    if (lacks_trained) {
-      result[words_.trained] = accuracy(train(std::move(changed), point), point + " trained");
-      save();
-    }
+void SweepRunner::keep(std::initializer_list<std::string> path, const json& value) {
+  const std::scoped_lock lock(mutex_);
+  json* at = &results_;
+  for (const std::string& name : path) at = &(*at)[name];
+  if (value.is_object())
+    at->update(value);
+  else
+    *at = value;
+  save();
+}
+
+SweepOutcome SweepRunner::run(const std::vector<SweepChange>& changes, bool has_control) {
+  std::vector<Job> jobs;
+  const auto add = [&](auto job) {
+    jobs.emplace_back([job](const engine::ExecutionOptions& execution, const Callbacks& callbacks) {
+      job(Run{execution, callbacks});
+    });
+  };
+  if (!has({words_.plain}))
+    add([this](const Run& run) { keep({words_.plain}, accuracy(model_, words_.plain, run)); });
+  if (has_control && !has({kControl}))
+    add([this](const Run& run) {
+      keep({kControl}, accuracy(train(model_, kControl, run), kControl, run));
+    });
+  for (const SweepChange& change : changes)
+    add([this, &change](const Run& run) { measure(change, run); });
+  do_side_by_side(jobs, settings_.jobs, execution_, callbacks_);
+
+  SweepOutcome outcome{.plain = results_[words_.plain].get<double>(), .control = {}, .changed = {}};
+  if (has_control) outcome.control = results_[kControl].get<double>();
+  for (const SweepChange& change : changes) {
+    const json& result = results_[kPoints][change.point];
+    SweepAccuracy& accuracy = outcome.changed.emplace_back();
+    accuracy.changed = result[words_.changed].get<double>();
+    if (result.contains(words_.trained)) accuracy.trained = result[words_.trained].get<double>();
   }
-  SweepAccuracy measured{.changed = result[words_.changed].get<double>()};
-  if (result.contains(words_.trained)) measured.trained = result[words_.trained].get<double>();
-  return measured;
+  return outcome;
 }
 
-double SweepRunner::control() {
-  if (!results_.contains(kControl)) {
-    results_[kControl] = accuracy(train(model_, kControl), kControl);
-    save();
-  }
-  return results_[kControl].get<double>();
+void SweepRunner::measure(const SweepChange& change, const Run& run) {
+  const std::string& point = change.point;
+  const bool lacks_changed = !has({kPoints, point, words_.changed});
+  const bool lacks_trained = settings_.epochs > 0 && !has({kPoints, point, words_.trained});
+  if (!lacks_changed && !lacks_trained) return;
+  keep({kPoints, point}, change.facts);
+  io::Model changed = change.change(run.execution, run.callbacks);
+  if (lacks_changed) keep({kPoints, point, words_.changed}, accuracy(changed, point, run));
+  if (lacks_trained)
+    keep({kPoints, point, words_.trained},
+         accuracy(train(std::move(changed), point, run), point + " trained", run));
 }
 
-double SweepRunner::accuracy(const io::Model& model, const std::string& label) {
-  train::Classifier classifier(model, {.execution = execution_});
+double SweepRunner::accuracy(const io::Model& model, const std::string& label,
+                             const Run& run) const {
+  train::Classifier classifier(model, {.execution = run.execution});
   return train::evaluate(classifier, *measured_,
                          static_cast<std::int64_t>(model.label_names.size()),
                          {.progress =
                               [&](std::int64_t done, std::int64_t) {
-                                return callbacks_.goes_on({.activity = "testing " + label,
-                                                           .unit = "examples",
-                                                           .done = done,
-                                                           .total = measured_->size()});
+                                return run.callbacks.goes_on({.activity = "testing " + label,
+                                                              .unit = "examples",
+                                                              .done = done,
+                                                              .total = measured_->size()});
                               }})
       .accuracy;
 }
 
 // One that is interrupted leaves its checkpoint to go on from.
-io::Model SweepRunner::train(io::Model model, const std::string& point) {
+io::Model SweepRunner::train(io::Model model, const std::string& point, const Run& run) const {
   train::TrainOptions training;
   training.trainer.epochs = settings_.epochs;
   training.trainer.cycles = 1;
   training.trainer.batch_examples = settings_.batch_size;
   training.trainer.learning_rate = settings_.learning_rate;
   training.trainer.seed = settings_.seed;
-  training.execution = execution_;
+  training.source = trained_.get();
+  training.execution = run.execution;
   training.keep_checkpoints = 1;
   training.finish = [](io::Model finished) {
     compress::pack_model(finished, false);
@@ -185,13 +217,13 @@ io::Model SweepRunner::train(io::Model model, const std::string& point) {
   if (directory->checkpoint()) model = directory->checkpoint()->model;
   train::TrainCallbacks training_callbacks;
   training_callbacks.step = [&](const train::StepReport& step) {
-    callbacks_.tell({.activity = "training " + point,
-                     .unit = "steps",
-                     .done = step.step,
-                     .total = step.num_steps,
-                     .note = fmt::format("loss {:.4f}", step.loss)});
+    run.callbacks.tell({.activity = "training " + point,
+                        .unit = "steps",
+                        .done = step.step,
+                        .total = step.num_steps,
+                        .note = fmt::format("loss {:.4f}", step.loss)});
   };
-  training_callbacks.should_stop = callbacks_.should_stop;
+  training_callbacks.should_stop = run.callbacks.should_stop;
   train::TrainOutcome outcome = train::train_model(std::move(model), examples_, {}, training,
                                                    training_callbacks, &*directory);
   if (outcome.result.ending == train::Ending::Interrupted) throw Interrupted();

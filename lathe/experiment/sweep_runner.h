@@ -2,10 +2,13 @@
 
 #include <filesystem>
 #include <functional>
+#include <initializer_list>
 #include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "lathe/data/dataset.h"
 #include "lathe/engine/executor.h"
@@ -28,6 +31,7 @@ struct SweepSettings {
   std::int64_t batch_size = 32;
   std::int64_t limit = 0;  ///< examples to train on; 0: all
   std::uint64_t seed = 0;
+  int jobs = 1;  ///< runs side by side; decides no result
 
   std::filesystem::path out = {};  ///< gets results.json, table.md and sweep.svg
   bool resumes = false, replaces = false;
@@ -43,6 +47,20 @@ struct SweepWords {
 struct SweepAccuracy {
   double changed = 0;
   std::optional<double> trained = {};
+};
+
+/// A way to change a model, and what stands beside its accuracies in results.json.
+struct SweepChange {
+  std::string point;
+  nlohmann::json facts;
+  std::function<io::Model(const engine::ExecutionOptions&, const Callbacks&)> change;
+};
+
+/// How the model did as it came, after the same training without any change, and changed.
+struct SweepOutcome {
+  double plain = 0;
+  std::optional<double> control = {};
+  std::vector<SweepAccuracy> changed;
 };
 
 /// Changes a model in one way after another, measures it, trains it on, measures it again. What is
@@ -61,35 +79,38 @@ class SweepRunner {
   const data::Dataset& examples() const { return examples_; }
   /// "5000 rows held out of train", "25000 rows of the split test".
   const std::string& measured_on() const { return measured_on_; }
-  /// Whether models are trained after they were changed.
-  bool trains() const { return settings_.epochs > 0; }
 
-  /// The accuracy of the model as it came.
-  double plain();
-  /// The accuracy of the model as `change` makes it, and after training. `facts` stand beside it in
-  /// results.json.
-  SweepAccuracy measure(const std::string& point, const nlohmann::json& facts,
-                        const std::function<io::Model()>& change);
-  /// The accuracy of the model after the same training without any change.
-  double control();
+  /// Measures the model as it came, with `has_control` after training alone, and as each change
+  /// makes it, before and after training; as many at once as the settings say.
+  SweepOutcome run(const std::vector<SweepChange>& changes, bool has_control);
 
  private:
+  // What one run works with.
+  struct Run {
+    const engine::ExecutionOptions& execution;
+    const Callbacks& callbacks;
+  };
   void take_up();
-  void save() const;
   void read_data();
-  double accuracy(const io::Model& model, const std::string& label);
-  io::Model train(io::Model model, const std::string& point);
+  bool has(std::initializer_list<std::string> path) const;
+  void keep(std::initializer_list<std::string> path, const nlohmann::json& value);
+  void save() const;
+  void measure(const SweepChange& change, const Run& run);
+  double accuracy(const io::Model& model, const std::string& label, const Run& run) const;
+  io::Model train(io::Model model, const std::string& point, const Run& run) const;
 
   const SweepSettings settings_;
   const io::Model model_;
   const SweepWords words_;
   const engine::ExecutionOptions& execution_;
   const Callbacks& callbacks_;
-  nlohmann::json configuration_, results_;
+  nlohmann::json configuration_;
+  mutable std::mutex mutex_;  // of the results
+  nlohmann::json results_;
   std::optional<io::DirectoryLock> lock_;
   std::string measured_on_;
   data::Dataset examples_, held_out_;
-  std::unique_ptr<train::ExampleSource> measured_;
+  std::unique_ptr<train::ExampleSource> trained_, measured_;
 };
 
 /// Fails unless a sweep has what it needs.

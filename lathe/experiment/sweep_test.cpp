@@ -60,6 +60,43 @@ TEST_F(SweepTest, GoesOnWhereItWasStopped) {
   }
 }
 
+TEST_F(SweepTest, GivesTheSameResultsSideBySide) {
+  options_.formats = "fixed:{w},{w/2} w=4,5,6,7,8";
+  const SweepResult one_by_one = sweep(options_, {});
+  const std::string results = scratch_.read("sweep/results.json");
+  options_.settings.out = scratch_ / "side by side";
+  options_.settings.jobs = 3;
+  ThreadPool pool(4);
+  const SweepResult at_once = sweep(options_, {.pool = &pool});
+  EXPECT_EQ(at_once.plain, one_by_one.plain);
+  ASSERT_EQ(at_once.points.size(), 5u);
+  for (std::size_t i = 0; i < 5; ++i) {
+    EXPECT_EQ(at_once.points[i].format, one_by_one.points[i].format);
+    EXPECT_EQ(at_once.points[i].rounded, one_by_one.points[i].rounded);
+    EXPECT_EQ(at_once.points[i].trained, one_by_one.points[i].trained);
+  }
+  // Jobs decide no result: the directory of the one is the other's, too.
+  EXPECT_EQ(scratch_.read("side by side/results.json"), results);
+  for (const char* const file : {"fixed-4-2", "fixed-8-4"})
+    EXPECT_EQ(scratch_.read(fmt::format("side by side/{}/model.safetensors", file)),
+              scratch_.read(fmt::format("sweep/{}/model.safetensors", file)));
+}
+
+TEST_F(SweepTest, GoesOnWhereRunsSideBySideWereStopped) {
+  const SweepResult whole = sweep(options_, {});
+  options_.settings.out = scratch_ / "parts";
+  options_.settings.jobs = 2;
+  int asked = 0;
+  Callbacks callbacks;
+  callbacks.should_stop = [&] { return ++asked > 20; };
+  EXPECT_THROW(sweep(options_, {}, callbacks), Interrupted);
+  options_.settings.resumes = true;
+  options_.settings.jobs = 1;
+  const SweepResult second = sweep(options_, {});
+  for (std::size_t i = 0; i < whole.points.size(); ++i)
+    EXPECT_EQ(second.points[i].trained, whole.points[i].trained);
+}
+
 TEST_F(SweepTest, GoesOnWithTheSameOptionsOnly) {
   sweep(options_, {});
   options_.settings.resumes = true;

@@ -44,7 +44,8 @@ std::int64_t text_length(const io::Model& model, std::int64_t length);
 void pack_inputs(Graph& graph, const io::Model& model);
 
 /// Examples to measure a model on. Texts are tokenized at once, on all threads of the pool; arrays
-/// of numbers are the dataset's own, which must then outlive the source.
+/// of numbers are the dataset's own, which must then outlive the source. Threads may ask it for
+/// batches side by side, for training too.
 std::unique_ptr<ExampleSource> make_evaluation_source(const io::Model& model,
                                                       const data::Dataset& dataset,
                                                       const SourceOptions& options,

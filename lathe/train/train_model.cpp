@@ -73,10 +73,13 @@ TrainOutcome train_model(io::Model model, const data::Dataset& examples,
     directory->begin(model);
   }
   // Tokenizing begins here and runs beside the planning of the graph.
-  std::unique_ptr<ExampleSource> source = make_training_source(
-      model, examples, source_options(options),
-      next_examples(options.trainer, static_cast<std::int64_t>(examples.examples.size()),
-                    progress));
+  std::unique_ptr<ExampleSource> source;
+  if (options.source == nullptr)
+    source = make_training_source(
+        model, examples, source_options(options),
+        next_examples(options.trainer, static_cast<std::int64_t>(examples.examples.size()),
+                      progress));
+  check(options.source == nullptr || !options.soft_labels, "soft labels of a source of one's own");
   if (options.soft_labels)
     source = std::make_unique<SoftlyLabelled>(std::move(source), *options.soft_labels);
   TrainingGraphOptions graph_options = options.graph;
@@ -123,7 +126,8 @@ TrainOutcome train_model(io::Model model, const data::Dataset& examples,
   };
 
   TrainOutcome outcome;
-  outcome.result = run_training(*executor, *source, options.trainer, hooks, progress);
+  outcome.result = run_training(*executor, options.source != nullptr ? *options.source : *source,
+                                options.trainer, hooks, progress);
   const TrainingResult& result = outcome.result;
   const bool has_best = held_out != nullptr && result.progress.best_score &&
                         result.progress.best_step != result.progress.step;

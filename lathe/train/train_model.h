@@ -31,6 +31,9 @@ struct TrainOptions {
   double mask_share = 0.15;  ///< of tokens to guess, for `mlm`
   std::int64_t length = 0;   ///< most tokens of a text; 0: the model's most
   data::Truncation truncation = data::Truncation::Head;
+  /// The examples as the model is fed with them, made before for several runs that may read them at
+  /// once (make_evaluation_source); null: texts are tokenized while the run is under way.
+  ExampleSource* source = nullptr;
   engine::ExecutionOptions execution = {};
   int keep_checkpoints = 2;
   /// Called before every step; may give states other values, as a function of the step and of the

@@ -22,6 +22,8 @@ void add_sweep_options(Flags flags, experiment::SweepSettings& options) {
       .range(1, std::int64_t{1} << 20);
   flags.add_option("--limit", options.limit, "of a sweep: train on so many examples [all]")
       .range(1, std::int64_t{1} << 40);
+  flags.add_option("--jobs", options.jobs, "of a sweep: runs side by side, sharing the device [1]")
+      .range(1, 256);
   flags.add_flag("--resume", options.resumes, "go on with the sweep in --out");
 }
 
