@@ -25,6 +25,8 @@ struct Backend {
   std::unique_ptr<Executor> (*make)(const Graph&, State, const ExecutionOptions&) = nullptr;
   /// What benches measure below graphs; null: nothing.
   std::unique_ptr<DeviceMeasure> (*measure)(ThreadPool*) = nullptr;
+  /// Tokens in a batch of texts whose answers alone are wanted: enough to keep the device busy.
+  std::int64_t batch_tokens = 4096;
 };
 
 /// The backend of that name; fails with the known names and the nearest.

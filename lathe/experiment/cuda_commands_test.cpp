@@ -8,6 +8,7 @@
 
 #include "lathe/compress/packed_weights.h"
 #include "lathe/engine/backend.h"
+#include "lathe/engine/packed_weights.h"
 #include "lathe/engine/parameter_graph.h"
 #include "lathe/experiment/evaluate.h"
 #include "lathe/experiment/fine_tune.h"
@@ -44,7 +45,8 @@ const Register planner{engine::Backend{
     .make =
         [](const Graph& graph, State state, const engine::ExecutionOptions& options) {
           if (graph.state_updates().empty()) {
-            const engine::SplitGraph split = engine::split_parameters(graph);
+            const engine::SplitGraph split = engine::split_parameters(
+                graph, engine::find_packed_weights(graph, engine::find_backend("cuda")));
             note_refusals(split.main);
             note_refusals(split.parameters, true);
           } else {

@@ -21,7 +21,7 @@ struct EvaluateOptions {
   std::int64_t length = 0;  ///< most tokens of a text; 0: the model's most
   std::int64_t limit = 0;   ///< examples, each label in its share; 0: all
   data::Truncation truncation = data::Truncation::Head;
-  std::int64_t batch_tokens = 4096;
+  std::int64_t batch_tokens = 0;    ///< 0: what suits the device
   std::int64_t batch_examples = 0;  ///< instead of a number of tokens
   bool is_padded = false;           ///< pads and masks, as other frameworks do
   bool allows_fresh = false;        ///< measures a classifier nobody trained, to look at it

@@ -57,7 +57,9 @@ Answers answer_all(Classifier& classifier, ExampleSource& source,
   // ones have equal work in each sequence.
   data::BatchOptions batching;
   batching.max_examples = options.batch_examples;
-  batching.max_tokens = options.batch_examples > 0 ? 0 : options.batch_tokens;
+  if (options.batch_examples == 0)
+    batching.max_tokens =
+        options.batch_tokens > 0 ? options.batch_tokens : classifier.batch_tokens();
   batching.sort_window = source.size();
   const std::vector<std::int64_t> lengths = source.lengths();
   const data::BatchPlan plan = data::plan_batches(lengths, batching);

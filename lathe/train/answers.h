@@ -14,7 +14,7 @@ namespace lathe::train {
 
 /// Batches to evaluate in: by tokens, or by number of examples.
 struct EvaluationOptions {
-  std::int64_t batch_tokens = 4096;
+  std::int64_t batch_tokens = 0;    ///< 0: what suits the device
   std::int64_t batch_examples = 0;  ///< 0: by tokens alone
   /// Hears of progress and may stop the work by returning false; what was done is then thrown away.
   std::function<bool(std::int64_t examples_done, std::int64_t tokens_done)> progress = {};

@@ -1,6 +1,7 @@
 #include "lathe/train/classifier.h"
 
 #include "lathe/core/select_outputs.h"
+#include "lathe/engine/backend.h"
 #include "lathe/train/make_source.h"
 
 namespace lathe::train {
@@ -42,7 +43,8 @@ void check_is_classifier(const Graph& graph, const io::Model& model, bool is_pad
 
 }  // namespace
 
-Classifier::Classifier(const io::Model& model, const ClassifierOptions& options) {
+Classifier::Classifier(const io::Model& model, const ClassifierOptions& options)
+    : batch_tokens_(engine::find_backend(options.execution.device).batch_tokens) {
   if (model.task != "classify")
     throw UserError(
         fmt::format("{}: is a model for {}, not a classifier", place_of(model), model.task),

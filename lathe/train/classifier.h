@@ -25,8 +25,11 @@ class Classifier {
   /// One row of logits for each example. `feed` may hold more than the graph reads.
   Tensor logits(const Feed& feed) { return executor_->run(feed).at("logits"); }
   engine::Executor& executor() { return *executor_; }
+  /// Tokens in a batch that suit the device.
+  std::int64_t batch_tokens() const { return batch_tokens_; }
 
  private:
+  std::int64_t batch_tokens_;
   std::unique_ptr<engine::Executor> executor_;
 };
 

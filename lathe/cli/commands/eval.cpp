@@ -155,7 +155,7 @@ std::function<int(const Settings&)> setup(Flags flags) {
       "--truncation",
       [&options](const std::string& name) { options.truncation = data::parse_truncation(name); },
       "what to keep: head or head+tail [head]");
-  flags.add_option("--batch-tokens", options.batch_tokens, "tokens in a batch [4096]")
+  flags.add_option("--batch-tokens", options.batch_tokens, "tokens in a batch [4096, on a GPU 16384]")
       .range(1, std::int64_t{1} << 24);
   flags.add_option("--batch-size", options.batch_examples, "examples in a batch, instead of tokens")
       .range(1, std::int64_t{1} << 20);

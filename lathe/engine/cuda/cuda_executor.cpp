@@ -599,6 +599,7 @@ const Register registration{Backend{
       return std::make_unique<CudaExecutor>(graph, std::move(state), options);
     },
     .measure = [](ThreadPool*) { return make_cuda_measure(); },
+    .batch_tokens = 16384,
 }};
 
 }  // namespace
