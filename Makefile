@@ -16,7 +16,7 @@ ctest = ctest --test-dir $(1) --output-on-failure --output-log $(1)/tests.log --
 space := $() $()
 only = --tests-regex '^($(subst $(space),|,$(strip $(1))))_test$$'
 
-.PHONY: build demo test transcripts bench format check install clean help \
+.PHONY: build demo test test-hardware transcripts bench format check install clean help \
 	configure check-format check-tidy check-asan check-clang check-tsan
 
 build: configure  ## build the library and the program (this is plain `make`)
@@ -37,6 +37,12 @@ test:  ## build and run every test of the release build, examples included
 	cmake --build $(RELEASE) --parallel $(JOBS)
 	cmake --build $(RELEASE) --target simulation_library
 	$(call ctest,$(RELEASE))
+
+test-hardware:  ## simulate 300 random designs, ten of them in Icarus and as gates of Yosys too
+	@scripts/install-packages build test
+	$(MAKE) configure
+	cmake --build $(RELEASE) --parallel $(JOBS) --target hardware_test simulation_library
+	LATHE_RANDOM_DESIGNS=300 $(RELEASE)/hardware_test --gtest_filter='RandomDesigns.*'
 
 transcripts: configure  ## rewrite tests/transcripts with what the program says now
 	cmake --build $(RELEASE) --parallel $(JOBS) --target transcripts

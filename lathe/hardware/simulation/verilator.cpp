@@ -109,7 +109,7 @@ namespace {
 struct Simulated {
   VerilatedContext context;
   Model model{&context};
-  WAVES* waves = nullptr;
+  WaveFile* waves = nullptr;
 };
 }
 EXPORT void* lathe_model_new(const char* folder) {
@@ -122,18 +122,18 @@ EXPORT void lathe_model_evaluate(void* model) { static_cast<Simulated*>(model)->
   const char* type = waves == Waves::Vcd   ? "VerilatedVcdC"
                      : waves == Waves::Fst ? "VerilatedFstC"
                                            : "void";
-  text.insert(0, fmt::format("using WAVES = {};\n", type));
+  text.insert(0, fmt::format("using WaveFile = {};\n", type));
   if (waves != Waves::None)
     text += R"(
 EXPORT void lathe_model_open_waves(void* model, const char* path) {
   Simulated& s = *static_cast<Simulated*>(model);
   s.context.traceEverOn(true);
-  s.waves = new WAVES;
+  s.waves = new WaveFile;
   s.model.trace(s.waves, 99);
   s.waves->open(path);
 }
 EXPORT void lathe_model_dump(void* model, unsigned long long time) {
-  static_cast<Simulated*>(model)->waves->dump(time);
+  static_cast<Simulated*>(model)->waves->dump(static_cast<uint64_t>(time));
 }
 EXPORT void lathe_model_close_waves(void* model) {
   Simulated& s = *static_cast<Simulated*>(model);
@@ -213,7 +213,7 @@ void build_model(const VerilatorDesign& design, Waves waves) {
     words.insert(words.end(), {"-Wall", "-Wno-fatal", "-Werror-WIDTH", "-Werror-LATCH",
                                "-Werror-MULTIDRIVEN", "-Werror-UNOPTFLAT"});
   else
-    words.insert(words.end(), {"-Wno-lint", "-Wno-style"});
+    words.insert(words.end(), {"-Wno-lint", "-Wno-style", "-Wno-UNOPTFLAT", "-Wno-fatal"});
   if (waves == Waves::Vcd) words.push_back("--trace");
   if (waves == Waves::Fst) words.push_back("--trace-fst");
   words.push_back(work / "probes.vlt");
