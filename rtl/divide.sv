@@ -31,10 +31,12 @@ module divide #(
 );
   localparam int STEPS = (QW + BITS - 1) / BITS;
   localparam int QE = STEPS * BITS;  // bits computed, whole steps
+  localparam int QP = QE + 1;
   localparam int SW = $clog2(STEPS + 2);
   localparam int RW = ROW > 1 ? $clog2(ROW) : 1;
   localparam int EW = DW + DOWN;  // bits of the divisor
   localparam int HW = NW + 1 > EW ? NW + 1 : EW;  // bits of what is left of the dividend
+  localparam int HP = HW + 1;
 
   // Step 0 takes a beat, STEPS steps divide, the last rounds.
   logic [SW-1:0] step;
@@ -95,8 +97,8 @@ module divide #(
       logic [QE:0] rounded;
       logic is_large;
       assign twice    = {rest, 1'b0};
-      assign rounded  = (QE + 1)'(low) +
-          (QE + 1)'(twice > (HW + 1)'(divisor) || (twice == (HW + 1)'(divisor) && low[0]));
+      assign rounded  = QP'(low) +
+          QP'(twice > HP'(divisor) || (twice == HP'(divisor) && low[0]));
       assign is_large = overflow || |rounded[QE:QW];
       always_ff @(posedge clk)
         if (free) begin
@@ -110,7 +112,7 @@ module divide #(
           end
           if (is_first) overflow <= rest >= HW'(divisor);
           if (is_rounding)
-            m_data[p*OW+:OW] <= is_negative ? (is_large || OSIGNED == 0 && |rounded ? LOW : -OW'(rounded))
+            m_data[p*OW+:OW] <= is_negative ? (is_large || (OSIGNED == 0 && |rounded) ? LOW : OW'(0) - OW'(rounded))
                                             : (is_large ? HIGH : OW'(rounded));
         end
     end

@@ -22,9 +22,11 @@ module length_mask #(
     input  logic                m_ready
 );
   localparam int BW = BEATS > 1 ? $clog2(BEATS) : 1;
+  localparam int PW = $clog2(BEATS * LANES + 1);
   localparam int VW = VECTORS > 1 ? $clog2(VECTORS) : 1;
 
   logic [BW-1:0] beat;
+  logic [PW-1:0] place;  // of the beat's first score
   logic [VW-1:0] vector;
   logic [LW-1:0] kept, length;
   logic free, is_first, take;
@@ -36,13 +38,15 @@ module length_mask #(
   assign length   = is_first ? s1_data : kept;
   always_ff @(posedge clk) begin
     if (take) begin
-      beat <= beat == BW'(BEATS - 1) ? BW'(0) : beat + 1'b1;
+      beat  <= beat == BW'(BEATS - 1) ? BW'(0) : beat + 1'b1;
+      place <= beat == BW'(BEATS - 1) ? PW'(0) : place + PW'(LANES);
       if (beat == BW'(BEATS - 1)) vector <= vector == VW'(VECTORS - 1) ? VW'(0) : vector + 1'b1;
       if (is_first) kept <= s1_data;
     end
     if (free) m_valid <= take;
     if (rst) begin
       beat    <= BW'(0);
+      place   <= PW'(0);
       vector  <= VW'(0);
       m_valid <= 1'b0;
     end
@@ -53,8 +57,7 @@ module length_mask #(
       assign x = {ISIGNED != 0 && s0_data[p*IW+IW-1], s0_data[p*IW+:IW]};
       always_ff @(posedge clk)
         if (free)
-          m_data[p*OW+:OW] <= 32'(beat) * LANES + p < 32'(length) ? OW'(x)
-                                                                  : {1'b1, {(OW - 1) {1'b0}}};
+          m_data[p*OW+:OW] <= 32'(place) + p < 32'(length) ? OW'(x) : {1'b1, {(OW - 1) {1'b0}}};
     end
   endgenerate
 endmodule

@@ -106,16 +106,23 @@ module matrix_product #(
   assign s0_ready   = ready1 && first_tile && full != 2'd0;
   assign issue      = ready1 && full != 2'd0 && (!first_tile || s0_valid);
   assign emptied    = issue && last_beat && last_tile && head == HW'(HEADS - 1) && row == RW'(ROWS - 1);
-  logic [MA-1:0] word;
-  assign word = (half_out ? MA'(WORDS) : MA'(0)) + (TURNED != 0
-              ? MA'(32'(beat) * HEADS * PART + 32'(head) * PART + 32'(tile))
-              : MA'(32'(tile) * HEADS * PART + 32'(head) * PART + 32'(beat)));
+  // The word of B: steps from beat to beat and from tile to tile, and where a head begins.
+  localparam int BEAT_STEP = TURNED != 0 ? HEADS * PART : 1;
+  localparam int TILE_STEP = TURNED != 0 ? 1 : HEADS * PART;
+  logic [MA-1:0] word, tile_start, head_start, next_head;
+  assign next_head = head != HW'(HEADS - 1) ? head_start + MA'(PART)
+                   : half_out != (row == RW'(ROWS - 1)) ? MA'(WORDS) : MA'(0);
   always_ff @(posedge clk) begin
     if (issue) begin
       beat <= last_beat ? IW'(0) : beat + 1'b1;
-      if (last_beat) begin
-        tile <= last_tile ? TW'(0) : tile + 1'b1;
+      if (!last_beat) begin
+        word <= word + MA'(BEAT_STEP);
+      end else begin
+        tile       <= last_tile ? TW'(0) : tile + 1'b1;
+        tile_start <= last_tile ? next_head : tile_start + MA'(TILE_STEP);
+        word       <= last_tile ? next_head : tile_start + MA'(TILE_STEP);
         if (last_tile) begin
+          head_start <= next_head;
           head <= head == HW'(HEADS - 1) ? HW'(0) : head + 1'b1;
           if (head == HW'(HEADS - 1)) row <= row == RW'(ROWS - 1) ? RW'(0) : row + 1'b1;
         end
@@ -123,6 +130,9 @@ module matrix_product #(
     end
     if (emptied) half_out <= !half_out;
     if (rst) begin
+      word       <= MA'(0);
+      tile_start <= MA'(0);
+      head_start <= MA'(0);
       beat     <= IW'(0);
       tile     <= TW'(0);
       head     <= HW'(0);

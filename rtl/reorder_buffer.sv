@@ -29,6 +29,7 @@ module reorder_buffer #(
   logic [1:0] full;  // frames that wait to be read
   logic bank_in, bank_out;
   logic [AW-1:0] address_in, address_out;
+  logic [AW-1:0] start0, start1;  // where the loops over j and over k began
   logic push, last_in, free, read, last0, last1, last2;
   logic [C0-1:0] i;
   logic [C1-1:0] j;
@@ -41,7 +42,6 @@ module reorder_buffer #(
   assign last0       = i == C0'(COUNT0 - 1);
   assign last1       = j == C1'(COUNT1 - 1);
   assign last2       = k == C2'(COUNT2 - 1);
-  assign address_out = AW'(32'(i) * STRIDE0 + 32'(j) * STRIDE1 + 32'(k) * STRIDE2);
 
   logic filled, emptied;
   assign filled  = push && last_in;
@@ -53,13 +53,26 @@ module reorder_buffer #(
       k <= last2 ? C2'(0) : k + 1'b1;
       if (last2) j <= last1 ? C1'(0) : j + 1'b1;
       if (last2 && last1) i <= last0 ? C0'(0) : i + 1'b1;
+      if (!last2) begin
+        address_out <= address_out + AW'(STRIDE2);
+      end else if (!last1) begin
+        start1      <= start1 + AW'(STRIDE1);
+        address_out <= start1 + AW'(STRIDE1);
+      end else begin
+        start0      <= last0 ? AW'(0) : start0 + AW'(STRIDE0);
+        start1      <= last0 ? AW'(0) : start0 + AW'(STRIDE0);
+        address_out <= last0 ? AW'(0) : start0 + AW'(STRIDE0);
+      end
     end
     if (emptied) bank_out <= !bank_out;
     if (filled && !emptied) full <= full + 1'b1;
     if (emptied && !filled) full <= full - 1'b1;
     if (free) m_valid <= read;
     if (rst) begin
-      address_in <= AW'(0);
+      address_in  <= AW'(0);
+      address_out <= AW'(0);
+      start0      <= AW'(0);
+      start1      <= AW'(0);
       bank_in    <= 1'b0;
       bank_out   <= 1'b0;
       full       <= 2'd0;

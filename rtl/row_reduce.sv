@@ -25,6 +25,7 @@ module row_reduce #(
   localparam int NW = $clog2(SIZE + LANES + 1);
 
   logic [BW-1:0] beat;
+  logic [NW-1:0] place;  // of the beat's first element
   logic is_last, first1, last1, ready1, ready2, valid1, take;
   assign is_last = beat == BW'(BEATS - 1);
   assign ready2  = !m_valid || m_ready;
@@ -34,6 +35,7 @@ module row_reduce #(
   always_ff @(posedge clk) begin
     if (take) begin
       beat   <= is_last ? BW'(0) : beat + 1'b1;
+      place  <= is_last ? NW'(0) : place + NW'(LANES);
       first1 <= beat == BW'(0);
       last1  <= is_last;
     end
@@ -41,6 +43,7 @@ module row_reduce #(
     if (ready2) m_valid <= valid1 && last1;
     if (rst) begin
       beat    <= BW'(0);
+      place   <= NW'(0);
       valid1  <= 1'b0;
       m_valid <= 1'b0;
     end
@@ -68,7 +71,7 @@ module row_reduce #(
   always_ff @(posedge clk)
     if (take) begin
       part1  <= part;
-      index1 <= NW'(32'(beat) * LANES) + index;
+      index1 <= place + index;
     end
 
   // Stage 2: the vector.

@@ -55,7 +55,7 @@ module row_root #(
         square <= sum * sum;
       end else if (step == CW'(1)) begin
         radicand <= RW'(variance) << (2 * FRACTION);
-        rest     <= (OW + 2)'(0);
+        rest     <= {(OW + 2) {1'b0}};
         root     <= OW'(0);
       end else if (!is_last) begin
         radicand <= radicand << 2;

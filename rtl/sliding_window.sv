@@ -37,12 +37,12 @@ module sliding_window #(
   localparam int NW = $clog2(2 * (HEIGHT + ROWS + KERNEL_H + TOP) + 4) + 1;
   localparam int PW = $clog2(HEIGHT + COLUMNS + KERNEL_H + KERNEL_W + TOP + LEFT +
                              OUT_H * STRIDE_H + OUT_W * STRIDE_W + 4) + 1;
-  localparam int SLOTS = $clog2(2 * ROWS) + 1;
-  // How far the slot of a window's first row moves from one output row to the next, and to the
-  // first of the next image.
-  localparam int STEP = STRIDE_H % ROWS;
-  localparam int TURN = (HEIGHT - (OUT_H - 1) * STRIDE_H + 8192 * ROWS) % ROWS;
-  localparam int START = (8192 * ROWS - TOP) % ROWS;
+  localparam int LW = PW + (CHANNELS > 1 ? $clog2(CHANNELS) : 0);
+  // Where a window's first row stands in the memory, and how far that moves from one output row to
+  // the next and to the first of the next image.
+  localparam int START = (8192 * ROWS - TOP) % ROWS * ROW;
+  localparam int STEP = STRIDE_H % ROWS * ROW;
+  localparam int TURN = (HEIGHT - (OUT_H - 1) * STRIDE_H + 8192 * ROWS) % ROWS * ROW;
 
   // Writing.
   logic [NW-1:0] row_in;           // the row that arrives
@@ -73,7 +73,8 @@ module sliding_window #(
   // Reading: output row, output column, row of the window, column of it, beat of the pixel.
   logic [PW-1:0] out_row, out_column, tap_row, tap_column, channel;
   logic signed [PW-1:0] left, row, column;
-  logic [SLOTS-1:0] first_slot, slot;
+  logic [AW-1:0] first_slot, slot;  // of the window's first row, and of this one
+  logic signed [LW-1:0] next_place, left_place, place;  // of the row's first beat under the window, and of this
   logic is_inside, is_there, has_begun, read, free;
   logic signed [NW-1:0] begun, ahead;
   logic last_channel, last_column, last_tap, last_out_column, last_out_row;
@@ -82,35 +83,40 @@ module sliding_window #(
   assign is_inside       = row >= 0 && row < PW'(HEIGHT) && column >= 0 && column < PW'(COLUMNS);
   assign begun           = $signed(row_in - base);
   assign ahead           = begun - NW'(row);
-  assign is_there        = ahead > 0 || (ahead == 0 && 32'(place_in) > 32'(column) * CHANNELS + 32'(channel));
+  assign is_there        = ahead > 0 || (ahead == 0 && $signed({1'b0, LW'(place_in)}) > $signed({place[LW-1], place}));
   // Padding waits for the image too: there may be no other.
   assign has_begun       = begun > 0 || (begun == 0 && place_in != RW'(0));
   assign free            = !m_valid || m_ready;
   assign read            = free && (is_inside ? is_there : has_begun);
+  assign next_place      = last_out_column ? LW'(-LEFT * CHANNELS) : left_place + LW'(STRIDE_W * CHANNELS);
   assign last_channel    = channel == PW'(CHANNELS - 1);
   assign last_column     = tap_column == PW'(KERNEL_W - 1);
   assign last_tap        = tap_row == PW'(KERNEL_H - 1);
   assign last_out_column = out_column == PW'(OUT_W - 1);
   assign last_out_row    = out_row == PW'(OUT_H - 1);
 
-  function automatic [SLOTS-1:0] moved(input [SLOTS-1:0] from, input integer by);
-    moved = 32'(from) + by >= ROWS ? SLOTS'(32'(from) + by - ROWS) : SLOTS'(32'(from) + by);
+  function automatic [AW-1:0] moved(input [AW-1:0] from, input integer by);
+    moved = 32'(from) + by >= WORDS ? AW'(32'(from) + by - WORDS) : AW'(32'(from) + by);
   endfunction
 
   always_ff @(posedge clk) begin
     if (read) begin
       channel <= last_channel ? PW'(0) : channel + 1'b1;
+      place   <= place + 1'b1;
       if (last_channel) begin
         tap_column <= last_column ? PW'(0) : tap_column + 1'b1;
         if (last_column) begin
           tap_row <= last_tap ? PW'(0) : tap_row + 1'b1;
-          slot    <= last_tap ? first_slot : moved(slot, 1);
+          slot    <= last_tap ? first_slot : moved(slot, ROW);
+          place   <= left_place;
           if (last_tap) begin
             out_column <= last_out_column ? PW'(0) : out_column + 1'b1;
-            left       <= last_out_column ? -PW'(LEFT) : left + PW'(STRIDE_W);
+            left       <= last_out_column ? PW'(-LEFT) : left + PW'(STRIDE_W);
+            left_place <= next_place;
+            place      <= next_place;
             if (last_out_column) begin
               out_row    <= last_out_row ? PW'(0) : out_row + 1'b1;
-              top        <= last_out_row ? -PW'(TOP) : top + PW'(STRIDE_H);
+              top        <= last_out_row ? PW'(-TOP) : top + PW'(STRIDE_H);
               first_slot <= last_out_row ? moved(first_slot, TURN) : moved(first_slot, STEP);
               slot       <= last_out_row ? moved(first_slot, TURN) : moved(first_slot, STEP);
               if (last_out_row) base <= base + NW'(HEIGHT);
@@ -125,10 +131,12 @@ module sliding_window #(
       tap_row    <= PW'(0);
       out_column <= PW'(0);
       out_row    <= PW'(0);
-      left       <= -PW'(LEFT);
-      top        <= -PW'(TOP);
-      first_slot <= SLOTS'(START);
-      slot       <= SLOTS'(START);
+      left       <= PW'(-LEFT);
+      top        <= PW'(-TOP);
+      left_place <= LW'(-LEFT * CHANNELS);
+      place      <= LW'(-LEFT * CHANNELS);
+      first_slot <= AW'(START);
+      slot       <= AW'(START);
       base       <= NW'(0);
     end
   end
@@ -136,7 +144,7 @@ module sliding_window #(
   logic [AW-1:0] address_out;
   logic [WIDTH-1:0] word;
   logic is_inside1;
-  assign address_out = AW'(32'(slot) * ROW + 32'(column) * CHANNELS + 32'(channel));
+  assign address_out = slot + AW'(place);
   assign m_data      = is_inside1 ? word : {(WIDTH / ELEMENT) {ELEMENT'(PAD)}};
   always_ff @(posedge clk) begin
     if (free) m_valid <= read;

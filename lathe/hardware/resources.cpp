@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 namespace lathe::hardware {
 
@@ -21,6 +22,12 @@ std::int64_t dsp_of_product(int a, int b) {
     return bits <= first ? 1 : 1 + (bits - first + first - 2) / (first - 1);
   };
   return static_cast<std::int64_t>(pieces(wide, 25)) * pieces(narrow, 18);
+}
+
+std::int64_t dsp_of_scaling(int bits, std::int64_t constant) {
+  const auto pattern = static_cast<std::uint64_t>(constant);
+  if (constant <= 0 || std::has_single_bit(pattern)) return 0;
+  return dsp_of_product(bits, static_cast<int>(std::bit_width(pattern)) + 1);
 }
 
 std::int64_t bram18_of_memory(std::int64_t width, std::int64_t depth) {

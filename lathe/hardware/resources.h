@@ -15,6 +15,8 @@ struct Resources {
 
 /// Multipliers of a times b bits, both two's complement. Small products are made of logic.
 std::int64_t dsp_of_product(int a, int b);
+/// Multipliers of `bits` bits, two's complement, by a constant: none where it only moves bits.
+std::int64_t dsp_of_scaling(int bits, std::int64_t constant);
 /// A memory that is told to be block RAM.
 std::int64_t bram18_of_memory(std::int64_t width, std::int64_t depth);
 /// True where a memory is worth block RAM: what the generator tells it to be.

@@ -81,10 +81,8 @@ const Register registration{Block{
       return row_operand_timing(call, 1, steps(call) + 1);
     },
     .resources = [](const BlockCall& call) -> Resources {
-      const int width = call.requantization().multiplier_width();
-      if (width == 0) return {};
-      return {.dsp = call.inputs[0].lanes *
-                     dsp_of_product(call.inputs[0].element.width + 1, width + 1)};
+      return {.dsp = call.inputs[0].lanes * dsp_of_scaling(call.inputs[0].element.width + 1,
+                                                           call.parameter("multiplier"))};
     },
     .module_parameters = [](const BlockCall& call) -> ModuleParameters {
       const Requantization requantization = call.requantization();

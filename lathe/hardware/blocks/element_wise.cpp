@@ -93,6 +93,18 @@ ModuleParameters module_parameters(const BlockCall& call) {
   return result;
 }
 
+Resources block_resources(const BlockCall& call) {
+  const auto bits = [&](std::size_t input) {
+    const Element& element = call.inputs[input].element;
+    return element.width + (element.is_signed ? 0 : 1);
+  };
+  std::int64_t lane = dsp_of_scaling(sum_width(call), call.parameter("multiplier"));
+  if (call.parameter("op") == kMultiply) lane += dsp_of_product(bits(0), bits(1));
+  lane += dsp_of_scaling(bits(0), call.parameter("multiplier_a"));
+  lane += dsp_of_scaling(bits(1), call.parameter("multiplier_b"));
+  return {.dsp = call.inputs[0].lanes * lane};
+}
+
 std::string describe(const BlockCall& call) {
   constexpr std::array<const char*, 4> kSymbols = {"a + b", "a - b", "a * b", "max(a, b)"};
   const auto operand = [&](const char* name, std::size_t input, const char* parameter) {
@@ -119,12 +131,7 @@ const Register registration{Block{
     .infer = infer,
     .evaluate = evaluate,
     .timing = timing,
-    .resources = [](const BlockCall& call) -> Resources {
-      if (call.parameter("op") != kMultiply) return {};
-      const auto bits = [](const Element& e) { return e.width + (e.is_signed ? 0 : 1); };
-      return {.dsp = call.inputs[0].lanes *
-                     dsp_of_product(bits(call.inputs[0].element), bits(call.inputs[1].element))};
-    },
+    .resources = block_resources,
     .module_parameters = module_parameters,
     .describe = describe,
 }};

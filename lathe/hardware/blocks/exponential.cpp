@@ -55,8 +55,8 @@ const Register registration{Block{
     .evaluate = evaluate,
     .timing = [](const BlockCall& call) -> Timing { return row_operand_timing(call, 4); },
     .resources = [](const BlockCall& call) -> Resources {
-      return {.dsp = call.inputs[0].lanes *
-                     dsp_of_product(call.inputs[0].element.width + 2, multiplier_width(call) + 1)};
+      return {.dsp = call.inputs[0].lanes * dsp_of_scaling(call.inputs[0].element.width + 2,
+                                                           call.parameter("multiplier"))};
     },
     .module_parameters = [](const BlockCall& call) -> ModuleParameters {
       return {.integers = {{"LANES", call.inputs[0].lanes},

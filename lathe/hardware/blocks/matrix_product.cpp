@@ -131,8 +131,8 @@ Resources block_resources(const BlockCall& call) {
   Resources result{.dsp =
                        shape.in_lanes * shape.out_lanes *
                        dsp_of_product(bits(call.inputs[0].element), bits(call.inputs[1].element))};
-  if (const int width = call.requantization().multiplier_width(); width > 0)
-    result.dsp += shape.out_lanes * dsp_of_product(sum_element(call, shape).width, width + 1);
+  result.dsp += shape.out_lanes *
+                dsp_of_scaling(sum_element(call, shape).width, call.parameter("multiplier"));
   if (is_block(call, shape))
     result.bram18 = shape.banks() * bram18_of_memory(call.inputs[1].bits(), 2 * shape.words());
   return result;

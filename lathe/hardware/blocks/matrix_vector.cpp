@@ -132,8 +132,10 @@ Resources block_resources(const BlockCall& call) {
   const int x_bits = x.width + (x.is_signed ? 0 : 1);
   Resources result{.dsp = shape.in_lanes * shape.out_lanes *
                           dsp_of_product(x_bits, weight_width(call))};
-  if (const int width = multiplier_width(call); width > 0)
-    result.dsp += shape.out_lanes * dsp_of_product(sum_width(call, shape), width + 1);
+  result.dsp +=
+      shape.out_lanes * (call.table("multiplier").empty()
+                             ? dsp_of_scaling(sum_width(call, shape), call.parameter("multiplier"))
+                             : dsp_of_product(sum_width(call, shape), multiplier_width(call) + 1));
   if (is_block(call, shape))
     result.bram18 += bram18_of_memory(shape.in_lanes * shape.out_lanes * weight_width(call),
                                       shape.beats() * shape.tiles());

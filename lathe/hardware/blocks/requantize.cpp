@@ -36,6 +36,10 @@ const Register registration{Block{
     .infer = infer,
     .evaluate = evaluate,
     .timing = [](const BlockCall&) -> Timing { return beat_by_beat(); },
+    .resources = [](const BlockCall& call) -> Resources {
+      return {.dsp = call.inputs[0].lanes * dsp_of_scaling(call.inputs[0].element.width + 1,
+                                                           call.parameter("multiplier"))};
+    },
     .module_parameters = module_parameters,
     .describe =
         [](const BlockCall& call) {

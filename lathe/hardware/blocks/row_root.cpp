@@ -71,8 +71,7 @@ const Register registration{Block{
     .timing = timing,
     .resources = [](const BlockCall& call) -> Resources {
       return {.dsp = dsp_of_product(call.inputs[0].element.width, call.inputs[0].element.width) +
-                     dsp_of_product(call.inputs[1].element.width + 1,
-                                    signed_width(0, call.parameter("size")))};
+                     dsp_of_scaling(call.inputs[1].element.width + 1, call.parameter("size"))};
     },
     .module_parameters = [](const BlockCall& call) -> ModuleParameters {
       return {.integers = {{"SW", call.inputs[0].element.width},

@@ -81,6 +81,10 @@ const Register registration{Block{
     .infer = infer,
     .evaluate = evaluate,
     .timing = timing,
+    .resources = [](const BlockCall& call) -> Resources {
+      return {.dsp = call.inputs[0].lanes *
+                     dsp_of_scaling(sum_width(call), call.parameter("multiplier"))};
+    },
     .module_parameters = module_parameters,
     .describe =
         [](const BlockCall& call) {
