@@ -11,6 +11,8 @@
 #include "lathe/engine/cuda/cuda_measure.h"
 #include "lathe/engine/cuda/cuda_memory.h"
 #include "lathe/engine/cuda/cuda_plan.h"
+#include "lathe/engine/cuda/cuda_products.h"
+#include "lathe/engine/cuda/cuda_row_program.h"
 #include "lathe/engine/lower.h"
 #include "lathe/engine/memory_plan.h"
 #include "lathe/engine/origin.h"
@@ -44,6 +46,7 @@ struct CudaExecutor::Machine {
   std::unique_ptr<Executor> parameters;  // computes states that come from others
   std::vector<std::string> parameter_sources, computed;
   const cuda::KernelTable* kernels = nullptr;
+  cuda::Precision precision = cuda::Precision::Float32;
 
   // The stream and what belongs to it.
   struct Work {
@@ -80,6 +83,7 @@ struct CudaExecutor::Machine {
   std::map<SymbolValues, Prepared> prepared;
 
   std::vector<std::byte*> bases;    // of each slot
+  std::vector<std::byte*> parts;    // of each partial
   std::vector<std::byte*> scratch;  // of each launch
   CudaBuffer residents, arena;
   CudaBuffer staging{CudaBuffer::Place::Pinned};
@@ -106,9 +110,12 @@ struct CudaExecutor::Machine {
   Prepared& prepare(const SymbolValues& bucket);
   CudaCall call(const Prepared& one, std::size_t launch, std::size_t step,
                 std::vector<std::byte*>& operands) const;
+  void add_sums(CudaGroupTable& table, const Prepared& one, std::size_t launch) const;
   void fill_tables(Prepared& one);
   void enqueue(const Prepared& one);
   void launch_group(const Prepared& one, std::size_t launch);
+  cuda::RowProgramArgs row_program(const Prepared& one, std::size_t launch) const;
+  CudaProducts products(const Prepared& one, std::size_t launch) const;
   void copy_in(const Feed& feed, const SymbolValues& sizes, const SymbolValues& bucket);
   Feed copy_out(const SymbolValues& sizes);
   void report_fault(std::int32_t step) const;
@@ -196,23 +203,36 @@ void CudaExecutor::Machine::ensure_capacity(const SymbolValues& needed) {
   lay_out(CudaSlot::Kind::Output, outputs, kLine);
 
   std::vector<Lifetime> lifetimes;
-  std::vector<std::size_t> owners;  // a slot, or behind the slots a launch's scratch
+  std::vector<std::byte**> owners;  // who gets the address
   unshared_bytes = 0;
   for (std::size_t i = 0; i < plan.slots.size(); ++i) {
     const CudaSlot& slot = plan.slots[i];
-    if (slot.kind != CudaSlot::Kind::Arena || slot.last < 0) continue;
+    if (slot.kind != CudaSlot::Kind::Arena || slot.last < 0 || slot.is_internal) continue;
     const std::int64_t bytes = aligned(sizes.capacity(slot.type.num_bytes()));
     lifetimes.push_back({slot.first, slot.last, bytes});
-    owners.push_back(i);
+    owners.push_back(&bases[i]);
     unshared_bytes += bytes;
   }
+  parts.assign(plan.partials.size(), nullptr);
+  for (std::size_t i = 0; i < plan.partials.size(); ++i) {
+    const CudaPartial& partial = plan.partials[i];
+    const std::int64_t count = partial.num_parts(sizes.capacity(partial.rows));
+    if (count == 1) continue;
+    const std::int64_t bytes =
+        aligned(count * sizes.capacity(
+                            plan.slots[static_cast<std::size_t>(partial.slot)].type.num_bytes()));
+    lifetimes.push_back({partial.first, partial.last, bytes});
+    owners.push_back(&parts[i]);
+    unshared_bytes += bytes;
+  }
+  scratch.assign(plan.launches.size(), nullptr);
   for (std::size_t launch = 0; launch < plan.launches.size(); ++launch) {
     std::int64_t bytes = 0;
     for (const std::size_t step : plan.launches[launch].steps)
       bytes += plan.steps[step].step->scratch_bytes(plan.graph, plan.steps[step].node, sizes);
     if (bytes == 0) continue;
     lifetimes.push_back({static_cast<int>(launch), static_cast<int>(launch), aligned(bytes)});
-    owners.push_back(plan.slots.size() + launch);
+    owners.push_back(&scratch[launch]);
     unshared_bytes += aligned(bytes);
   }
   const MemoryPlan layout = plan_memory(lifetimes);
@@ -223,14 +243,8 @@ void CudaExecutor::Machine::ensure_capacity(const SymbolValues& needed) {
     bases[inputs.slots[i]] = arena.data() + inputs.offsets[i];
   for (std::size_t i = 0; i < outputs.slots.size(); ++i)
     bases[outputs.slots[i]] = arena.data() + aligned(inputs.bytes) + outputs.offsets[i];
-  scratch.assign(plan.launches.size(), nullptr);
-  for (std::size_t i = 0; i < owners.size(); ++i) {
-    std::byte* const place = arena.data() + blocks + layout.offsets[i];
-    if (owners[i] < plan.slots.size())
-      bases[owners[i]] = place;
-    else
-      scratch[owners[i] - plan.slots.size()] = place;
-  }
+  for (std::size_t i = 0; i < owners.size(); ++i)
+    *owners[i] = arena.data() + blocks + layout.offsets[i];
   capacity = std::move(grown);  // not before there is room: this run may end above
 }
 
@@ -253,6 +267,8 @@ CudaCall CudaExecutor::Machine::call(const Prepared& one, std::size_t launch, st
   for (const int slot : planned.inputs)
     operands.push_back(slot < 0 ? nullptr : bases[static_cast<std::size_t>(slot)]);
   for (const int slot : planned.outputs) operands.push_back(bases[static_cast<std::size_t>(slot)]);
+  for (const int partial : planned.parts)
+    operands.push_back(partial < 0 ? nullptr : parts[static_cast<std::size_t>(partial)]);
   const std::span<std::byte* const> all(operands);
   auto* const fault =
       reinterpret_cast<std::int32_t*>(arena.data() + aligned(inputs.bytes) + fault_offset);
@@ -263,9 +279,13 @@ CudaCall CudaExecutor::Machine::call(const Prepared& one, std::size_t launch, st
           planned.node,
           one.sizes,
           all.first(planned.inputs.size()),
-          all.subspan(planned.inputs.size()),
+          all.subspan(planned.inputs.size(), planned.outputs.size()),
           scratch[launch],
-          {fault, static_cast<std::int32_t>(step)}};
+          {fault, static_cast<std::int32_t>(step)},
+          planned.inputs,
+          planned.outputs,
+          all.last(planned.parts.size()),
+          precision};
 }
 
 // The tables of grouped launches hold addresses, so they are made when those are known.
@@ -281,11 +301,22 @@ void CudaExecutor::Machine::fill_tables(Prepared& one) {
     if (size != 0) std::memcpy(bytes.data() + begin, entries.data(), size);
   };
   for (std::size_t launch = 0; launch < plan.launches.size(); ++launch) {
-    if (plan.launches[launch].group == CudaGroup::None) continue;
+    const CudaGroup group = plan.launches[launch].group;
+    if (group == CudaGroup::None) continue;
     CudaGroupTable& table = one.groups[launch];
+    one.table_offsets[launch] = static_cast<std::int64_t>(bytes.size());
+    if (group == CudaGroup::Rows) {
+      append(std::vector{row_program(one, launch)});
+      continue;
+    }
+    if (group == CudaGroup::Products) {
+      append(products(one, launch).own());
+      continue;
+    }
+    add_sums(table, one, launch);
     for (const std::size_t step : plan.launches[launch].steps)
       plan.steps[step].step->add_to(table, call(one, launch, step, operands));
-    one.table_offsets[launch] = static_cast<std::int64_t>(bytes.size());
+    append(table.sums);
     append(table.squares);
     append(table.scalars);
     append(table.updates);
@@ -297,12 +328,77 @@ void CudaExecutor::Machine::fill_tables(Prepared& one) {
   check_cuda(device().synchronize(work->stream));
 }
 
+void CudaExecutor::Machine::add_sums(CudaGroupTable& table, const Prepared& one,
+                                     std::size_t launch) const {
+  for (const int index : plan.launches[launch].partials) {
+    const auto partial = static_cast<std::size_t>(index);
+    const auto slot = static_cast<std::size_t>(plan.partials[partial].slot);
+    const std::int64_t num_parts =
+        plan.partials[partial].num_parts(one.sizes.capacity(plan.partials[partial].rows));
+    if (num_parts == 1) continue;  // it was made whole
+    const std::int64_t count = one.sizes.capacity(plan.slots[slot].type.num_elements());
+    table.sums.push_back({.parts = reinterpret_cast<const float*>(parts[partial]),
+                          .num_parts = static_cast<std::int32_t>(num_parts),
+                          .count = count,
+                          .y = reinterpret_cast<float*>(bases[slot]),
+                          .first_block = table.num_blocks});
+    table.num_blocks += (count + cuda::kPartsBlock - 1) / cuda::kPartsBlock;
+  }
+}
+
+cuda::RowProgramArgs CudaExecutor::Machine::row_program(const Prepared& one,
+                                                        std::size_t launch) const {
+  const std::vector<std::size_t>& steps = plan.launches[launch].steps;
+  const CudaRowFacts& facts = *plan.steps[steps.front()].step->rows();
+  CudaRowProgram program(facts.width, one.sizes.extent(facts.rows), [&](int slot) {
+    return !plan.slots[static_cast<std::size_t>(slot)].is_internal;
+  });
+  std::vector<std::byte*> operands;
+  for (const std::size_t step : steps)
+    plan.steps[step].step->add_to(program, call(one, launch, step, operands));
+  return program.finish();
+}
+
+CudaProducts CudaExecutor::Machine::products(const Prepared& one, std::size_t launch) const {
+  CudaProducts result;
+  std::vector<std::byte*> operands;
+  for (const std::size_t step : plan.launches[launch].steps)
+    plan.steps[step].step->add_to(result, call(one, launch, step, operands));
+  return result;
+}
+
 void CudaExecutor::Machine::launch_group(const Prepared& one, std::size_t launch) {
   const CudaGroupTable& table = one.groups[launch];
   const std::byte* const entries = one.tables.data() + one.table_offsets[launch];
   switch (plan.launches[launch].group) {
     case CudaGroup::None:
       return;
+    case CudaGroup::Indices: {
+      cuda::IndexArgs args;
+      args.count = static_cast<std::int32_t>(table.indices.size());
+      std::copy(table.indices.begin(), table.indices.end(), args.operations);
+      return kernels->indices(args, work->stream);
+    }
+    case CudaGroup::Tables: {
+      cuda::EmbeddingGradientsArgs args;
+      args.count = static_cast<std::int32_t>(table.tables.size());
+      std::copy(table.tables.begin(), table.tables.end(), args.tables);
+      return kernels->embedding_gradients(args, work->stream);
+    }
+    case CudaGroup::Rows:
+      return kernels->row_program(row_program(one, launch),
+                                  reinterpret_cast<const cuda::RowProgramArgs*>(entries),
+                                  work->stream);
+    case CudaGroup::Products: {
+      std::vector<std::byte*> operands;
+      return products(one, launch)
+          .launch(call(one, launch, plan.launches[launch].steps.front(), operands), entries);
+    }
+    case CudaGroup::Sums:
+      return kernels->add_parts({.sums = reinterpret_cast<const cuda::SummedParts*>(entries),
+                                 .count = static_cast<std::int32_t>(table.sums.size()),
+                                 .num_blocks = table.num_blocks},
+                                work->stream);
     case CudaGroup::Squares:
       return kernels->sum_squares({.tensors = reinterpret_cast<const cuda::SquaredTensor*>(entries),
                                    .num_tensors = static_cast<std::int32_t>(table.squares.size()),
@@ -330,13 +426,12 @@ void CudaExecutor::Machine::enqueue(const Prepared& one) {
                            sizeof(std::int32_t), work->stream));
   for (std::size_t launch = 0; launch < plan.launches.size(); ++launch) {
     const CudaLaunch& planned = plan.launches[launch];
-    const NodeId node = plan.steps[planned.steps.front()].node;
-    with_place(fmt::format("node \"{}\"", plan.graph.name(node)), [&] {
+    const std::size_t first = planned.steps.empty() ? 0 : planned.steps.front();
+    with_place(fmt::format("node \"{}\"", plan.graph.name(plan.steps[first].node)), [&] {
       if (planned.group != CudaGroup::None)
         launch_group(one, launch);
       else
-        plan.steps[planned.steps.front()].step->launch(
-            call(one, launch, planned.steps.front(), operands));
+        plan.steps[first].step->launch(call(one, launch, first, operands));
       check_cuda(device().launch_error());
     });
   }

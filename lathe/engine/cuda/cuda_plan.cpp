@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "lathe/engine/cuda/cuda_schedule.h"
+
 namespace lathe::engine {
 namespace {
 
@@ -56,61 +58,9 @@ void make_steps(CudaPlan& plan) {
     planned.outputs = results;
     for (const Value& value : graph.inputs(id))
       planned.inputs.push_back(value.is_none() ? -1 : plan.slot_of.at(value));
+    planned.parts.assign(results.size(), -1);
     plan.steps.push_back(std::move(planned));
   }
-}
-
-// Steps that share a launch wait for each other: everything else that can run goes first. Scalars
-// may read each other, because one thread computes them in order.
-void make_launches(CudaPlan& plan) {
-  const std::size_t count = plan.steps.size();
-  std::vector<int> producer(plan.slots.size(), -1);
-  for (std::size_t i = 0; i < count; ++i)
-    for (const int slot : plan.steps[i].outputs)
-      producer[static_cast<std::size_t>(slot)] = static_cast<int>(i);
-  std::vector<bool> is_done(count, false);
-  std::vector<CudaPlanStep> ordered;
-  const auto is_ready = [&](std::size_t i) {
-    if (is_done[i]) return false;
-    for (const int slot : plan.steps[i].inputs) {
-      const int by = slot < 0 ? -1 : producer[static_cast<std::size_t>(slot)];
-      if (by >= 0 && !is_done[static_cast<std::size_t>(by)]) return false;
-    }
-    return true;
-  };
-  std::vector<std::size_t> order;
-  while (order.size() < count) {
-    const std::size_t before = order.size();
-    for (std::size_t i = 0; i < count; ++i) {
-      if (plan.steps[i].step->group() != CudaGroup::None || !is_ready(i)) continue;
-      is_done[i] = true;
-      plan.launches.push_back({{order.size()}, CudaGroup::None});
-      order.push_back(i);
-    }
-    if (order.size() > before) continue;
-    for (const CudaGroup group :
-         {CudaGroup::Squares, CudaGroup::Scalars, CudaGroup::Adamw, CudaGroup::Sgd}) {
-      CudaLaunch launch;
-      launch.group = group;
-      std::vector<std::size_t> members;
-      for (std::size_t i = 0; i < count; ++i) {
-        if (plan.steps[i].step->group() != group || !is_ready(i)) continue;
-        members.push_back(i);
-        if (group == CudaGroup::Scalars) is_done[i] = true;
-      }
-      for (const std::size_t i : members) {
-        is_done[i] = true;
-        launch.steps.push_back(order.size());
-        order.push_back(i);
-      }
-      if (members.empty()) continue;
-      plan.launches.push_back(std::move(launch));
-      break;
-    }
-    check(order.size() > before, "a step that can run");
-  }
-  for (const std::size_t i : order) ordered.push_back(std::move(plan.steps[i]));
-  plan.steps = std::move(ordered);
 }
 
 // A state's update lies in the state itself where its step can do that and nobody reads the old
@@ -155,6 +105,18 @@ void find_lifetimes(CudaPlan& plan) {
       };
       for (const int slot : plan.steps[index].inputs) touch(slot);
       for (const int slot : plan.steps[index].outputs) touch(slot);
+      for (const int partial : plan.steps[index].parts)
+        if (partial >= 0) {
+          plan.partials[static_cast<std::size_t>(partial)].first = static_cast<int>(launch);
+          plan.partials[static_cast<std::size_t>(partial)].last = static_cast<int>(launch);
+        }
+    }
+  for (std::size_t launch = 0; launch < plan.launches.size(); ++launch)
+    for (const int partial : plan.launches[launch].partials) {
+      CudaPartial& summed = plan.partials[static_cast<std::size_t>(partial)];
+      summed.last = static_cast<int>(launch);
+      CudaSlot& slot = plan.slots[static_cast<std::size_t>(summed.slot)];
+      slot.last = std::max(slot.last, static_cast<int>(launch));
     }
   for (const auto& [name, value] : plan.graph.outputs()) {
     CudaSlot& slot = plan.slots[plan.slot(value)];
@@ -162,6 +124,16 @@ void find_lifetimes(CudaPlan& plan) {
   }
   for (const auto& [value, state] : plan.late_updates)
     plan.slots[static_cast<std::size_t>(value)].last = after_all;
+  // What one launch makes and reads by itself needs no memory.
+  for (const CudaLaunch& launch : plan.launches)
+    for (const std::size_t index : launch.steps)
+      for (std::size_t i = 0; i < plan.steps[index].outputs.size(); ++i) {
+        CudaSlot& slot = plan.slots[static_cast<std::size_t>(plan.steps[index].outputs[i])];
+        slot.is_internal =
+            slot.kind == CudaSlot::Kind::Arena && slot.first == slot.last &&
+            (launch.group == CudaGroup::Rows || launch.group == CudaGroup::Products) &&
+            plan.steps[index].parts[i] < 0;
+      }
 }
 
 // Whether the symbol counts rows and nothing else: it is in the first axis alone, alone there, and
@@ -205,7 +177,7 @@ CudaPlan make_cuda_plan(Graph lowered) {
   CudaPlan plan;
   plan.graph = std::move(lowered);
   make_steps(plan);
-  make_launches(plan);
+  schedule(plan);
   bind_updates(plan);
   find_lifetimes(plan);
   for (const std::string& symbol : plan.graph.symbols())

@@ -23,6 +23,15 @@ struct CudaSlot {
   };
   Kind kind = Kind::Arena;
   Type type;
+  int first = 0, last = 0;   ///< launches
+  bool is_internal = false;  ///< made and read by one launch, which keeps it to itself
+};
+
+/// A value that one launch leaves in parts, to be added up by a later one.
+struct CudaPartial {
+  int slot = -1;
+  Size rows;  ///< that it is summed over
+  std::int64_t (*num_parts)(std::int64_t capacity) = nullptr;
   int first = 0, last = 0;  ///< launches
 };
 
@@ -32,12 +41,14 @@ struct CudaPlanStep {
   std::unique_ptr<CudaStep> step;
   std::vector<int> inputs;  ///< slots, -1 where absent
   std::vector<int> outputs;
+  std::vector<int> parts;  ///< of each output, among the plan's partials; -1: it is made whole
 };
 
-/// Steps that one launch makes: one, or all of a group.
+/// Steps that one launch makes: one, or some of a group.
 struct CudaLaunch {
   std::vector<std::size_t> steps;
   CudaGroup group = CudaGroup::None;
+  std::vector<int> partials;  ///< of Sums
 };
 
 /// What runs in which order and what lives where, for any sizes.
@@ -46,6 +57,7 @@ struct CudaPlan {
   std::vector<CudaSlot> slots;
   std::vector<CudaPlanStep> steps;
   std::vector<CudaLaunch> launches;
+  std::vector<CudaPartial> partials;
   std::map<Value, int> slot_of;
   std::vector<std::pair<int, int>> late_updates;  ///< (value, state) copied after the last launch
   /// Symbols that only count rows of the first axis, of ops that take padding: batches of nearly

@@ -84,12 +84,87 @@ TEST(CudaPlan, UpdatesAllParametersInOneLaunch) {
   std::vector<std::vector<std::string>> launches;
   for (const CudaLaunch& launch : plan.launches) launches.push_back(ops_of(plan, launch));
   EXPECT_THAT(launches,
-              testing::ElementsAre(
-                  testing::ElementsAre("linear"), testing::ElementsAre("linear_weight_gradient"),
-                  testing::ElementsAre("sum_rows"),
-                  testing::ElementsAre("sum_squares", "sum_squares"), testing::ElementsAre("add"),
-                  testing::ElementsAre("gradient_scale"), testing::ElementsAre("adamw", "adamw")));
+              testing::ElementsAre(testing::ElementsAre("linear"),
+                                   testing::ElementsAre("linear_weight_gradient", "sum_rows"),
+                                   testing::IsEmpty(),  // adds up the parts of both
+                                   testing::ElementsAre("sum_squares", "sum_squares"),
+                                   testing::ElementsAre("add", "gradient_scale"),
+                                   testing::ElementsAre("adamw", "adamw")));
+  EXPECT_EQ(plan.launches[2].group, CudaGroup::Sums);
+  EXPECT_EQ(plan.launches[2].partials.size(), 2u);
   EXPECT_TRUE(plan.late_updates.empty()) << "every parameter and moment is updated in place";
+}
+
+// The launches of a plan, each as the ops it makes.
+std::vector<std::string> launches_of(const CudaPlan& plan) {
+  std::vector<std::string> result;
+  for (const CudaLaunch& launch : plan.launches)
+    result.push_back(fmt::format("{}", fmt::join(ops_of(plan, launch), " ")));
+  return result;
+}
+
+TEST(CudaPlan, TakesRowsThroughAllStepsThatFollowEachOther) {
+  const CudaPlan plan = plan_of(R"(
+    x = input() : f32[T,8]
+    r = input() : f32[T,8]
+    g = state() : f32[8]
+    b = state() : f32[8]
+    s = sub(x, r)
+    n = layer_norm(s, g, b)
+    m = mul(n, r)
+    output y <- m
+    output n <- n)");
+  EXPECT_THAT(launches_of(plan), testing::ElementsAre("sub layer_norm mul"));
+  EXPECT_TRUE(plan.slots[plan.slot({plan.graph.at("s"), 0})].is_internal) << "needs no memory";
+  EXPECT_FALSE(plan.slots[plan.slot({plan.graph.at("n"), 0})].is_internal) << "is an output";
+}
+
+TEST(CudaPlan, KeepsRowsOfDifferentWidthsApart) {
+  const CudaPlan plan = plan_of(R"(
+    x = input() : f32[T,8]
+    z = input() : f32[T,12]
+    a = relu(x)
+    b = relu(z)
+    output a <- a
+    output b <- b)");
+  EXPECT_THAT(launches_of(plan), testing::ElementsAre("relu", "relu"));
+}
+
+TEST(CudaPlan, MakesAllProductsThatAreReadyAtOnce) {
+  const CudaPlan plan = plan_of(R"(
+    x = input() : f32[T,8]
+    q = state() : f32[8,8]
+    k = state() : f32[8,8]
+    v = state() : f32[4,8]
+    a = linear(x, q)
+    b = linear(x, k)
+    c = linear(x, v)
+    d = linear(a, k)
+    output b <- b
+    output c <- c
+    output d <- d)");
+  EXPECT_THAT(launches_of(plan), testing::ElementsAre("linear linear linear", "linear"));
+}
+
+TEST(CudaPlan, LetsAnActivationAndItsGradientFollowTheirProducts) {
+  const CudaPlan plan = plan_of(R"(
+    x = input() : f32[T,8]
+    dy = input() : f32[T,4]
+    w = state() : f32[8,8]
+    u = state() : f32[4,8]
+    h = linear(x, w)
+    y = gelu(h)
+    dg = linear_input_gradient(dy, u)
+    dh = map_gradient(dg, h) {function="gelu"}
+    dw = linear_weight_gradient(dh, x)
+    db = sum_rows(dh)
+    output y <- y
+    output dw <- dw
+    output db <- db)");
+  // The product of dy waits for h, which its follower reads.
+  EXPECT_THAT(launches_of(plan),
+              testing::ElementsAre("linear gelu linear_input_gradient", "map_gradient sum_rows",
+                                   "linear_weight_gradient", ""));
 }
 
 TEST(CudaPlan, RefusesAnOpWithoutAKernelByName) {

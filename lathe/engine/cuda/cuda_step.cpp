@@ -23,6 +23,21 @@ cuda::Integers CudaCall::integers(std::size_t i) const {
   return {inputs[i], input_type(i).dtype == DType::I64};
 }
 
+void add_scalar(CudaGroupTable& table, const CudaCall& call, cuda::ScalarOperation operation) {
+  const auto maker = [&](std::size_t input) {
+    if (!call.has(input)) return -1;
+    const auto found = table.scalar_of.find(call.input_slots[input]);
+    return found == table.scalar_of.end() ? -1 : found->second;
+  };
+  operation.a = call.input(0);
+  operation.b = call.input(1);
+  operation.a_from = maker(0);
+  operation.b_from = maker(1);
+  operation.y = call.output(0);
+  table.scalar_of[call.output_slots[0]] = static_cast<int>(table.scalars.size());
+  table.scalars.push_back(operation);
+}
+
 std::unique_ptr<CudaStep> make_cuda_step(const Graph& graph, NodeId id) {
   const CudaKernel* const kernel = Registry<CudaKernel>::instance().find(graph.op(id).name);
   return kernel == nullptr ? nullptr : kernel->make(graph, id);

@@ -35,6 +35,9 @@ struct CudaCall {
   std::span<std::byte* const> outputs;
   std::byte* scratch;
   cuda::Fault fault;
+  std::span<const int> input_slots, output_slots;  ///< which values of the plan they are
+  std::span<std::byte* const> parts;  ///< where a result is left in parts; nullptr: nowhere
+  cuda::Precision precision = cuda::Precision::Float32;
 
   bool has(std::size_t i) const { return i < inputs.size() && inputs[i] != nullptr; }
   const float* input(std::size_t i) const {
@@ -49,15 +52,44 @@ struct CudaCall {
   cuda::Extent extent(const Size& size) const { return sizes.extent(size); }
 };
 
-/// Steps that share one launch: those of a group run side by side, in the order of a table.
-enum class CudaGroup { None, Squares, Scalars, Adamw, Sgd };
+/// Steps that share one launch. Those of Rows take each row through all of them; the others run
+/// side by side, in the order of a table. Sums has no steps: it adds up what others left in parts.
+enum class CudaGroup { None, Indices, Rows, Products, Tables, Sums, Squares, Scalars, Adamw, Sgd };
+
+/// Rows that a step of the group Rows goes through one by one, and the operands that have the same
+/// rows: such a step can follow the one that makes them within a launch.
+struct CudaRowFacts {
+  Size rows;
+  std::int64_t width = 0;
+  std::vector<std::size_t> operands;
+};
+
+/// How many parts a result is left in, given the capacity of the rows it is summed over.
+struct CudaParts {
+  std::size_t output = 0;
+  Size rows;
+  std::int64_t (*count)(std::int64_t capacity) = nullptr;
+};
+
+/// Steps that a product can do on the way: a map of its result, which others may read too; the
+/// gradient of a map, given its result, which nobody else reads; the sum over rows of the operand
+/// that a weight's gradient sums over.
+enum class CudaFollower { None, Map, MapGradient, Sum };
+
+class CudaRowProgram;
+class CudaProducts;
 
 /// What the members of a group put into the table of its launch.
 struct CudaGroupTable {
+  std::vector<cuda::IndexOperation> indices;
+  std::vector<cuda::EmbeddingGradientArgs> tables;
+  std::vector<cuda::SummedParts> sums;
   std::vector<cuda::SquaredTensor> squares;
   std::vector<cuda::ScalarOperation> scalars;
   std::vector<cuda::UpdatedTensor> updates;
   std::int64_t num_blocks = 0;
+  std::int64_t used_scratch = 0;      ///< bytes of the launch's scratch
+  std::map<int, int> scalar_of = {};  ///< which of `scalars` makes a slot
 };
 
 /// A result that may lie where an operand lies.
@@ -74,7 +106,19 @@ class CudaStep {
   virtual std::vector<CudaInPlace> in_place() const { return {}; }
   virtual CudaGroup group() const { return CudaGroup::None; }
   virtual void add_to(CudaGroupTable&, const CudaCall&) const {}
-  virtual void launch(const CudaCall& call) const = 0;
+  /// Of a step of the group Rows.
+  virtual const CudaRowFacts* rows() const { return nullptr; }
+  virtual bool has_format() const { return false; }
+  virtual void add_to(CudaRowProgram&, const CudaCall&) const {}
+  /// What it can be beside a product, within the product's launch.
+  virtual CudaFollower follower() const { return CudaFollower::None; }
+  /// Of a step of the group Products: whether it lets such a step follow.
+  virtual bool takes(CudaFollower) const { return false; }
+  virtual void add_to(CudaProducts&, const CudaCall&) const {}
+  /// Results that the launch leaves in parts.
+  virtual std::vector<CudaParts> parts() const { return {}; }
+  /// Of a step of no group.
+  virtual void launch(const CudaCall&) const {}
 };
 
 /// The GPU's way to compute an op; `make` gives nullptr for a node it cannot do. There is no other
@@ -126,6 +170,9 @@ template <typename Bytes, typename Launch>
 std::unique_ptr<CudaStep> cuda_step_with_scratch(Bytes bytes, Launch launch) {
   return std::make_unique<CudaScratchStep<Bytes, Launch>>(std::move(bytes), std::move(launch));
 }
+
+/// Adds an operation of single numbers, with operands 0 and 1 of the call.
+void add_scalar(CudaGroupTable& table, const CudaCall& call, cuda::ScalarOperation operation);
 
 std::unique_ptr<CudaStep> make_cuda_step(const Graph& graph, NodeId id);
 

@@ -12,7 +12,7 @@
 namespace lathe::engine::cuda {
 
 /// Raised whenever a struct below changes: a library of another number is refused.
-inline constexpr std::int32_t kTableVersion = 4;
+inline constexpr std::int32_t kTableVersion = 6;
 
 struct Stream;   ///< a cudaStream_t
 struct Capture;  ///< a cudaGraphExec_t
@@ -264,11 +264,11 @@ struct EmbeddingArgs {
   Fault fault;
 };
 
-/// Sums of the dy rows of each id. Dense (`places` null): y[id] = base[id] + sum. Otherwise
-/// y[places[id]] = sum, places in the table's order, -1 where an id does not occur, and `used` of
-/// them. `heads` holds table_rows integers; `partial` kSmallTableChunks * table_rows * n floats
-/// where table_rows is at most kSmallTable.
-inline constexpr std::int64_t kSmallTable = 32, kSmallTableChunks = 64;
+/// Sums of the dy rows of each id. Dense (`places` null): y[id] = base[id] + sum. Otherwise y has a
+/// row for each token in the order of their ids: the sum at the first of an id, whose number is
+/// places[id], and zeros at the others; places is -1 where an id does not occur, and `used` counts
+/// the rows. `order` holds rows integers, `partial` rows / kTokenSegment + 1 rows of n.
+inline constexpr std::int64_t kTokenSegment = 32;
 struct EmbeddingGradientArgs {
   const float* dy = nullptr;
   Integers ids;
@@ -276,8 +276,24 @@ struct EmbeddingGradientArgs {
   float* y = nullptr;
   std::int32_t* places = nullptr;
   std::int32_t* used = nullptr;
-  std::int32_t* heads = nullptr;
+  std::int32_t* order = nullptr;
   float* partial = nullptr;
+  std::int64_t table_rows = 0, n = 0;
+  Extent rows;
+  Fault fault;
+};
+inline constexpr int kMostGradients = 4;
+struct EmbeddingGradientsArgs {
+  std::int32_t count = 0;
+  EmbeddingGradientArgs tables[kMostGradients];
+};
+
+/// The same of a table of few rows, left in kSmallTableParts parts: parts[part, id] = sum.
+inline constexpr std::int64_t kSmallTable = 32, kSmallTableParts = 128;
+struct SmallTableGradientArgs {
+  const float* dy = nullptr;
+  Integers ids;
+  float* parts = nullptr;
   std::int64_t table_rows = 0, n = 0;
   Extent rows;
   Fault fault;
@@ -314,15 +330,23 @@ struct LastTokenArgs {
   Extent rows;
 };
 
-enum class OfToken : std::int32_t { Position, Example, Share };
-struct PackedIndexArgs {
-  OfToken number = OfToken::Position;
-  Integers offsets;
-  Integers values;    ///< of Example
-  void* y = nullptr;  ///< of the dtype of `is_wide`, or float for Share
+/// Numbers that describe packed batches, several in one launch.
+struct IndexOperation {
+  enum class Kind : std::int32_t { Position, Example, Share, Fill, Select };
+  Kind kind = Kind::Position;
+  Integers offsets = {};
+  Integers values = {};  ///< of Example and Select
+  void* y = nullptr;     ///< float for Share
   bool is_wide = false;
-  Extent tokens, sequences;
-  Fault fault;
+  std::uint32_t pattern = 0;           ///< of Fill
+  std::int64_t index = 0;              ///< of Select, negative: counted from the end
+  Extent tokens = {}, sequences = {};  ///< of y: the sequences for Select, else the tokens
+  Fault fault = {};
+};
+inline constexpr int kMostIndices = 8;
+struct IndexArgs {
+  std::int32_t count = 0;
+  IndexOperation operations[kMostIndices];
 };
 
 struct PositionsArgs {
@@ -486,26 +510,22 @@ struct SumSquaresArgs {
 
 /// Operations on single numbers, one after another in one thread.
 struct ScalarOperation {
-  enum class Kind : std::int32_t { Map, Pair, Fill };
+  enum class Kind : std::int32_t { Map, Pair, Fill, GradientScale };
   Kind kind = Kind::Pair;
   Map map = Map::Identity;
   Pair pair = Pair::Add;
-  float value = 0;  ///< Fill, and the slope of a map
+  /// Earlier operations that make the operands, which are not read from memory then; -1: none.
+  std::int32_t a_from = -1, b_from = -1;
+  double value = 0;  ///< Fill, the slope of a map, the largest norm
   const float* a = nullptr;
   const float* b = nullptr;
   float* y = nullptr;
+  float* norm = nullptr;  ///< GradientScale: y is what gradients are multiplied by
 };
+inline constexpr int kMostScalars = 1024;
 struct ScalarArgs {
   const ScalarOperation* operations = nullptr;  ///< in device memory
   std::int32_t count = 0;
-};
-
-struct GradientScaleArgs {
-  const float* squares = nullptr;
-  const float* count = nullptr;
-  double max_norm = 0;
-  float* scale = nullptr;
-  float* norm = nullptr;
 };
 
 /// C[m, n] = op(A) . op(B) + beta * C, column-major as cuBLAS has it; bias of length m.
@@ -518,6 +538,65 @@ struct GemmArgs {
   std::int64_t lda = 0, ldb = 0, ldc = 0;
   std::int64_t batches = 1, stride_a = 0, stride_b = 0, stride_c = 0;
   const float* bias = nullptr;
+};
+
+/// One of the products of a launch, row by row: c[m, n] = a(m, k) . b(k, n), and what follows it.
+/// It gives zeros beyond the real m, and stops at the real k.
+struct Product {
+  const float* a = nullptr;
+  const float* b = nullptr;
+  bool a_by_k = false;  ///< a lies as [k, m]; else as [m, k]
+  bool b_by_k = false;  ///< b lies as [k, n]; else as [n, k]
+  std::int64_t n = 0;
+  Extent m, k;
+  const float* bias = nullptr;    ///< n of them, added to each row
+  const float* before = nullptr;  ///< as c: it is multiplied by map'(before)
+  const float* residual = nullptr;
+  float* c = nullptr;  ///< the sums with their bias; null where nobody reads them
+  float* y = nullptr;  ///< map(c) + residual; null where nobody reads it
+  Map map = Map::Identity;
+  /// More than one: k is cut into that many ranges, and c is [parts, m, n], to be added up by
+  /// `add_parts`. Nothing else may follow such a product.
+  std::int32_t parts = 1;
+  float* sums = nullptr;   ///< [parts, m], the sums of a over k where a lies as [k, m]
+  bool is_rounded = true;  ///< with Bf16: c is a product's result; else a gradient that stays float
+  std::int64_t first_block = 0;  ///< of the launch
+};
+/// Parts for sums over so many rows.
+inline constexpr std::int64_t product_parts(std::int64_t rows) {
+  const std::int64_t parts = rows / 256;
+  return parts < 1 ? 1 : parts > 32 ? 32 : parts;
+}
+/// Rows of m up to which tiles are small, so that there are many of them.
+inline constexpr std::int64_t kFewRows = 64;
+inline constexpr bool has_small_tiles(const Product& product) {
+  return !product.a_by_k && product.m.capacity <= kFewRows;
+}
+/// Blocks of threads that a product takes.
+inline constexpr std::int64_t product_blocks(const Product& product) {
+  if (has_small_tiles(product)) return (product.m.capacity + 15) / 16 * ((product.n + 15) / 16);
+  return (product.m.capacity + 63) / 64 * ((product.n + 63) / 64) * product.parts;
+}
+struct ProductArgs {
+  Precision precision = Precision::Float32;
+  const Product* products = nullptr;  ///< in device memory
+  std::int32_t count = 0;
+  std::int64_t num_blocks = 0;
+};
+
+/// Sums that others have left in parts: y[i] = the sum of parts[p, i], in order.
+struct SummedParts {
+  const float* parts = nullptr;
+  std::int32_t num_parts = 0;
+  std::int64_t count = 0;
+  float* y = nullptr;
+  std::int64_t first_block = 0;  ///< of the launch
+};
+inline constexpr std::int64_t kPartsBlock = 128;  ///< sums that a block of threads makes
+struct AddPartsArgs {
+  const SummedParts* sums = nullptr;  ///< in device memory
+  std::int32_t count = 0;
+  std::int64_t num_blocks = 0;
 };
 
 /// y = map(y + bias) + residual in place, rows beyond the real ones zero.
@@ -606,6 +685,66 @@ struct MaseArgs {
   float* y = nullptr;
   std::int64_t columns = 0;
   Extent rows;
+};
+
+/// A step of a row program, on registers that each hold one row of n floats.
+struct RowInstruction {
+  enum class Kind : std::int32_t {
+    Load,               ///< to = memory[row]
+    LoadOfSequence,     ///< to = memory[token `index` of sequence row]
+    LoadForToken,       ///< to = memory[s] where the row is token `index` of sequence s, else zeros
+    Embed,              ///< to = table[ids[row]], + a where that is a register
+    Store,              ///< memory[row] = a
+    StoreHalf,          ///< the same as bfloat16
+    Round,              ///< to = a rounded to bfloat16
+    AddVector,          ///< to = a + memory, the same for every row
+    Map,                ///< to = map(a)
+    MapGradient,        ///< to = a * map'(b)
+    Pair,               ///< to = pair(a, b)
+    Gate,               ///< to = a where b lies in low to high, else 0
+    Dropout,            ///< to = a, dropped by example and position
+    Normalize,          ///< to = (a - mean) * rate * gamma + beta
+    NormalizeGradient,  ///< to = the gradient of a norm of b, given a; sums of a * h and of a
+    Sum,                ///< sums of a
+    Quantize,           ///< to = a in a number format
+  };
+  Kind kind = Kind::Load;
+  std::int32_t to = -1, a = -1, b = -1;  ///< registers
+  Map map = Map::Identity;
+  Pair pair = Pair::Add;
+  std::int32_t format = 0;             ///< of the program's
+  std::int32_t sum = 0;                ///< the first of its sums among the program's
+  float slope = 0, low = 0, high = 0;  ///< low: eps of a norm
+  bool is_rms = false;
+  std::uint32_t threshold = 0, site = 0;
+  float scale = 1;  ///< of what is not dropped
+  const std::int32_t* random = nullptr;
+  const float* memory = nullptr;  ///< gamma of a norm
+  const float* second = nullptr;  ///< beta
+  void* result = nullptr;
+  Integers ids = {}, positions = {};  ///< ids, examples, offsets
+  std::int64_t index = 0;             ///< negative: counted from the end
+  std::int64_t table_rows = 0;
+  Extent others = {};          ///< tokens, or sequences: what the rows are not
+  float* sums = nullptr;       ///< [parts, n]
+  float* more_sums = nullptr;  ///< of a norm: those of a
+  Fault fault = {};
+};
+inline constexpr int kMostInstructions = 32, kMostRowFormats = 4;
+inline constexpr std::int64_t kWidestRow = 4096;
+/// Parts that the sums of a row program over so many rows are left in, for `add_parts`.
+inline constexpr std::int32_t kMostRowParts = 256;
+inline constexpr std::int32_t row_parts(std::int64_t capacity) {
+  const std::int64_t parts = (capacity + 15) / 16;
+  return static_cast<std::int32_t>(parts < 1 ? 1 : parts > kMostRowParts ? kMostRowParts : parts);
+}
+/// Instructions one after another for each row, the rows side by side; n is a multiple of four.
+struct RowProgramArgs {
+  std::int64_t n = 0;
+  Extent rows;
+  std::int32_t count = 0, num_registers = 0, num_sums = 0;
+  RowInstruction instructions[kMostInstructions];
+  QuantizeArgs formats[kMostRowFormats];
 };
 
 /// dx and dscale of a quantize whose scale is given; `parts` holds a double for each row and block.
@@ -766,6 +905,10 @@ struct KernelTable {
   std::int32_t version;
   Device device;
   const char* (*gemm)(Gemm*, const GemmArgs&, Stream*);
+  void (*products)(const ProductArgs&, Stream*);
+  void (*add_parts)(const AddPartsArgs&, Stream*);
+  /// The program a second time in device memory, where its instructions are read.
+  void (*row_program)(const RowProgramArgs&, const RowProgramArgs* on_device, Stream*);
   void (*epilogue)(const EpilogueArgs&, Stream*);
   void (*map)(const MapArgs&, Stream*);
   void (*map_gradient)(const MapGradientArgs&, Stream*);
@@ -786,11 +929,12 @@ struct KernelTable {
   void (*squared_error)(const SquaredErrorArgs&, Stream*);
   void (*squared_error_gradient)(const SquaredErrorGradientArgs&, Stream*);
   void (*embedding)(const EmbeddingArgs&, Stream*);
-  void (*embedding_gradient)(const EmbeddingGradientArgs&, Stream*);
+  void (*embedding_gradients)(const EmbeddingGradientsArgs&, Stream*);
+  void (*small_table_gradient)(const SmallTableGradientArgs&, Stream*);
   void (*gather_rows)(const GatherRowsArgs&, Stream*);
   void (*select)(const SelectArgs&, Stream*);
   void (*last_token)(const LastTokenArgs&, Stream*);
-  void (*packed_index)(const PackedIndexArgs&, Stream*);
+  void (*indices)(const IndexArgs&, Stream*);
   void (*positions)(const PositionsArgs&, Stream*);
   void (*rope)(const RopeArgs&, Stream*);
   void (*dropout)(const DropoutArgs&, Stream*);
@@ -798,7 +942,6 @@ struct KernelTable {
   void (*attention_gradient)(const AttentionGradientArgs&, Stream*);
   void (*update)(const UpdateArgs&, Stream*);
   void (*sum_squares)(const SumSquaresArgs&, Stream*);
-  void (*gradient_scale)(const GradientScaleArgs&, Stream*);
   void (*gate)(const GateArgs&, Stream*);
   void (*prune_values)(const PruneValuesArgs&, Stream*);
   void (*quantize)(const QuantizeArgs&, Stream*);

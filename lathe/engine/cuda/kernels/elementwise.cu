@@ -136,21 +136,49 @@ __global__ void cast_kernel(CastArgs args) {
   }
 }
 
+// Norm and scale of gradients whose squares and examples were counted. A scale that is no number
+// says that the step has failed.
+__device__ float scale_of_gradients(float squares, float examples, double most, float* norm) {
+  const double count = examples, length = sqrt(static_cast<double>(squares)) / count;
+  double scale = 1.0 / count;
+  if (most > 0 && length > most) scale *= most / (length + 1e-6);
+  if (!isfinite(length)) scale = NAN;
+  *norm = static_cast<float>(length);
+  return static_cast<float>(scale);
+}
+
+// All operands come from memory at once; then one thread has what is left to do, without waiting.
 __global__ void scalars_kernel(ScalarArgs args) {
-  for (int i = 0; i < args.count; ++i) {
+  __shared__ float a[kMostScalars], b[kMostScalars], y[kMostScalars];
+  for (int i = threadIdx.x; i < args.count; i += blockDim.x) {
     const ScalarOperation& operation = args.operations[i];
-    switch (operation.kind) {
-      case ScalarOperation::Kind::Map:
-        *operation.y = apply(operation.map, *operation.a, operation.value);
-        break;
-      case ScalarOperation::Kind::Pair:
-        *operation.y = apply(operation.pair, *operation.a, *operation.b);
-        break;
-      case ScalarOperation::Kind::Fill:
-        *operation.y = operation.value;
-        break;
+    if (operation.a != nullptr && operation.a_from < 0) a[i] = *operation.a;
+    if (operation.b != nullptr && operation.b_from < 0) b[i] = *operation.b;
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < args.count; ++i) {
+      const ScalarOperation& operation = args.operations[i];
+      const float left = operation.a_from < 0 ? a[i] : y[operation.a_from];
+      const float right = operation.b_from < 0 ? b[i] : y[operation.b_from];
+      switch (operation.kind) {
+        case ScalarOperation::Kind::Map:
+          y[i] = apply(operation.map, left, static_cast<float>(operation.value));
+          break;
+        case ScalarOperation::Kind::Pair:
+          y[i] = apply(operation.pair, left, right);
+          break;
+        case ScalarOperation::Kind::Fill:
+          y[i] = static_cast<float>(operation.value);
+          break;
+        case ScalarOperation::Kind::GradientScale:
+          y[i] = scale_of_gradients(left, right, operation.value, operation.norm);
+          break;
+      }
     }
   }
+  __syncthreads();
+  for (int i = threadIdx.x; i < args.count; i += blockDim.x) *args.operations[i].y = y[i];
 }
 
 __global__ void epilogue_kernel(EpilogueArgs args) {
@@ -232,7 +260,7 @@ void cast(const CastArgs& args, Stream* stream) {
 }
 
 void scalars(const ScalarArgs& args, Stream* stream) {
-  scalars_kernel<<<1, 1, 0, stream_of(stream)>>>(args);
+  scalars_kernel<<<1, kThreads, 0, stream_of(stream)>>>(args);
 }
 
 void epilogue(const EpilogueArgs& args, Stream* stream) {

@@ -1,10 +1,9 @@
 // Rows looked up in tables, and their gradients without floating-point atomics.
 //
-// The gradient of a row is the sum of the dy rows of its id, each part of them in their order: the
-// tokens are cut into as many ranges as a block has warps, a warp adds those of its range, and the
-// ranges are added in order. Which tokens those are is found by looking at all ids, which costs
-// less than sorting them for the batches that training has. A table of few rows has many tokens a
-// row, so there the tokens are spread over more blocks.
+// The gradient of a row is the sum of the dy rows of its id, in their order. Tokens are sorted by
+// counting for each how many stand before it, which takes one launch and no memory; then warps add
+// up segments of that order, and runs that reach over several segments are joined. A table of few
+// rows has most tokens in one run, so there the tokens are cut into parts instead.
 
 #include "lathe/engine/cuda/kernels/kernels.cuh"
 #include "lathe/engine/cuda/kernels/launch.cuh"
@@ -14,8 +13,7 @@ namespace {
 
 constexpr int kWarps = kThreads / kWarp;
 constexpr int kLaneColumns = 4;
-constexpr int kColumns = kWarp * kLaneColumns;  // that a block sums at once
-constexpr int kScanThreads = 1024;
+constexpr int kColumns = kWarp * kLaneColumns;  // that a warp sums at once
 
 // An id outside its table gives NaN, so that no optimizer moves before the fault is seen.
 __global__ void embedding_kernel(EmbeddingArgs args) {
@@ -38,125 +36,175 @@ __global__ void embedding_kernel(EmbeddingArgs args) {
   }
 }
 
-// The first place of every id that occurs.
-__global__ void head_kernel(EmbeddingGradientArgs args) {
+// Where a token stands in the order of ids, and of tokens within one: as many stand before it as
+// have a smaller id, or the same and come earlier. Lanes have a token each, warps a share of those
+// that it is compared with.
+__global__ void order_kernel(const __grid_constant__ EmbeddingGradientsArgs all) {
+  __shared__ std::int32_t counts[kWarps][kWarp];
+  const EmbeddingGradientArgs& args = all.tables[blockIdx.y];
   const std::int64_t real = real_size(args.rows);
-  for (std::int64_t i = global_thread(); i < real; i += grid_stride()) {
-    const std::int64_t id = integer_at(args.ids, i);
-    if (id < 0 || id >= args.table_rows)
-      report(args.fault);
-    else
-      atomicMin(args.heads + id, static_cast<std::int32_t>(i));
-  }
-}
-
-// Places of the ids that occur, in the table's order: one block, a run of the table for each
-// thread.
-__global__ void place_kernel(EmbeddingGradientArgs args) {
-  __shared__ int totals[kWarp];
-  const std::int64_t each = (args.table_rows + kScanThreads - 1) / kScanThreads;
-  const std::int64_t first = threadIdx.x * each;
-  const std::int64_t last = first + each < args.table_rows ? first + each : args.table_rows;
-  int used = 0;
-  for (std::int64_t row = first; row < last; ++row) used += args.heads[row] != kNoHead ? 1 : 0;
   const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
-  int before = used;  // up to this thread, itself included, within the warp
-  for (int distance = 1; distance < kWarp; distance *= 2) {
-    const int other = __shfl_up_sync(kAllLanes, before, distance);
-    if (lane >= distance) before += other;
-  }
-  if (lane == kWarp - 1) totals[warp] = before;
-  __syncthreads();
-  int place = before - used;
-  for (int earlier = 0; earlier < warp; ++earlier) place += totals[earlier];
-  for (std::int64_t row = first; row < last; ++row) {
-    const bool occurs = args.heads[row] != kNoHead;
-    args.places[row] = occurs ? place : -1;
-    place += occurs ? 1 : 0;
-  }
-  if (threadIdx.x == kScanThreads - 1) *args.used = place;
-}
-
-// Adds the dy rows of `id` to target, which is set where `base` is null.
-__device__ void sum_rows_of(const EmbeddingGradientArgs& args, std::int64_t id, std::int64_t real,
-                            const float* base, float* target) {
-  __shared__ float sums[kWarps][kColumns];
-  const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
+  const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * kWarp;
+  if (first >= real) return;
+  const std::int64_t token = first + lane < real ? first + lane : real - 1;
+  const std::int64_t id = integer_at(args.ids, token);
   const std::int64_t begin = real * warp / kWarps, end = real * (warp + 1) / kWarps;
-  for (std::int64_t first = 0; first < args.n; first += kColumns) {
-    float sum[kLaneColumns] = {};
-    for (std::int64_t i = begin; i < end; i += kWarp) {
-      const bool is_mine = i + lane < end && integer_at(args.ids, i + lane) == id;
-      unsigned found = __ballot_sync(kAllLanes, is_mine);
-      while (found != 0) {
-        const std::int64_t row = i + __ffs(static_cast<int>(found)) - 1;
-        found &= found - 1;
-        for (int c = 0; c < kLaneColumns; ++c) {
-          const std::int64_t column = first + c * kWarp + lane;
-          if (column < args.n) sum[c] += args.dy[row * args.n + column];
-        }
+  const auto count_in = [&](const auto* ids) {
+    std::int32_t count = 0;
+#pragma unroll 8
+    for (std::int64_t other = begin; other < end; ++other)
+      count += ids[other] < id || (ids[other] == id && other < token) ? 1 : 0;
+    return count;
+  };
+  std::int32_t count = args.ids.is_wide ? count_in(static_cast<const std::int64_t*>(args.ids.data))
+                                        : count_in(static_cast<const std::int32_t*>(args.ids.data));
+  counts[warp][lane] = count;
+  __syncthreads();
+  if (warp != 0 || first + lane >= real) return;
+  for (int w = 1; w < kWarps; ++w) count += counts[w][lane];
+  args.order[count] = static_cast<std::int32_t>(token);
+  if (id < 0 || id >= args.table_rows) report(args.fault);
+}
+
+// Four neighbours of a row, or as many as there are.
+struct Four {
+  float v[4] = {};
+};
+__device__ Four four_at(const float* row, std::int64_t column, std::int64_t n) {
+  Four four;
+  if (n % 4 == 0) {
+    if (column < n)
+      *reinterpret_cast<float4*>(four.v) = *reinterpret_cast<const float4*>(row + column);
+    return four;
+  }
+  for (int j = 0; j < 4; ++j)
+    if (column + j < n) four.v[j] = row[column + j];
+  return four;
+}
+__device__ void put_four(float* row, std::int64_t column, std::int64_t n, const Four& four) {
+  for (int j = 0; j < 4; ++j)
+    if (column + j < n) row[column + j] = four.v[j];
+}
+__device__ void add(Four& sum, const Four& four) {
+  for (int j = 0; j < 4; ++j) sum.v[j] += four.v[j];
+}
+
+// The row that the sum of an id goes to, which begins at this place of the order.
+__device__ float* target_of(const EmbeddingGradientArgs& args, std::int64_t place,
+                            std::int64_t id) {
+  return args.y + (args.places != nullptr ? place : id) * args.n;
+}
+
+// A warp adds up the runs of equal ids within a segment of the order. What belongs to a run that
+// began before the segment is left in `partial`.
+__global__ void segment_kernel(const __grid_constant__ EmbeddingGradientsArgs all) {
+  constexpr int kAtOnce = 8;
+  const EmbeddingGradientArgs& args = all.tables[blockIdx.y];
+  const std::int64_t real = real_size(args.rows), n = args.n;
+  const int lane = threadIdx.x % kWarp;
+  const std::int64_t columns = (n + kColumns - 1) / kColumns;
+  const std::int64_t work = static_cast<std::int64_t>(blockIdx.x) * kWarps + threadIdx.x / kWarp;
+  const std::int64_t segment = work / columns, column = (work % columns) * kColumns + lane * 4;
+  const std::int64_t first = segment * kTokenSegment;
+  if (work == 0 && lane == 0 && args.used != nullptr) *args.used = static_cast<std::int32_t>(real);
+  if (first >= real) return;
+  const int count = static_cast<int>(real - first < kTokenSegment ? real - first : kTokenSegment);
+  const std::int32_t token = args.order[first + (lane < count ? lane : count - 1)];
+  const std::int64_t own = integer_at(args.ids, token);
+  const auto id_of = [&](int i) { return __shfl_sync(kAllLanes, own, i); };
+  const bool continues = first != 0 && integer_at(args.ids, args.order[first - 1]) == id_of(0);
+  std::int64_t previous = id_of(0);
+  Four sum;
+  int begin = 0;  // of the run
+  const auto finish = [&](int end) {
+    const std::int64_t id = id_of(begin);
+    if (begin == 0 && continues) {
+      put_four(args.partial + segment * n, column, n, sum);
+    } else if (id >= 0 && id < args.table_rows) {
+      float* const target = target_of(args, first + begin, id);
+      if (args.base != nullptr) {
+        Four whole = four_at(args.base + id * n, column, n);
+        add(whole, sum);
+        sum = whole;
       }
+      put_four(target, column, n, sum);
+      if (args.places != nullptr && column == 0)
+        args.places[id] = static_cast<std::int32_t>(first + begin);
     }
-    for (int c = 0; c < kLaneColumns; ++c) sums[warp][c * kWarp + lane] = sum[c];
-    __syncthreads();
-    for (int c = threadIdx.x; c < kColumns; c += blockDim.x) {
-      if (first + c >= args.n) continue;
-      float total = base == nullptr ? 0.0f : base[first + c];
-      for (int w = 0; w < kWarps; ++w) total += sums[w][c];
-      target[first + c] = total;
+    begin = end;
+    sum = Four();
+  };
+  for (int i = 0; i < count; i += kAtOnce) {
+    Four rows[kAtOnce];
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j) {
+      const std::int32_t from = __shfl_sync(kAllLanes, token, i + j < kWarp ? i + j : kWarp - 1);
+      if (i + j < count) rows[j] = four_at(args.dy + from * n, column, n);
     }
-    __syncthreads();
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j) {
+      const std::int64_t id = id_of(i + j < kWarp ? i + j : kWarp - 1);
+      if (i + j >= count) continue;
+      const bool is_first = i + j == 0 ? !continues : id != previous;
+      if (is_first && i + j > 0) finish(i + j);
+      if (!is_first && args.places != nullptr)
+        put_four(args.y + (first + i + j) * n, column, n, Four());
+      add(sum, rows[j]);
+      previous = id;
+    }
   }
+  finish(count);
 }
 
-// A block for each row of the table.
-__global__ void dense_kernel(EmbeddingGradientArgs args) {
-  const std::int64_t real = real_size(args.rows);
-  for (std::int64_t row = blockIdx.x; row < args.table_rows; row += gridDim.x) {
-    float* const y = args.y + row * args.n;
-    const float* const base = args.base == nullptr ? nullptr : args.base + row * args.n;
-    if (args.heads[row] != kNoHead) {
-      sum_rows_of(args, row, real, base, y);
-      continue;
-    }
-    for (std::int64_t i = threadIdx.x; i < args.n; i += blockDim.x)
-      y[i] = base == nullptr ? 0.0f : base[i];
+// Joins runs that go on into later segments, in order.
+__global__ void join_kernel(const __grid_constant__ EmbeddingGradientsArgs all) {
+  const EmbeddingGradientArgs& args = all.tables[blockIdx.y];
+  const std::int64_t real = real_size(args.rows), n = args.n;
+  const int lane = threadIdx.x % kWarp;
+  const std::int64_t columns = (n + kColumns - 1) / kColumns;
+  const std::int64_t work = static_cast<std::int64_t>(blockIdx.x) * kWarps + threadIdx.x / kWarp;
+  const std::int64_t segment = work / columns, column = (work % columns) * kColumns + lane * 4;
+  const std::int64_t first = segment * kTokenSegment, next = first + kTokenSegment;
+  if (next >= real) return;
+  const auto id_at = [&](std::int64_t place) { return integer_at(args.ids, args.order[place]); };
+  const std::int64_t id = id_at(next - 1);
+  if (id_at(next) != id || id < 0 || id >= args.table_rows) return;
+  // Where the run begins: in this segment, or an earlier one joins it.
+  const bool is_same = id_at(first + lane) == id;
+  const unsigned same = __ballot_sync(kAllLanes, is_same);
+  const int begin = __ffs(static_cast<int>(same)) - 1;
+  if (begin == 0 && first > 0 && id_at(first - 1) == id) return;
+  float* const target = target_of(args, first + begin, id);
+  Four sum = four_at(target, column, n);
+  for (std::int64_t later = segment + 1; later * kTokenSegment < real; ++later) {
+    if (id_at(later * kTokenSegment) != id) break;
+    add(sum, four_at(args.partial + later * n, column, n));
   }
+  put_four(target, column, n, sum);
 }
 
-// A block for each token; the first of an id works.
-__global__ void sparse_kernel(EmbeddingGradientArgs args) {
-  const std::int64_t real = real_size(args.rows);
-  for (std::int64_t i = blockIdx.x; i < real; i += gridDim.x) {
-    const std::int64_t id = integer_at(args.ids, i);
-    if (id < 0 || id >= args.table_rows || args.heads[id] != i) continue;
-    sum_rows_of(args, id, real, nullptr, args.y + args.places[id] * args.n);
-  }
-}
-
-__global__ void small_kernel(EmbeddingGradientArgs args) {
-  const std::int64_t real = real_size(args.rows);
-  const std::int64_t row = blockIdx.x, chunk = blockIdx.y;
-  const std::int64_t begin = real * chunk / kSmallTableChunks;
-  const std::int64_t end = real * (chunk + 1) / kSmallTableChunks;
-  for (std::int64_t column = threadIdx.x; column < args.n; column += blockDim.x) {
-    float sum = 0;
-    for (std::int64_t i = begin; i < end; ++i) {
+// A part of the tokens for one row of the table: eight shares of it beside each other.
+__global__ void small_kernel(SmallTableGradientArgs args) {
+  __shared__ float sums[kWarps][kColumns];
+  const std::int64_t real = real_size(args.rows), row = blockIdx.x, part = blockIdx.y;
+  const std::int64_t begin = real * part / kSmallTableParts;
+  const std::int64_t end = real * (part + 1) / kSmallTableParts;
+  const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
+  for (std::int64_t first = 0; first < args.n; first += kColumns) {
+    Four sum;
+    for (std::int64_t i = begin + warp; i < end; i += kWarps) {
       const std::int64_t id = integer_at(args.ids, i);
-      if (id == row) sum += args.dy[i * args.n + column];
+      if (id == row) add(sum, four_at(args.dy + i * args.n, first + lane * 4, args.n));
       if (id < 0 || id >= args.table_rows) report(args.fault);
     }
-    args.partial[(chunk * args.table_rows + row) * args.n + column] = sum;
-  }
-}
-
-__global__ void add_small_kernel(EmbeddingGradientArgs args) {
-  const std::int64_t size = args.table_rows * args.n;
-  for (std::int64_t i = global_thread(); i < size; i += grid_stride()) {
-    float sum = args.base == nullptr ? 0.0f : args.base[i];
-    for (std::int64_t chunk = 0; chunk < kSmallTableChunks; ++chunk)
-      sum += args.partial[chunk * size + i];
-    args.y[i] = sum;
+    for (int j = 0; j < 4; ++j) sums[warp][lane * 4 + j] = sum.v[j];
+    __syncthreads();
+    for (int c = threadIdx.x; c < kColumns && first + c < args.n; c += blockDim.x) {
+      float total = 0;
+      for (int w = 0; w < kWarps; ++w) total += sums[w][c];
+      args.parts[(part * args.table_rows + row) * args.n + first + c] = total;
+    }
+    __syncthreads();
   }
 }
 
@@ -168,26 +216,37 @@ void embedding(const EmbeddingArgs& args, Stream* stream) {
   embedding_kernel<<<blocks_for(count, kThreads), kThreads, 0, stream_of(stream)>>>(args);
 }
 
-void embedding_gradient(const EmbeddingGradientArgs& args, Stream* stream) {
+void embedding_gradients(const EmbeddingGradientsArgs& args, Stream* stream) {
   const cudaStream_t on = stream_of(stream);
+  std::int64_t most_tokens = 0, most_work = 0;
+  for (int i = 0; i < args.count; ++i) {
+    const EmbeddingGradientArgs& table = args.tables[i];
+    const auto bytes = static_cast<std::size_t>(table.table_rows * table.n) * sizeof(float);
+    if (table.places != nullptr)
+      cudaMemsetAsync(table.places, 0xff, static_cast<std::size_t>(table.table_rows) * sizeof(int),
+                      on);
+    else if (table.base == nullptr)
+      cudaMemsetAsync(table.y, 0, bytes, on);
+    else
+      cudaMemcpyAsync(table.y, table.base, bytes, cudaMemcpyDeviceToDevice, on);
+    const std::int64_t segments = (table.rows.capacity + kTokenSegment - 1) / kTokenSegment;
+    const std::int64_t work = segments * ((table.n + kColumns - 1) / kColumns);
+    if (table.rows.capacity > most_tokens) most_tokens = table.rows.capacity;
+    if (work > most_work) most_work = work;
+  }
+  if (most_work == 0) return;
+  const auto tables = static_cast<unsigned>(args.count);
+  const dim3 tokens(blocks_for(most_tokens, kWarp, 1 << 30), tables);
+  const dim3 segments(blocks_for(most_work, kWarps, 1 << 30), tables);
+  order_kernel<<<tokens, kThreads, 0, on>>>(args);
+  segment_kernel<<<segments, kThreads, 0, on>>>(args);
+  join_kernel<<<segments, kThreads, 0, on>>>(args);
+}
+
+void small_table_gradient(const SmallTableGradientArgs& args, Stream* stream) {
   if (args.table_rows == 0 || args.n == 0) return;
-  if (args.places == nullptr && args.table_rows <= kSmallTable) {
-    const dim3 grid(static_cast<unsigned>(args.table_rows),
-                    static_cast<unsigned>(kSmallTableChunks));
-    small_kernel<<<grid, 128, 0, on>>>(args);
-    add_small_kernel<<<blocks_for(args.table_rows * args.n, kThreads), kThreads, 0, on>>>(args);
-    return;
-  }
-  cudaMemsetAsync(args.heads, 0x7f, static_cast<std::size_t>(args.table_rows) * sizeof(int), on);
-  if (args.rows.capacity != 0)
-    head_kernel<<<blocks_for(args.rows.capacity, kThreads), kThreads, 0, on>>>(args);
-  if (args.places == nullptr) {
-    dense_kernel<<<blocks_for(args.table_rows, 1, 1 << 20), kThreads, 0, on>>>(args);
-    return;
-  }
-  place_kernel<<<1, kScanThreads, 0, on>>>(args);
-  if (args.rows.capacity != 0)
-    sparse_kernel<<<blocks_for(args.rows.capacity, 1, 1 << 20), kThreads, 0, on>>>(args);
+  const dim3 grid(static_cast<unsigned>(args.table_rows), static_cast<unsigned>(kSmallTableParts));
+  small_kernel<<<grid, kThreads, 0, stream_of(stream)>>>(args);
 }
 
 }  // namespace lathe::engine::cuda

@@ -79,40 +79,77 @@ __global__ void last_token_kernel(LastTokenArgs args) {
   }
 }
 
-__global__ void packed_index_kernel(PackedIndexArgs args) {
-  const std::int64_t tokens = real_size(args.tokens), sequences = real_size(args.sequences);
+// The last sequence that does not begin after the token; empty ones come before it.
+__device__ std::int64_t sequence_of(const IndexOperation& operation, std::int64_t sequences,
+                                    std::int64_t token) {
+  std::int64_t low = 0, high = sequences - 1;
+  while (low < high) {
+    const std::int64_t middle = (low + high + 1) / 2;
+    if (integer_at(operation.offsets, middle) <= token)
+      low = middle;
+    else
+      high = middle - 1;
+  }
+  return low;
+}
+
+__device__ void check_offsets(const IndexOperation& operation, std::int64_t tokens,
+                              std::int64_t sequences) {
   for (std::int64_t s = global_thread(); s < sequences; s += grid_stride()) {
-    const std::int64_t begin = integer_at(args.offsets, s), end = integer_at(args.offsets, s + 1);
+    const std::int64_t begin = integer_at(operation.offsets, s);
+    const std::int64_t end = integer_at(operation.offsets, s + 1);
     if (begin < 0 || end < begin || end > tokens || (s == 0 && begin != 0) ||
         (s == sequences - 1 && end != tokens))
-      report(args.fault);
+      report(operation.fault);
   }
-  for (std::int64_t token = global_thread(); token < args.tokens.capacity; token += grid_stride()) {
+}
+
+__device__ std::int64_t selected(const IndexOperation& operation, std::int64_t tokens,
+                                 std::int64_t sequence) {
+  const std::int64_t begin = integer_at(operation.offsets, sequence);
+  const std::int64_t end = integer_at(operation.offsets, sequence + 1);
+  const std::int64_t token = (operation.index < 0 ? end : begin) + operation.index;
+  if (token >= 0 && token >= begin && token < end && token < tokens)
+    return integer_at(operation.values, token);
+  report(operation.fault);
+  return 0;
+}
+
+__global__ void indices_kernel(const __grid_constant__ IndexArgs args) {
+  using Kind = IndexOperation::Kind;
+  const IndexOperation& operation = args.operations[blockIdx.y];
+  const std::int64_t tokens = real_size(operation.tokens);
+  const std::int64_t sequences = real_size(operation.sequences);
+  if (operation.kind != Kind::Fill && operation.kind != Kind::Select)
+    check_offsets(operation, tokens, sequences);
+  const bool is_by_sequence = operation.kind == Kind::Select;
+  const std::int64_t real = is_by_sequence ? sequences : tokens;
+  const std::int64_t all =
+      is_by_sequence ? operation.sequences.capacity : operation.tokens.capacity;
+  for (std::int64_t i = global_thread(); i < all; i += grid_stride()) {
+    if (operation.kind == Kind::Fill) {
+      static_cast<std::uint32_t*>(operation.y)[i] = i < real ? operation.pattern : 0u;
+      continue;
+    }
     std::int64_t whole = 0;
     float share = 0;
-    if (token < tokens && sequences > 0) {
-      // The last sequence that does not begin after the token; empty ones come before it.
-      std::int64_t low = 0, high = sequences - 1;
-      while (low < high) {
-        const std::int64_t middle = (low + high + 1) / 2;
-        if (integer_at(args.offsets, middle) <= token)
-          low = middle;
-        else
-          high = middle - 1;
-      }
-      const std::int64_t begin = integer_at(args.offsets, low);
-      if (args.number == OfToken::Position) whole = token - begin;
-      if (args.number == OfToken::Example) whole = integer_at(args.values, low);
-      if (args.number == OfToken::Share)
-        share = static_cast<float>(1.0 /
-                                   static_cast<double>(integer_at(args.offsets, low + 1) - begin));
+    if (i < real && is_by_sequence) {
+      whole = selected(operation, tokens, i);
+    } else if (i < real && sequences > 0) {
+      const std::int64_t sequence = sequence_of(operation, sequences, i);
+      const std::int64_t begin = integer_at(operation.offsets, sequence);
+      if (operation.kind == Kind::Position) whole = i - begin;
+      if (operation.kind == Kind::Example) whole = integer_at(operation.values, sequence);
+      if (operation.kind == Kind::Share)
+        share = static_cast<float>(
+            1.0 / static_cast<double>(integer_at(operation.offsets, sequence + 1) - begin));
     }
-    if (args.number == OfToken::Share)
-      static_cast<float*>(args.y)[token] = share;
-    else if (args.is_wide)
-      static_cast<std::int64_t*>(args.y)[token] = whole;
+    if (operation.kind == Kind::Share)
+      static_cast<float*>(operation.y)[i] = share;
+    else if (operation.is_wide)
+      static_cast<std::int64_t*>(operation.y)[i] = whole;
     else
-      static_cast<std::int32_t*>(args.y)[token] = static_cast<std::int32_t>(whole);
+      static_cast<std::int32_t*>(operation.y)[i] = static_cast<std::int32_t>(whole);
   }
 }
 
@@ -166,12 +203,16 @@ void last_token(const LastTokenArgs& args, Stream* stream) {
     last_token_kernel<std::uint8_t><<<blocks, 128, 0, stream_of(stream)>>>(args);
 }
 
-void packed_index(const PackedIndexArgs& args, Stream* stream) {
-  const std::int64_t most = args.tokens.capacity > args.sequences.capacity
-                                ? args.tokens.capacity
-                                : args.sequences.capacity;
+void indices(const IndexArgs& args, Stream* stream) {
+  std::int64_t most = 0;
+  for (int i = 0; i < args.count; ++i) {
+    const IndexOperation& operation = args.operations[i];
+    for (const std::int64_t size : {operation.tokens.capacity, operation.sequences.capacity})
+      if (size > most) most = size;
+  }
   if (most == 0) return;
-  packed_index_kernel<<<blocks_for(most, kThreads), kThreads, 0, stream_of(stream)>>>(args);
+  const dim3 grid(blocks_for(most, kThreads), static_cast<unsigned>(args.count));
+  indices_kernel<<<grid, kThreads, 0, stream_of(stream)>>>(args);
 }
 
 void positions(const PositionsArgs& args, Stream* stream) {

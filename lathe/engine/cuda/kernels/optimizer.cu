@@ -31,10 +31,76 @@ struct Rates {
   float scale, decay, step_size, root_correction;
 };
 
-__device__ float gradient_at(const UpdatedTensor& tensor, std::int64_t i) {
-  if (tensor.places == nullptr) return tensor.gradient[i];
-  const std::int64_t row = i / tensor.n, place = tensor.places[row];
-  return place < 0 ? 0.0f : tensor.gradient[place * tensor.n + (i - row * tensor.n)];
+// Elements of a tensor are updated four at a time where its rows are whole fours.
+template <int Count>
+struct Elements {
+  float v[Count];
+};
+template <int Count>
+__device__ Elements<Count> elements_at(const float* x, std::int64_t i) {
+  Elements<Count> result;
+  if constexpr (Count == 4)
+    *reinterpret_cast<float4*>(result.v) = *reinterpret_cast<const float4*>(x + i);
+  else
+    result.v[0] = x[i];
+  return result;
+}
+template <int Count>
+__device__ void put(float* y, std::int64_t i, const Elements<Count>& elements) {
+  if constexpr (Count == 4)
+    *reinterpret_cast<float4*>(y + i) = *reinterpret_cast<const float4*>(elements.v);
+  else
+    y[i] = elements.v[0];
+}
+
+template <int Count>
+__device__ Elements<Count> gradient_at(const UpdatedTensor& tensor, std::int64_t i) {
+  if (tensor.places == nullptr) return elements_at<Count>(tensor.gradient, i);
+  const std::int64_t row =
+      i <= 0x7fffffff ? static_cast<std::uint32_t>(i) / static_cast<std::uint32_t>(tensor.n)
+                      : i / tensor.n;
+  const std::int64_t place = tensor.places[row];
+  if (place < 0) return {};
+  return elements_at<Count>(tensor.gradient, place * tensor.n + (i - row * tensor.n));
+}
+
+template <int Count>
+__device__ void update_block(const UpdateArgs& args, const UpdatedTensor& tensor,
+                             const Rates& rates) {
+  const std::int64_t first =
+      (static_cast<std::int64_t>(blockIdx.x) - tensor.first_block) * kUpdateBlock;
+  const std::int64_t end =
+      first + kUpdateBlock < tensor.count ? first + kUpdateBlock : tensor.count;
+  // A scale that is no number says that the step has failed: everything stays.
+  const bool stays = rates.scale != rates.scale;
+#pragma unroll 2
+  for (std::int64_t i = first + threadIdx.x * Count; i < end; i += blockDim.x * Count) {
+    Elements<Count> param = elements_at<Count>(tensor.param, i);
+    Elements<Count> m = elements_at<Count>(tensor.m, i), v{};
+    if (args.is_adamw) v = elements_at<Count>(tensor.v, i);
+    const Elements<Count> gradient = gradient_at<Count>(tensor, i);
+#pragma unroll
+    for (int j = 0; j < Count && !stays; ++j) {
+      const float g = gradient.v[j] * rates.scale;
+      if (!args.is_adamw) {
+        float velocity = fmaf(param.v[j], static_cast<float>(tensor.weight_decay), g);
+        velocity = fmaf(m.v[j], static_cast<float>(tensor.beta1), velocity);
+        m.v[j] = unless_below(kSmallestNormal, velocity);
+        param.v[j] = fmaf(-m.v[j], rates.step_size, param.v[j]);
+        continue;
+      }
+      m.v[j] = unless_below(kSmallestNormal, fmaf(m.v[j], static_cast<float>(tensor.beta1),
+                                                  g * static_cast<float>(1 - tensor.beta1)));
+      v.v[j] = unless_below(kSmallestNormal, fmaf(v.v[j], static_cast<float>(tensor.beta2),
+                                                  g * g * static_cast<float>(1 - tensor.beta2)));
+      const float step =
+          m.v[j] / fmaf(sqrtf(v.v[j]), rates.root_correction, static_cast<float>(tensor.eps));
+      param.v[j] = fmaf(-step, rates.step_size, param.v[j] * rates.decay);
+    }
+    put<Count>(tensor.new_m, i, m);
+    if (args.is_adamw) put<Count>(tensor.new_v, i, v);
+    put<Count>(tensor.new_param, i, param);
+  }
 }
 
 __global__ void update_kernel(UpdateArgs args) {
@@ -42,6 +108,7 @@ __global__ void update_kernel(UpdateArgs args) {
   const UpdatedTensor tensor = args.tensors[tensor_of(args.tensors, args.num_tensors, blockIdx.x)];
   if (threadIdx.x == 0) {
     rates.scale = *tensor.scale;
+    rates.step_size = *tensor.rate;
     if (args.is_adamw) {
       const double rate = *tensor.rate, step = tensor.random[2];
       rates.decay = static_cast<float>(1 - rate * tensor.weight_decay);
@@ -50,40 +117,11 @@ __global__ void update_kernel(UpdateArgs args) {
     }
   }
   __syncthreads();
-  const std::int64_t first =
-      (static_cast<std::int64_t>(blockIdx.x) - tensor.first_block) * kUpdateBlock;
-  const std::int64_t end =
-      first + kUpdateBlock < tensor.count ? first + kUpdateBlock : tensor.count;
-  // A scale that is no number says that the step has failed: everything stays.
-  const bool stays = rates.scale != rates.scale;
-  for (std::int64_t i = first + threadIdx.x; i < end; i += blockDim.x) {
-    if (stays) {
-      tensor.new_param[i] = tensor.param[i];
-      tensor.new_m[i] = tensor.m[i];
-      if (args.is_adamw) tensor.new_v[i] = tensor.v[i];
-      continue;
-    }
-    const float g = gradient_at(tensor, i) * rates.scale;
-    const float param = tensor.param[i];
-    if (!args.is_adamw) {
-      float velocity = fmaf(param, static_cast<float>(tensor.weight_decay), g);
-      velocity = fmaf(tensor.m[i], static_cast<float>(tensor.beta1), velocity);
-      velocity = unless_below(kSmallestNormal, velocity);
-      tensor.new_m[i] = velocity;
-      tensor.new_param[i] = fmaf(-velocity, *tensor.rate, param);
-      continue;
-    }
-    const float m =
-        unless_below(kSmallestNormal, fmaf(tensor.m[i], static_cast<float>(tensor.beta1),
-                                           g * static_cast<float>(1 - tensor.beta1)));
-    const float v =
-        unless_below(kSmallestNormal, fmaf(tensor.v[i], static_cast<float>(tensor.beta2),
-                                           g * g * static_cast<float>(1 - tensor.beta2)));
-    const float step = m / fmaf(sqrtf(v), rates.root_correction, static_cast<float>(tensor.eps));
-    tensor.new_m[i] = m;
-    tensor.new_v[i] = v;
-    tensor.new_param[i] = fmaf(-step, rates.step_size, param * rates.decay);
-  }
+  const bool has_fours = tensor.count % 4 == 0 && (tensor.places == nullptr || tensor.n % 4 == 0);
+  if (has_fours)
+    update_block<4>(args, tensor, rates);
+  else
+    update_block<1>(args, tensor, rates);
 }
 
 __global__ void square_parts_kernel(SumSquaresArgs args) {
@@ -95,9 +133,16 @@ __global__ void square_parts_kernel(SumSquaresArgs args) {
       (static_cast<std::int64_t>(blockIdx.x) - tensor.first_block) * kUpdateBlock;
   const std::int64_t end = first + kUpdateBlock < count ? first + kUpdateBlock : count;
   double sum = 0;
-  for (std::int64_t i = first + threadIdx.x; i < end; i += blockDim.x) {
-    const double x = tensor.x[i];
-    sum += x * x;
+  if (count % 4 == 0) {
+#pragma unroll 4
+    for (std::int64_t i = first + threadIdx.x * 4; i < end; i += blockDim.x * 4) {
+      const Elements<4> x = elements_at<4>(tensor.x, i);
+#pragma unroll
+      for (int j = 0; j < 4; ++j) sum += static_cast<double>(x.v[j]) * static_cast<double>(x.v[j]);
+    }
+  } else {
+    for (std::int64_t i = first + threadIdx.x; i < end; i += blockDim.x)
+      sum += static_cast<double>(tensor.x[i]) * static_cast<double>(tensor.x[i]);
   }
   sum = join_block(sum, 0.0, room, Add());
   if (threadIdx.x == 0) args.parts[blockIdx.x] = sum;
@@ -115,15 +160,6 @@ __global__ void add_squares_kernel(SumSquaresArgs args) {
   if (threadIdx.x == 0) *args.tensors[index].sum = static_cast<float>(sum);
 }
 
-__global__ void gradient_scale_kernel(GradientScaleArgs args) {
-  const double count = *args.count, norm = sqrt(static_cast<double>(*args.squares)) / count;
-  double scale = 1.0 / count;
-  if (args.max_norm > 0 && norm > args.max_norm) scale *= args.max_norm / (norm + 1e-6);
-  if (!isfinite(norm)) scale = NAN;
-  *args.scale = static_cast<float>(scale);
-  *args.norm = static_cast<float>(norm);
-}
-
 }  // namespace
 
 void update(const UpdateArgs& args, Stream* stream) {
@@ -138,10 +174,6 @@ void sum_squares(const SumSquaresArgs& args, Stream* stream) {
         args);
   add_squares_kernel<<<static_cast<unsigned>(args.num_tensors), kThreads, 0, stream_of(stream)>>>(
       args);
-}
-
-void gradient_scale(const GradientScaleArgs& args, Stream* stream) {
-  gradient_scale_kernel<<<1, 1, 0, stream_of(stream)>>>(args);
 }
 
 }  // namespace lathe::engine::cuda

@@ -1,5 +1,6 @@
 #include "lathe/engine/cuda/cuda_maps.h"
-#include "lathe/engine/cuda/cuda_step.h"
+#include "lathe/engine/cuda/cuda_products.h"
+#include "lathe/engine/cuda/cuda_row_program.h"
 #include "lathe/engine/cuda/cuda_walks.h"
 
 namespace lathe::engine {
@@ -20,19 +21,63 @@ class ScalarStep final : public CudaStep {
   explicit ScalarStep(cuda::ScalarOperation operation) : operation_(operation) {}
   CudaGroup group() const override { return CudaGroup::Scalars; }
   void add_to(CudaGroupTable& table, const CudaCall& call) const override {
-    cuda::ScalarOperation operation = operation_;
-    operation.a = call.input(0);
-    operation.b = call.input(1);
-    operation.y = call.output(0);
-    table.scalars.push_back(operation);
+    add_scalar(table, call, operation_);
   }
-  void launch(const CudaCall&) const override {}
 
  private:
   cuda::ScalarOperation operation_;
 };
 
 using MadeStep = std::unique_ptr<CudaStep>;
+using Kind = cuda::RowInstruction::Kind;
+
+// The rows of a step whose operands from `first` on are all of the result's type.
+std::optional<CudaRowFacts> row_facts(const Graph& graph, NodeId id) {
+  const std::optional<CudaRows> y = cuda_rows(graph.types(id)[0]);
+  if (!y || !fits_row_program(y->width)) return std::nullopt;
+  CudaRowFacts facts{y->rows, y->width, {}};
+  for (std::size_t i = 0; i < graph.inputs(id).size(); ++i) {
+    if (graph.type(graph.input(id, i)) != graph.types(id)[0]) return std::nullopt;
+    facts.operands.push_back(i);
+  }
+  return facts;
+}
+
+// A map or the gradient of one: by rows, or beside the product that makes its operand.
+class MapStep final : public CudaStep {
+ public:
+  MapStep(CudaRowFacts facts, CudaMap map, bool is_gradient)
+      : facts_(std::move(facts)), map_(map), is_gradient_(is_gradient) {}
+  CudaGroup group() const override { return CudaGroup::Rows; }
+  const CudaRowFacts* rows() const override { return &facts_; }
+  CudaFollower follower() const override {
+    if (map_.map == cuda::Map::LeakyRelu) return CudaFollower::None;  // has a slope to say
+    return is_gradient_ ? CudaFollower::MapGradient : CudaFollower::Map;
+  }
+  void add_to(CudaRowProgram& program, const CudaCall& call) const override {
+    cuda::RowInstruction instruction{
+        .kind = is_gradient_ ? Kind::MapGradient : Kind::Map, .map = map_.map, .slope = map_.slope};
+    instruction.a = program.operand(call, 0);
+    if (is_gradient_) instruction.b = program.operand(call, 1);
+    program.add(call, instruction, 0);
+  }
+  void add_to(CudaProducts& products, const CudaCall& call) const override {
+    CudaProducts::Entry& entry = products.maker_of(call.input_slots[0]);
+    entry.product.map = map_.map;
+    if (is_gradient_) {
+      entry.product.before = call.input(1);
+      entry.product.c = call.output(0);
+      entry.c = call.output_slots[0];
+    } else {
+      entry.product.y = call.output(0);
+    }
+  }
+
+ private:
+  CudaRowFacts facts_;
+  CudaMap map_;
+  bool is_gradient_;
+};
 
 MadeStep make_map(const Graph& graph, NodeId id) {
   const std::optional<CudaMap> map = find_cuda_map(graph.op(id).name, graph.attribute(id));
@@ -40,6 +85,8 @@ MadeStep make_map(const Graph& graph, NodeId id) {
   if (is_single(graph, id))
     return std::make_unique<ScalarStep>(cuda::ScalarOperation{
         .kind = cuda::ScalarOperation::Kind::Map, .map = map->map, .value = map->slope});
+  if (const std::optional<CudaRowFacts> facts = row_facts(graph, id))
+    return std::make_unique<MapStep>(*facts, *map, false);
   return cuda_step([map = *map](const CudaCall& call) {
     call.kernels.map({.map = map.map,
                       .slope = map.slope,
@@ -54,6 +101,8 @@ MadeStep make_map_gradient(const Graph& graph, NodeId id) {
   const AttributeReader attributes = graph.attribute(id);
   const std::optional<CudaMap> map = find_cuda_map(attributes.text("function"), attributes);
   if (!map || graph.types(id)[0].dtype != DType::F32) return nullptr;
+  if (const std::optional<CudaRowFacts> facts = row_facts(graph, id))
+    return std::make_unique<MapStep>(*facts, *map, true);
   return cuda_step([map = *map](const CudaCall& call) {
     call.kernels.map_gradient({.map = map.map,
                                .slope = map.slope,
@@ -87,6 +136,12 @@ MadeStep make_pair(const Graph& graph, NodeId id, cuda::Pair pair) {
   if (is_single(graph, id))
     return std::make_unique<ScalarStep>(
         cuda::ScalarOperation{.kind = cuda::ScalarOperation::Kind::Pair, .pair = pair});
+  if (const std::optional<CudaRowFacts> facts = row_facts(graph, id))
+    return cuda_row_step(*facts, [pair](CudaRowProgram& program, const CudaCall& call) {
+      const int a = program.operand(call, 0);
+      program.add(call, {.kind = Kind::Pair, .a = a, .b = program.operand(call, 1), .pair = pair},
+                  0);
+    });
   return cuda_step(
       [pair](const CudaCall& call) { call.kernels.pair(pair_args(call, pair, 0), call.stream); });
 }
@@ -109,17 +164,28 @@ MadeStep make_pair_gradient(const Graph& graph, NodeId id) {
 MadeStep make_gate(const Graph& graph, NodeId id) {
   if (graph.types(id)[0].dtype != DType::F32) return nullptr;
   const AttributeReader attributes = graph.attribute(id);
-  return cuda_step(
-      [minimum = static_cast<float>(attributes.real("minimum")),
-       maximum = static_cast<float>(attributes.real("maximum"))](const CudaCall& call) {
-        call.kernels.gate({.dy = call.input(0),
-                           .x = call.input(1),
-                           .dx = call.output(0),
-                           .minimum = minimum,
-                           .maximum = maximum,
-                           .count = call.extent(call.type(0).num_elements())},
-                          call.stream);
-      });
+  const auto minimum = static_cast<float>(attributes.real("minimum"));
+  const auto maximum = static_cast<float>(attributes.real("maximum"));
+  if (const std::optional<CudaRowFacts> facts = row_facts(graph, id))
+    return cuda_row_step(*facts, [=](CudaRowProgram& program, const CudaCall& call) {
+      const int dy = program.operand(call, 0);
+      program.add(call,
+                  {.kind = Kind::Gate,
+                   .a = dy,
+                   .b = program.operand(call, 1),
+                   .low = minimum,
+                   .high = maximum},
+                  0);
+    });
+  return cuda_step([=](const CudaCall& call) {
+    call.kernels.gate({.dy = call.input(0),
+                       .x = call.input(1),
+                       .dx = call.output(0),
+                       .minimum = minimum,
+                       .maximum = maximum,
+                       .count = call.extent(call.type(0).num_elements())},
+                      call.stream);
+  });
 }
 
 // A result broadcast along its first axis reads one row again and again, which is real; an operand

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "lathe/engine/cuda/cuda_step.h"
+#include "lathe/engine/cuda/cuda_row_program.h"
 
 namespace lathe::engine {
 namespace {
@@ -17,6 +17,24 @@ MadeStep make_embedding(const Graph& graph, NodeId id) {
         !is_float(graph, graph.input(id, 2 * t + 1)) ||
         !graph.type(graph.input(id, 2 * t + 1)).shape[0].is_constant())
       return nullptr;
+  if (fits_row_program(y->width))
+    return cuda_row_step({y->rows, y->width, {}},
+                         [tables](CudaRowProgram& program, const CudaCall& call) {
+                           int sum = -1;
+                           for (std::size_t t = 0; t < tables; ++t) {
+                             const cuda::RowInstruction instruction{
+                                 .kind = cuda::RowInstruction::Kind::Embed,
+                                 .a = sum,
+                                 .memory = call.input(2 * t + 1),
+                                 .ids = call.integers(2 * t),
+                                 .table_rows = call.input_type(2 * t + 1).shape[0].constant(),
+                                 .fault = call.fault};
+                             if (t + 1 == tables)
+                               program.add(call, instruction, 0);
+                             else
+                               sum = program.add(instruction);
+                           }
+                         });
   return cuda_step([tables, rows = y->rows, n = y->width](const CudaCall& call) {
     cuda::EmbeddingArgs args;
     args.num_tables = static_cast<std::int32_t>(tables);
@@ -33,49 +51,93 @@ MadeStep make_embedding(const Graph& graph, NodeId id) {
   });
 }
 
-std::int64_t heads_bytes(std::int64_t table_rows) {
-  return (table_rows * static_cast<std::int64_t>(sizeof(std::int32_t)) + 255) / 256 * 256;
+std::int64_t aligned(std::int64_t bytes) {
+  return (bytes + 255) / 256 * 256;
 }
+
+// Of the gradient of a table: dy and ids, perhaps the base that the sums are added to.
+struct TableGradient {
+  bool is_sparse, has_base;
+  Size table, width, tokens;
+};
+
+// All that are ready share their launches.
+class TableGradientStep final : public CudaStep {
+ public:
+  explicit TableGradientStep(TableGradient of) : of_(std::move(of)) {}
+  CudaGroup group() const override { return CudaGroup::Tables; }
+  std::int64_t scratch_bytes(const Graph&, NodeId, const CudaSizes& sizes) const override {
+    const std::int64_t tokens = sizes.capacity(of_.tokens);
+    return order_bytes(tokens) +
+           aligned((tokens / cuda::kTokenSegment + 1) * sizes.capacity(of_.width) * 4);
+  }
+  void add_to(CudaGroupTable& table, const CudaCall& call) const override {
+    cuda::EmbeddingGradientArgs args;
+    args.dy = call.input(0);
+    args.ids = call.integers(1);
+    args.base = of_.has_base ? call.input(2) : nullptr;
+    args.y = call.output(0);
+    if (of_.is_sparse) {
+      args.places = reinterpret_cast<std::int32_t*>(call.outputs[1]);
+      args.used = reinterpret_cast<std::int32_t*>(call.outputs[2]);
+    }
+    args.table_rows = call.sizes.capacity(of_.table);
+    args.n = call.sizes.capacity(of_.width);
+    args.rows = call.extent(of_.tokens);
+    std::byte* const scratch = call.scratch + table.used_scratch;
+    args.order = reinterpret_cast<std::int32_t*>(scratch);
+    args.partial = reinterpret_cast<float*>(scratch + order_bytes(args.rows.capacity));
+    args.fault = call.fault;
+    table.used_scratch += scratch_bytes(call.graph, call.node, call.sizes);
+    table.tables.push_back(args);
+  }
+
+ private:
+  static std::int64_t order_bytes(std::int64_t tokens) {
+    return aligned(tokens * static_cast<std::int64_t>(sizeof(std::int32_t)));
+  }
+  TableGradient of_;
+};
+
+// A table of few rows, whose sums are left in parts.
+class SmallTableStep final : public CudaStep {
+ public:
+  explicit SmallTableStep(TableGradient of) : of_(std::move(of)) {}
+  std::vector<CudaParts> parts() const override {
+    return {{0, of_.tokens, [](std::int64_t) { return cuda::kSmallTableParts; }}};
+  }
+  void launch(const CudaCall& call) const override {
+    call.kernels.small_table_gradient({.dy = call.input(0),
+                                       .ids = call.integers(1),
+                                       .parts = reinterpret_cast<float*>(call.parts[0]),
+                                       .table_rows = of_.table.constant(),
+                                       .n = call.sizes.capacity(of_.width),
+                                       .rows = call.extent(of_.tokens),
+                                       .fault = call.fault},
+                                      call.stream);
+  }
+
+ private:
+  TableGradient of_;
+};
 
 // embedding_gradient(dy, ids), add_embedding_gradient(dy, ids, base), embedding_gradient_rows(dy,
 // ids) and gather_rows_gradient(dy, indices, like).
 MadeStep make_gradient(const Graph& graph, NodeId id) {
-  const bool is_sparse = graph.is(id, "embedding_gradient_rows");
-  const bool has_base = graph.is(id, "add_embedding_gradient");
+  TableGradient of{graph.is(id, "embedding_gradient_rows"),
+                   graph.is(id, "add_embedding_gradient"),
+                   {},
+                   Size(1),
+                   graph.type(graph.input(id, 1)).num_elements()};
   const Type& result = graph.types(id)[0];
   if (result.dtype != DType::F32 || result.rank() < 1 || !is_integer(graph, graph.input(id, 1)))
     return nullptr;
-  Size width(1);
-  for (std::size_t axis = 1; axis < result.rank(); ++axis) width *= result.shape[axis];
-  const Size table = is_sparse ? graph.types(id)[1].shape[0] : result.shape[0];
-  const Size tokens = graph.type(graph.input(id, 1)).num_elements();
-  return cuda_step_with_scratch(
-      [=](const Graph&, NodeId, const CudaSizes& sizes) {
-        const std::int64_t rows = sizes.capacity(table), n = sizes.capacity(width);
-        // A table that grows with the batch may be small at first.
-        const std::int64_t partial = std::min(rows, cuda::kSmallTable) * n *
-                                     cuda::kSmallTableChunks *
-                                     static_cast<std::int64_t>(sizeof(float));
-        return std::max(heads_bytes(rows), partial);
-      },
-      [=](const CudaCall& call) {
-        cuda::EmbeddingGradientArgs args;
-        args.dy = call.input(0);
-        args.ids = call.integers(1);
-        args.base = has_base ? call.input(2) : nullptr;
-        args.y = call.output(0);
-        if (is_sparse) {
-          args.places = reinterpret_cast<std::int32_t*>(call.outputs[1]);
-          args.used = reinterpret_cast<std::int32_t*>(call.outputs[2]);
-        }
-        args.heads = reinterpret_cast<std::int32_t*>(call.scratch);
-        args.partial = reinterpret_cast<float*>(call.scratch);
-        args.table_rows = call.sizes.capacity(table);
-        args.n = call.sizes.capacity(width);
-        args.rows = call.extent(tokens);
-        args.fault = call.fault;
-        call.kernels.embedding_gradient(args, call.stream);
-      });
+  for (std::size_t axis = 1; axis < result.rank(); ++axis) of.width *= result.shape[axis];
+  of.table = of.is_sparse ? graph.types(id)[1].shape[0] : result.shape[0];
+  if (!of.is_sparse && !of.has_base && of.table.is_constant() &&
+      of.table.constant() <= cuda::kSmallTable)
+    return std::make_unique<SmallTableStep>(std::move(of));
+  return std::make_unique<TableGradientStep>(std::move(of));
 }
 
 MadeStep make_gather(const Graph& graph, NodeId id) {

@@ -1,28 +1,19 @@
 #include <algorithm>
 #include <iterator>
 
-#include "lathe/engine/cuda/cuda_library.h"
 #include "lathe/engine/cuda/cuda_maps.h"
-#include "lathe/engine/cuda/cuda_step.h"
+#include "lathe/engine/cuda/cuda_products.h"
 
 namespace lathe::engine {
 namespace {
 
-// linear, fused_linear and the two products of their gradient, by cuBLASLt. It counts columns
-// first: a row-major [rows, n] is its [n, rows].
+// linear, fused_linear and the two products of their gradient. All that are ready share a launch.
+// Of smaller weights it applies activations and their gradients, too, and sums over rows are left
+// in parts.
 
-void multiply(const CudaCall& call, const cuda::GemmArgs& args) {
-  if (args.k == 0) {
-    check_cuda(
-        call.kernels.device.fill(args.c, 0, args.m * args.n * args.batches * 4, call.stream));
-    return;
-  }
-  check_cuda(call.kernels.gemm(call.gemm, args, call.stream));
-}
-
-// Whether rows beyond the real ones may hold the bias instead of zeros: everybody who reads them
-// goes row by row and writes zeros there, and the product that sums over rows has zeros in its
-// other operand.
+// Where a product is the library's, whether rows beyond the real ones may hold the bias instead of
+// zeros: everybody who reads them goes row by row and writes zeros there, and the product that sums
+// over rows has zeros in its other operand.
 bool may_leave_bias(const Graph& graph, NodeId id) {
   constexpr std::string_view kByRows[] = {"attention",        "attention_gradient", "layer_norm",
                                           "fused_layer_norm", "random_dropout",     "map_gradient"};
@@ -38,6 +29,54 @@ bool may_leave_bias(const Graph& graph, NodeId id) {
   return true;
 }
 
+class ProductStep : public CudaStep {
+ public:
+  ProductStep(Size rows, std::int64_t weight) : rows_(std::move(rows)), weight_(weight) {}
+  CudaGroup group() const override { return CudaGroup::Products; }
+
+ protected:
+  bool is_large() const { return weight_ >= kLargeWeight; }
+  Size rows_;
+  std::int64_t weight_;  // its elements
+};
+
+class LinearStep final : public ProductStep {
+ public:
+  LinearStep(Size rows, std::int64_t k, std::int64_t n, cuda::Map map, bool may_leave_bias)
+      : ProductStep(std::move(rows), n * k),
+        k_(k),
+        n_(n),
+        map_(map),
+        may_leave_bias_(may_leave_bias) {}
+  bool takes(CudaFollower follower) const override {
+    return follower == CudaFollower::Map && !is_large() && map_ == cuda::Map::Identity;
+  }
+
+  void add_to(CudaProducts& products, const CudaCall& call) const override {
+    CudaProducts::Entry entry{
+        .is_large = is_large(), .may_leave_bias = may_leave_bias_, .c = call.output_slots[0]};
+    cuda::Product& product = entry.product;
+    product.a = call.input(0);
+    product.b = call.input(1);
+    product.n = n_;
+    product.m = call.extent(rows_);
+    product.k = call.extent(Size(k_));
+    product.bias = call.input(2);
+    product.residual = call.input(3);
+    product.map = map_;
+    if (map_ == cuda::Map::Identity && product.residual == nullptr)
+      product.c = call.output(0);
+    else
+      product.y = call.output(0);
+    products.add(entry);
+  }
+
+ private:
+  std::int64_t k_, n_;
+  cuda::Map map_;
+  bool may_leave_bias_;
+};
+
 std::unique_ptr<CudaStep> make_linear(const Graph& graph, NodeId id) {
   const std::optional<CudaRows> x = cuda_rows(graph.type(graph.input(id, 0)));
   const std::optional<CudaRows> y = cuda_rows(graph.types(id)[0]);
@@ -49,70 +88,86 @@ std::unique_ptr<CudaStep> make_linear(const Graph& graph, NodeId id) {
     if (!found) return nullptr;
     map = *found;
   }
-  const bool has_residual = graph.inputs(id).size() > 3 && !graph.input(id, 3).is_none();
-  const bool has_bias = graph.inputs(id).size() > 2 && !graph.input(id, 2).is_none();
-  // An activation or a residual needs a pass of its own, which adds the bias, too.
-  const bool adds_bias_at_once =
-      has_bias && map == cuda::Map::Identity && !has_residual && may_leave_bias(graph, id);
-  return cuda_step([=, rows = x->rows, k = x->width, n = y->width](const CudaCall& call) {
-    const cuda::Extent extent = call.extent(rows);
-    multiply(call, {.transpose_a = true,
-                    .m = n,
-                    .n = extent.capacity,
-                    .k = k,
-                    .a = call.input(1),
-                    .b = call.input(0),
-                    .c = call.output(0),
-                    .lda = k,
-                    .ldb = k,
-                    .ldc = n,
-                    .bias = adds_bias_at_once ? call.input(2) : nullptr});
-    if ((!has_bias || adds_bias_at_once) && map == cuda::Map::Identity && !has_residual) return;
-    call.kernels.epilogue({.y = call.output(0),
-                           .bias = has_bias ? call.input(2) : nullptr,
-                           .residual = has_residual ? call.input(3) : nullptr,
-                           .map = map,
-                           .n = n,
-                           .rows = extent},
-                          call.stream);
-  });
+  return std::make_unique<LinearStep>(x->rows, x->width, y->width, map, may_leave_bias(graph, id));
 }
 
 // dx[rows, k] = dy[rows, n] . w[n, k].
+class InputGradientStep final : public ProductStep {
+ public:
+  InputGradientStep(Size rows, std::int64_t n, std::int64_t k)
+      : ProductStep(std::move(rows), n * k), n_(n), k_(k) {}
+  bool takes(CudaFollower follower) const override {
+    return follower == CudaFollower::MapGradient && !is_large();
+  }
+  void add_to(CudaProducts& products, const CudaCall& call) const override {
+    CudaProducts::Entry entry{
+        .is_large = is_large(), .c = call.output_slots[0], .a = call.input_slots[0]};
+    entry.product.a = call.input(0);
+    entry.product.b = call.input(1);
+    entry.product.b_by_k = true;
+    entry.product.n = k_;
+    entry.product.m = call.extent(rows_);
+    entry.product.k = call.extent(Size(n_));
+    entry.product.c = call.output(0);
+    products.add(entry);
+  }
+
+ private:
+  std::int64_t n_, k_;
+};
+
 std::unique_ptr<CudaStep> make_input_gradient(const Graph& graph, NodeId id) {
   const std::optional<CudaRows> dy = cuda_rows(graph.type(graph.input(id, 0)));
   const std::optional<CudaRows> dx = cuda_rows(graph.types(id)[0]);
   if (!dy || !dx || !is_float(graph, graph.input(id, 1))) return nullptr;
-  return cuda_step([rows = dy->rows, n = dy->width, k = dx->width](const CudaCall& call) {
-    multiply(call, {.m = k,
-                    .n = call.sizes.capacity(rows),
-                    .k = n,
-                    .a = call.input(1),
-                    .b = call.input(0),
-                    .c = call.output(0),
-                    .lda = k,
-                    .ldb = n,
-                    .ldc = k});
-  });
+  return std::make_unique<InputGradientStep>(dy->rows, dy->width, dx->width);
 }
 
-// dw[n, k] = dy[rows, n]^T . x[rows, k]: rows beyond the real ones are zero in dy.
+std::int64_t parts_of(std::int64_t rows) {
+  return cuda::product_parts(rows);
+}
+
+// dw[n, k] = dy[rows, n]^T . x[rows, k].
+class WeightGradientStep final : public ProductStep {
+ public:
+  WeightGradientStep(Size rows, std::int64_t n, std::int64_t k)
+      : ProductStep(std::move(rows), n * k), n_(n), k_(k) {}
+  bool takes(CudaFollower follower) const override {
+    return follower == CudaFollower::Sum && !is_large();
+  }
+  std::vector<CudaParts> parts() const override {
+    if (is_large()) return {};
+    return {{0, rows_, parts_of}};
+  }
+  void add_to(CudaProducts& products, const CudaCall& call) const override {
+    CudaProducts::Entry entry{
+        .is_large = is_large(), .c = call.output_slots[0], .a = call.input_slots[0]};
+    cuda::Product& product = entry.product;
+    product.a = call.input(0);
+    product.b = call.input(1);
+    product.a_by_k = product.b_by_k = true;
+    product.n = k_;
+    product.m = call.extent(Size(n_));
+    product.k = call.extent(rows_);
+    product.is_rounded = false;
+    product.c = call.output(0);
+    const auto count = static_cast<std::int32_t>(parts_of(product.k.capacity));
+    if (!is_large() && count > 1) {
+      product.parts = count;
+      product.c = reinterpret_cast<float*>(call.parts[0]);
+    }
+    products.add(entry);
+  }
+
+ private:
+  std::int64_t n_, k_;
+};
+
 std::unique_ptr<CudaStep> make_weight_gradient(const Graph& graph, NodeId id) {
   const std::optional<CudaRows> dy = cuda_rows(graph.type(graph.input(id, 0)));
   const std::optional<CudaRows> x = cuda_rows(graph.type(graph.input(id, 1)));
   if (!dy || !x) return nullptr;
-  return cuda_step([rows = dy->rows, n = dy->width, k = x->width](const CudaCall& call) {
-    multiply(call, {.transpose_b = true,
-                    .m = k,
-                    .n = n,
-                    .k = call.sizes.capacity(rows),
-                    .a = call.input(1),
-                    .b = call.input(0),
-                    .c = call.output(0),
-                    .lda = k,
-                    .ldb = n,
-                    .ldc = k});
-  });
+  return std::make_unique<WeightGradientStep>(dy->rows, dy->width, x->width);
 }
 
 const Register linear{CudaKernel{"linear", make_linear, always_takes_padding}};

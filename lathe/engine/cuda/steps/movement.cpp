@@ -1,7 +1,7 @@
 #include <bit>
 
 #include "lathe/engine/cuda/cuda_library.h"
-#include "lathe/engine/cuda/cuda_step.h"
+#include "lathe/engine/cuda/cuda_row_program.h"
 #include "lathe/engine/cuda/cuda_walks.h"
 #include "lathe/ops/axes.h"
 
@@ -19,9 +19,57 @@ std::int64_t row_bytes(const CudaCall& call, const Type& type, std::size_t first
   return bytes;
 }
 
+// Numbers that describe packed batches: all that are ready share a launch.
+template <typename Describe>
+class IndexStep final : public CudaStep {
+ public:
+  explicit IndexStep(Describe describe) : describe_(std::move(describe)) {}
+  CudaGroup group() const override { return CudaGroup::Indices; }
+  void add_to(CudaGroupTable& table, const CudaCall& call) const override {
+    cuda::IndexOperation operation = describe_(call);
+    operation.y = call.outputs[0];
+    operation.is_wide = call.type(0).dtype == DType::I64;
+    operation.fault = call.fault;
+    table.indices.push_back(operation);
+  }
+
+ private:
+  Describe describe_;
+};
+template <typename Describe>
+MadeStep index_step(Describe describe) {
+  return std::make_unique<IndexStep<Describe>>(std::move(describe));
+}
+
 MadeStep make_select_in_sequence(const Graph& graph, NodeId id) {
   if (!is_integer(graph, graph.input(id, 1))) return nullptr;
   const bool is_gradient = graph.is(id, "select_in_sequence_gradient");
+  const std::optional<CudaRows> y = cuda_rows(graph.types(id)[0]);
+  if (y && graph.types(id)[0].rank() == 2 && fits_row_program(y->width))
+    return cuda_row_step(
+        {y->rows, y->width, {}}, [is_gradient, index = graph.attribute(id).integer("index")](
+                                     CudaRowProgram& program, const CudaCall& call) {
+          using Kind = cuda::RowInstruction::Kind;
+          const Size others =
+              is_gradient ? call.input_type(1).shape[0] - Size(1) : call.input_type(0).shape[0];
+          program.add(call,
+                      {.kind = is_gradient ? Kind::LoadForToken : Kind::LoadOfSequence,
+                       .memory = call.input(0),
+                       .ids = call.integers(1),
+                       .index = index,
+                       .others = call.extent(others),
+                       .fault = call.fault},
+                      0);
+        });
+  if (!is_gradient && graph.types(id)[0].rank() == 1 && is_integer(graph, {id, 0}))
+    return index_step([index = graph.attribute(id).integer("index")](const CudaCall& call) {
+      return cuda::IndexOperation{.kind = cuda::IndexOperation::Kind::Select,
+                                  .offsets = call.integers(1),
+                                  .values = call.integers(0),
+                                  .index = index,
+                                  .tokens = call.extent(call.input_type(0).shape[0]),
+                                  .sequences = call.extent(call.input_type(1).shape[0] - Size(1))};
+    });
   return cuda_step(
       [is_gradient, index = graph.attribute(id).integer("index")](const CudaCall& call) {
         const Type& tokens = is_gradient ? call.type(0) : call.input_type(0);
@@ -54,24 +102,20 @@ MadeStep make_last_token(const Graph& graph, NodeId id) {
   });
 }
 
-MadeStep make_packed_index(const Graph& graph, NodeId id, cuda::OfToken number) {
+MadeStep make_packed_index(const Graph& graph, NodeId id, cuda::IndexOperation::Kind kind) {
+  using Kind = cuda::IndexOperation::Kind;
   for (const Value& value : graph.inputs(id))
     if (!is_integer(graph, value)) return nullptr;
-  const DType dtype = graph.types(id)[0].dtype;
-  if (number == cuda::OfToken::Share ? dtype != DType::F32 : !is_integer(graph, {id, 0}))
+  if (kind == Kind::Share ? graph.types(id)[0].dtype != DType::F32 : !is_integer(graph, {id, 0}))
     return nullptr;
-  return cuda_step([number, is_wide = dtype == DType::I64](const CudaCall& call) {
-    const std::size_t offsets = number == cuda::OfToken::Example ? 1 : 0;
-    call.kernels.packed_index(
-        {.number = number,
-         .offsets = call.integers(offsets),
-         .values = call.integers(0),
-         .y = call.outputs[0],
-         .is_wide = is_wide,
-         .tokens = call.extent(call.type(0).shape[0]),
-         .sequences = call.extent(call.input_type(offsets).shape[0] - Size(1)),
-         .fault = call.fault},
-        call.stream);
+  return index_step([kind](const CudaCall& call) {
+    const std::size_t offsets = kind == Kind::Example ? 1 : 0;
+    return cuda::IndexOperation{
+        .kind = kind,
+        .offsets = call.integers(offsets),
+        .values = call.integers(0),
+        .tokens = call.extent(call.type(0).shape[0]),
+        .sequences = call.extent(call.input_type(offsets).shape[0] - Size(1))};
   });
 }
 
@@ -95,11 +139,10 @@ MadeStep make_fill(const Graph& graph, NodeId id, double value) {
   const std::uint32_t pattern = dtype == DType::I32
                                     ? std::bit_cast<std::uint32_t>(static_cast<std::int32_t>(value))
                                     : std::bit_cast<std::uint32_t>(static_cast<float>(value));
-  return cuda_step([pattern](const CudaCall& call) {
-    call.kernels.fill({.y = reinterpret_cast<std::uint32_t*>(call.outputs[0]),
-                       .pattern = pattern,
-                       .count = call.extent(call.type(0).num_elements())},
-                      call.stream);
+  return index_step([pattern](const CudaCall& call) {
+    return cuda::IndexOperation{.kind = cuda::IndexOperation::Kind::Fill,
+                                .pattern = pattern,
+                                .tokens = call.extent(call.type(0).num_elements())};
   });
 }
 
@@ -259,7 +302,7 @@ CudaKernel parts_kernel(std::string op, Movement movement) {
           parts_take_padding};
 }
 
-CudaKernel packed_kernel(std::string op, cuda::OfToken number) {
+CudaKernel packed_kernel(std::string op, cuda::IndexOperation::Kind number) {
   return {std::move(op),
           [number](const Graph& graph, NodeId id) { return make_packed_index(graph, id, number); },
           always_takes_padding};
@@ -272,9 +315,11 @@ const Register select_in_sequence_gradient{
 const Register last_token{CudaKernel{"last_token", make_last_token, always_takes_padding}};
 const Register last_token_gradient{
     CudaKernel{"last_token_gradient", make_last_token, always_takes_padding}};
-const Register packed_positions{packed_kernel("packed_positions", cuda::OfToken::Position)};
-const Register packed_examples{packed_kernel("packed_examples", cuda::OfToken::Example)};
-const Register packed_shares{packed_kernel("packed_shares", cuda::OfToken::Share)};
+const Register packed_positions{
+    packed_kernel("packed_positions", cuda::IndexOperation::Kind::Position)};
+const Register packed_examples{
+    packed_kernel("packed_examples", cuda::IndexOperation::Kind::Example)};
+const Register packed_shares{packed_kernel("packed_shares", cuda::IndexOperation::Kind::Share)};
 const Register positions{CudaKernel{"positions", make_positions, always_takes_padding}};
 const Register full_like{CudaKernel{"full_like",
                                     [](const Graph& graph, NodeId id) {

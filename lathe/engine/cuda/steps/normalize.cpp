@@ -1,19 +1,40 @@
-#include "lathe/engine/cuda/cuda_step.h"
+#include "lathe/engine/cuda/cuda_row_program.h"
 
 namespace lathe::engine {
 namespace {
+
+using Kind = cuda::RowInstruction::Kind;
 
 // layer_norm(x, weight, bias), fused_layer_norm(x, residual, weight, bias) and rms_norm(x, weight).
 std::unique_ptr<CudaStep> make_normalize(const Graph& graph, NodeId id) {
   const std::optional<CudaRows> x = cuda_rows(graph.types(id)[0]);
   if (!x) return nullptr;
   const bool is_rms = graph.is(id, "rms_norm");
-  const std::size_t gamma = graph.is(id, "fused_layer_norm") ? 2 : 1;
+  const bool has_residual = graph.is(id, "fused_layer_norm");
+  const std::size_t gamma = has_residual ? 2 : 1;
   const auto eps = static_cast<float>(graph.attribute(id).real("eps"));
+  if (fits_row_program(x->width)) {
+    std::vector<std::size_t> operands{0};
+    if (has_residual) operands.push_back(1);
+    return cuda_row_step(
+        {x->rows, x->width, operands}, [=](CudaRowProgram& program, const CudaCall& call) {
+          int sum = program.operand(call, 0);
+          if (has_residual)
+            sum = program.add({.kind = Kind::Pair, .a = sum, .b = program.operand(call, 1)});
+          program.add(call,
+                      {.kind = Kind::Normalize,
+                       .a = sum,
+                       .low = eps,
+                       .is_rms = is_rms,
+                       .memory = call.input(gamma),
+                       .second = is_rms ? nullptr : call.input(gamma + 1)},
+                      0);
+        });
+  }
   return cuda_step([=, rows = x->rows, n = x->width](const CudaCall& call) {
     call.kernels.normalize({.is_rms = is_rms,
                             .x = call.input(0),
-                            .residual = gamma == 2 ? call.input(1) : nullptr,
+                            .residual = has_residual ? call.input(1) : nullptr,
                             .gamma = call.input(gamma),
                             .beta = is_rms ? nullptr : call.input(gamma + 1),
                             .y = call.output(0),
@@ -36,6 +57,24 @@ std::unique_ptr<CudaStep> make_gradient(const Graph& graph, NodeId id) {
   const auto eps = static_cast<float>(graph.attribute(id).real("eps"));
   const Size rows = x->rows;
   const std::int64_t n = x->width;
+  if (fits_row_program(n)) {
+    std::vector<CudaParts> parts{row_parts_of(1, rows)};
+    if (!is_rms) parts.push_back(row_parts_of(2, rows));
+    return cuda_row_step(
+        {rows, n, {0, 1}},
+        [=](CudaRowProgram& program, const CudaCall& call) {
+          const int dy = program.operand(call, 0);
+          cuda::RowInstruction instruction{.kind = Kind::NormalizeGradient,
+                                           .a = dy,
+                                           .b = program.operand(call, 1),
+                                           .low = eps,
+                                           .is_rms = is_rms,
+                                           .memory = call.input(2)};
+          program.add_sums(call, instruction, 1, is_rms ? 1 : 2);
+          program.add(call, instruction, 0);
+        },
+        std::move(parts));
+  }
   return cuda_step_with_scratch(
       [=](const Graph&, NodeId, const CudaSizes& sizes) {
         const std::int64_t capacity = sizes.capacity(rows);

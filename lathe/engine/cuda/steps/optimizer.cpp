@@ -25,7 +25,6 @@ class UpdateStep final : public CudaStep {
     if (coefficients_.is_adamw) return {{0, 0}, {1, 2}, {2, 3}};
     return {{0, 0}, {1, 2}};
   }
-  void launch(const CudaCall&) const override {}
 
   // Operands: adamw (param, gradient, m, v, rate, scale, random, places), sgd (param, gradient,
   // velocity, rate, scale, places).
@@ -64,7 +63,6 @@ class UpdateStep final : public CudaStep {
 class SquaresStep final : public CudaStep {
  public:
   CudaGroup group() const override { return CudaGroup::Squares; }
-  void launch(const CudaCall&) const override {}
   // A double for each block of the launch.
   std::int64_t scratch_bytes(const Graph& graph, NodeId id, const CudaSizes& sizes) const override {
     const Type& x = graph.type(graph.input(id, 0));
@@ -112,16 +110,24 @@ std::unique_ptr<CudaStep> make_squares(const Graph& graph, NodeId id) {
   return std::make_unique<SquaresStep>();
 }
 
+class GradientScaleStep final : public CudaStep {
+ public:
+  explicit GradientScaleStep(double max_norm) : max_norm_(max_norm) {}
+  CudaGroup group() const override { return CudaGroup::Scalars; }
+  void add_to(CudaGroupTable& table, const CudaCall& call) const override {
+    add_scalar(table, call,
+               {.kind = cuda::ScalarOperation::Kind::GradientScale,
+                .value = max_norm_,
+                .norm = call.output(1)});
+  }
+
+ private:
+  double max_norm_;
+};
+
 std::unique_ptr<CudaStep> make_gradient_scale(const Graph& graph, NodeId id) {
   if (!all_f32(graph, id, 2)) return nullptr;
-  return cuda_step([max_norm = graph.attribute(id).real("max_norm")](const CudaCall& call) {
-    call.kernels.gradient_scale({.squares = call.input(0),
-                                 .count = call.input(1),
-                                 .max_norm = max_norm,
-                                 .scale = call.output(0),
-                                 .norm = call.output(1)},
-                                call.stream);
-  });
+  return std::make_unique<GradientScaleStep>(graph.attribute(id).real("max_norm"));
 }
 
 const Register adamw{CudaKernel{"adamw", make_adamw}};

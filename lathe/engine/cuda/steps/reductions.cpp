@@ -1,6 +1,7 @@
 #include <algorithm>
 
-#include "lathe/engine/cuda/cuda_step.h"
+#include "lathe/engine/cuda/cuda_products.h"
+#include "lathe/engine/cuda/cuda_row_program.h"
 #include "lathe/engine/cuda/cuda_walks.h"
 #include "lathe/ops/axes.h"
 
@@ -66,6 +67,43 @@ cuda::ReduceArgs reduce_args(const CudaCall& call, const Type& x,
   return args;
 }
 
+// Sums over rows: with the steps that make those rows, or beside the weight's gradient that reads
+// them.
+class SumRowsStep final : public CudaStep {
+ public:
+  explicit SumRowsStep(CudaRowFacts facts) : facts_(std::move(facts)) {}
+  CudaGroup group() const override {
+    return fits_row_program(facts_.width) ? CudaGroup::Rows : CudaGroup::None;
+  }
+  const CudaRowFacts* rows() const override { return &facts_; }
+  std::vector<CudaParts> parts() const override { return {row_parts_of(0, facts_.rows)}; }
+  CudaFollower follower() const override { return CudaFollower::Sum; }
+  // By itself, of a width that no row program has.
+  std::int64_t scratch_bytes(const Graph&, NodeId, const CudaSizes& sizes) const override {
+    if (group() != CudaGroup::None) return 0;
+    return most_row_chunks(sizes.capacity(facts_.rows)) * facts_.width *
+           static_cast<std::int64_t>(sizeof(double));
+  }
+  void launch(const CudaCall& call) const override {
+    call.kernels.sum_rows({.x = call.input(0),
+                           .y = call.output(0),
+                           .scratch = reinterpret_cast<double*>(call.scratch),
+                           .n = facts_.width,
+                           .rows = call.extent(facts_.rows)},
+                          call.stream);
+  }
+  void add_to(CudaRowProgram& program, const CudaCall& call) const override {
+    program.add_sum(call, program.operand(call, 0), 0);
+  }
+  void add_to(CudaProducts& products, const CudaCall& call) const override {
+    cuda::Product& product = products.reader_of(call.input_slots[0]).product;
+    product.sums = product.parts > 1 ? reinterpret_cast<float*>(call.parts[0]) : call.output(0);
+  }
+
+ private:
+  CudaRowFacts facts_;
+};
+
 std::unique_ptr<CudaStep> make_reduction(const Graph& graph, NodeId id) {
   const Type& x = graph.type(graph.input(id, 0));
   if (x.dtype != DType::F32) return nullptr;
@@ -77,19 +115,7 @@ std::unique_ptr<CudaStep> make_reduction(const Graph& graph, NodeId id) {
     const std::int64_t n = x.shape.back().constant();
     Size rows(1);
     for (std::size_t axis = 0; axis + 1 < x.rank(); ++axis) rows *= x.shape[axis];
-    return cuda_step_with_scratch(
-        [=](const Graph&, NodeId, const CudaSizes& sizes) {
-          return most_row_chunks(sizes.capacity(rows)) * n *
-                 static_cast<std::int64_t>(sizeof(double));
-        },
-        [=](const CudaCall& call) {
-          call.kernels.sum_rows({.x = call.input(0),
-                                 .y = call.output(0),
-                                 .scratch = reinterpret_cast<double*>(call.scratch),
-                                 .n = n,
-                                 .rows = call.extent(rows)},
-                                call.stream);
-        });
+    return std::make_unique<SumRowsStep>(CudaRowFacts{rows, n, {0}});
   }
   return cuda_step([=](const CudaCall& call) {
     cuda::ReduceArgs args = reduce_args(call, call.input_type(0), is_reduced);

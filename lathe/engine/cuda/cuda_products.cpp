@@ -1,0 +1,94 @@
+#include "lathe/engine/cuda/cuda_products.h"
+
+#include <algorithm>
+
+#include "lathe/engine/cuda/cuda_library.h"
+
+namespace lathe::engine {
+namespace {
+
+// By cuBLASLt, which counts columns first: a row-major [m, n] is its [n, m].
+void multiply_by_library(const CudaCall& call, const CudaProducts::Entry& entry) {
+  const cuda::Product& product = entry.product;
+  const std::int64_t m = product.m.capacity, n = product.n, k = product.k.capacity;
+  float* const c = product.c != nullptr ? product.c : product.y;
+  const bool is_followed = product.map != cuda::Map::Identity || product.residual != nullptr ||
+                           (product.bias != nullptr && !entry.may_leave_bias);
+  if (k == 0) {
+    check_cuda(call.kernels.device.fill(c, 0, m * n * 4, call.stream));
+  } else {
+    check_cuda(call.kernels.gemm(call.gemm,
+                                 {.transpose_a = !product.b_by_k,
+                                  .transpose_b = product.a_by_k,
+                                  .m = n,
+                                  .n = m,
+                                  .k = k,
+                                  .a = product.b,
+                                  .b = product.a,
+                                  .c = c,
+                                  .lda = product.b_by_k ? n : k,
+                                  .ldb = product.a_by_k ? m : k,
+                                  .ldc = n,
+                                  .bias = is_followed ? nullptr : product.bias},
+                                 call.stream));
+    if (!is_followed) return;
+  }
+  if (!is_followed && product.bias == nullptr) return;
+  call.kernels.epilogue({.y = c,
+                         .bias = product.bias,
+                         .residual = product.residual,
+                         .map = product.map,
+                         .n = n,
+                         .rows = product.m},
+                        call.stream);
+}
+
+bool is_for_library(const CudaProducts::Entry& entry) {
+  const cuda::Product& product = entry.product;
+  const std::int64_t rows = product.a_by_k ? product.k.capacity : product.m.capacity;
+  return entry.is_large && rows > cuda::kFewRows;
+}
+
+}  // namespace
+
+CudaProducts::Entry& CudaProducts::maker_of(int slot) {
+  const auto found = std::find_if(entries_.begin(), entries_.end(),
+                                  [&](const Entry& entry) { return entry.c == slot; });
+  check(found != entries_.end(), "a product that makes what its follower reads");
+  return *found;
+}
+
+CudaProducts::Entry& CudaProducts::reader_of(int slot) {
+  const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+    return entry.a == slot && entry.product.a_by_k;
+  });
+  check(found != entries_.end(), "a product that reads what is summed beside it");
+  return *found;
+}
+
+std::vector<cuda::Product> CudaProducts::own() const {
+  std::vector<cuda::Product> result;
+  for (const Entry& entry : entries_)
+    if (!is_for_library(entry)) result.push_back(entry.product);
+  std::int64_t blocks = 0;
+  for (cuda::Product& product : result) {
+    product.first_block = blocks;
+    blocks += cuda::product_blocks(product);
+  }
+  return result;
+}
+
+void CudaProducts::launch(const CudaCall& call, const std::byte* own_on_device) const {
+  for (const Entry& entry : entries_)
+    if (is_for_library(entry)) multiply_by_library(call, entry);
+  const std::vector<cuda::Product> products = own();
+  if (products.empty()) return;
+  call.kernels.products(
+      {.precision = call.precision,
+       .products = reinterpret_cast<const cuda::Product*>(own_on_device),
+       .count = static_cast<std::int32_t>(products.size()),
+       .num_blocks = products.back().first_block + cuda::product_blocks(products.back())},
+      call.stream);
+}
+
+}  // namespace lathe::engine
