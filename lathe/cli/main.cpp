@@ -4,15 +4,18 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <limits>
 #include <new>
 #include <optional>
+#include <sstream>
 #include <system_error>
 
 #include "lathe/cli/command.h"
 #include "lathe/cli/config_file.h"
 #include "lathe/core/error.h"
 #include "lathe/core/interrupt.h"
+#include "lathe/core/plugin.h"
 #include "lathe/engine/backend.h"
 
 namespace lathe::cli {
@@ -24,6 +27,7 @@ constexpr int kInternalError = 70;
 struct GlobalArguments {
   Settings settings;
   std::string isa;
+  std::vector<std::string> plugins;
 };
 
 void add_global_options(Flags flags, GlobalArguments& global) {
@@ -41,6 +45,12 @@ void add_global_options(Flags flags, GlobalArguments& global) {
       .add_option("--device", global.settings.device,
                   "what executes graphs: cpu, cuda, auto or reference [cpu]")
       .group(group);
+  flags
+      .add_option("--plugin", global.plugins,
+                  "library with ops or kernels of one's own, as often as wanted")
+      .group(group)
+      .repeatable()
+      .one_word();
   flags.add_option("--config", global.settings.config, "TOML file with options; flags win")
       .group(group);
   flags.add_flag("--quiet,-q", global.settings.quiet, "no progress").group(group);
@@ -145,6 +155,16 @@ std::vector<std::string> with_config(std::vector<std::string> words, CLI::App& a
   return words;
 }
 
+// Those of the environment, then those of the command line.
+void load_plugins(const GlobalArguments& global) {
+  if (const char* listed = std::getenv("LATHE_PLUGINS")) {
+    std::istringstream paths(listed);
+    for (std::string path; std::getline(paths, path, ':');)
+      if (!path.empty()) load_plugin(path);
+  }
+  for (const std::string& path : global.plugins) load_plugin(path);
+}
+
 void finish_settings(GlobalArguments& global) {
   global.settings.isa = best_isa();
   if (!global.isa.empty()) {
@@ -182,7 +202,8 @@ int with_dashes(const CLI::App& command, Action action) {
 
 // What the commands below a common word are about.
 const char* group_summary(std::string_view group) {
-  return group == "lora"    ? "look at a model's LoRA paths, fuse them into its weights"
+  return group == "bench"   ? "time the labs' experiments: kernels, steps, memory"
+         : group == "lora"  ? "look at a model's LoRA paths, fuse them into its weights"
          : group == "study" ? "optimize anything: propose parameters, learn from results"
                             : "look at a graph, run passes on it";
 }
@@ -242,6 +263,7 @@ int run_program(int argc, char** argv) {
     fmt::print("{}", app.help());
     return 0;
   }
+  load_plugins(global);
   finish_settings(global);
   install_signal_handlers();
   const int status = with_dashes(deepest(app), [&] { return action->second(global.settings); });
