@@ -1,0 +1,137 @@
+#include "lathe/experiment/bench/mxint8.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "lathe/core/error.h"
+#include "lathe/core/number_format.h"
+#include "lathe/engine/backend.h"
+
+namespace lathe::experiment::bench {
+namespace {
+
+void check_options(const Mxint8Options& options, std::int64_t columns) {
+  if (options.group < 16 || options.group > 128 || (options.group & (options.group - 1)) != 0)
+    fail("group {}: expected 16, 32, 64 or 128", options.group);
+  if (columns % options.group != 0)
+    fail("columns {}: expected a multiple of the group, {}", columns, options.group);
+}
+
+std::string tile_name(const engine::Tile& tile) {
+  return fmt::format("tile {}x{}, {} threads", tile.rows, tile.columns, tile.threads);
+}
+
+// Those of the known tiles that are asked for.
+std::vector<engine::Tile> wanted_tiles(const Mxint8Options& options,
+                                       const std::vector<engine::Tile>& known) {
+  std::vector<engine::Tile> wanted;
+  std::vector<std::string> names;
+  for (const engine::Tile& tile : known) {
+    names.push_back(fmt::format("{}x{} by {}", tile.rows, tile.columns, tile.threads));
+    const bool has_shape = options.tile.rows == 0 ||
+                           (tile.rows == options.tile.rows && tile.columns == options.tile.columns);
+    if (has_shape && (options.threads == 0 || tile.threads == options.threads))
+      wanted.push_back(tile);
+  }
+  if (!wanted.empty()) return wanted;
+  const std::string shape =
+      options.tile.rows == 0 ? "tiles"
+                             : fmt::format("tile {}x{}", options.tile.rows, options.tile.columns);
+  throw UserError(options.threads == 0 ? fmt::format("{}: there is no such kernel", shape)
+                                       : fmt::format("{} by {} threads: there is no such kernel",
+                                                     shape, options.threads),
+                  fmt::format("there is {}", fmt::join(names, ", ")));
+}
+
+void time_products(const Mxint8Options& options, engine::DeviceMeasure& device, Result& result,
+                   const Callbacks& callbacks) {
+  for (const std::int64_t size : options.sizes)
+    for (const std::int64_t batch : options.batches)
+      for (const std::string& format : options.formats) {
+        callbacks.tell({"timing products", "", 0, 0});
+        if (callbacks.stops()) throw Interrupted();
+        const auto parsed = parse_format(format);
+        if (parsed == nullptr) fail("format \"float\" is not packed");
+        const double bytes =
+            static_cast<double>(size * size) * parsed->bits_per_element(size, size) / 8;
+        const double flops = 2.0 * static_cast<double>(batch * size) * static_cast<double>(size);
+        const auto add = [&](const std::string& name, bool encodes) {
+          const engine::PackedLinearCase what{.format = format,
+                                              .rows = batch,
+                                              .n = size,
+                                              .k = size,
+                                              .rounds_to_bf16 = !encodes,
+                                              .encodes = encodes};
+          result.rows.push_back(
+              {.name = fmt::format("{} {}x{}x{}", name, batch, size, size),
+               .time = timing_of(device.time_packed_linear(what, options.repeats.samples)),
+               .bytes = bytes,
+               .flops = flops});
+        };
+        add(fmt::format("linear {}", format), false);
+        if (parsed->facts().family == "mxint" && parsed->facts().element_bits == 8)
+          add(fmt::format("{} by {}", format, format), true);
+      }
+}
+
+}  // namespace
+
+engine::Tile parse_tile(const std::string& text) {
+  long long rows = 0, columns = 0;
+  int read = 0;
+  if (std::sscanf(text.c_str(), "%lldx%lld%n", &rows, &columns, &read) != 2 ||
+      read != static_cast<int>(text.size()) || rows < 1 || columns < 1)
+    fail("tile \"{}\": expected ROWSxCOLUMNS, such as 8x512", text);
+  return {rows, columns, 0};
+}
+
+Result time_mxint8(const Mxint8Options& options, const engine::ExecutionOptions& execution,
+                   const Callbacks& callbacks) {
+  const engine::Backend& backend = engine::find_backend(execution.device);
+  if (backend.measure == nullptr) fail("device {} has nothing to time", execution.device);
+  const std::unique_ptr<engine::DeviceMeasure> device = backend.measure(execution.pool);
+  const std::vector<engine::Tile> tiles = device->tiles();
+  const bool has_tiles = !tiles.empty();
+  const std::int64_t rows = options.rows > 0 ? options.rows : has_tiles ? 16384 : 1024;
+  const std::int64_t columns = options.columns > 0 ? options.columns : has_tiles ? 16384 : 4096;
+  check_options(options, columns);
+  if (!has_tiles && options.tile.rows > 0)
+    fail("tile: only the kernels of a GPU work by tiles: --device cuda");
+  const bool to_float = options.to_float || !has_tiles;
+  Result result{.bench = "mxint8",
+                .title = fmt::format("MXINT8 {}x{}, groups of {}, to {}", rows, columns,
+                                     options.group, to_float ? "float" : "bfloat16"),
+                .device = device->description()};
+  const double numbers = static_cast<double>(rows) * static_cast<double>(columns);
+  const double bytes = numbers * (1 + 1 / static_cast<double>(options.group) + (to_float ? 4 : 2));
+  // As many bytes as decoding moves, half of them read.
+  const auto half = static_cast<std::int64_t>(bytes / 2) / 4096 * 4096;
+  const Timing copy = timing_of(device->time_copy(half, options.repeats.samples));
+  result.limits.bytes_per_second = 2 * static_cast<double>(half) / copy.median;
+  result.rows.push_back({.name = "copy", .time = copy, .bytes = 2 * static_cast<double>(half)});
+
+  const std::vector<engine::Tile> timed =
+      has_tiles ? wanted_tiles(options, tiles) : std::vector<engine::Tile>{{}};
+  std::int64_t done = 0;
+  for (const engine::Tile& tile : timed) {
+    if (!callbacks.goes_on({"timing", "tiles", done++, static_cast<std::int64_t>(timed.size())}))
+      throw Interrupted();
+    const engine::DequantizeCase what{rows, columns, options.group, to_float, tile};
+    result.rows.push_back(
+        {.name = has_tiles ? tile_name(tile) : "decode",
+         .time = timing_of(device->time_dequantize(what, options.repeats.samples)),
+         .bytes = bytes});
+  }
+  if (has_tiles) {
+    const engine::Tile& shown = timed.front();
+    result.drawing = tile_text(shown, device->run_of_tile(to_float));
+    result.drawing_svg = tile_svg(shown, device->run_of_tile(to_float));
+    time_products(options, *device, result, callbacks);
+    result.notes.push_back("weights are read cold: as many copies in turn as no cache holds");
+  } else {
+    result.notes.push_back("tiles and products with packed weights: need --device cuda and a GPU");
+  }
+  return result;
+}
+
+}  // namespace lathe::experiment::bench
