@@ -1,6 +1,6 @@
 // Products of few rows with a packed weight, which is read once and never written unpacked.
 //
-// Up to kMostVectorRows rows: a lane keeps the 16 bytes' worth of activations that it needs in
+// One row (kMostVectorRows): a lane keeps the 16 bytes' worth of activations that it needs in
 // registers and goes down the rows of the weight; products are those of floats.
 //
 // More rows: a block of warps takes some outputs, 16 for each tile of tensor cores, and all of
@@ -23,7 +23,7 @@ namespace {
 constexpr int kTileRows = 16, kTileColumns = 8;  // of a tensor core's result
 constexpr int kChunkWords = 16;                  // of four lanes
 // Vectors: rows at most, warps of a block, outputs of a warp, inputs of a lane.
-constexpr int kMostVectorRows = 4, kVectorWarps = 16, kVectorOutputs = 16, kVectorNumbers = 16;
+constexpr int kMostVectorRows = 1, kVectorWarps = 8, kVectorOutputs = 8, kVectorNumbers = 16;
 constexpr int kVectorRoom = kVectorWarps * kVectorOutputs * kMostVectorRows;  // for sums
 constexpr __host__ __device__ int num_slices(std::int64_t k) {
   constexpr int kSlice = kWarp * kVectorNumbers;
@@ -111,25 +111,71 @@ __device__ float output_scale(const PackedMatrix& weight, std::int64_t index) {
 }
 
 // 128 + a zero point, twice.
-__device__ Word zero_pair(const PackedMatrix& weight, std::int64_t index) {
-  const float* const zeros = weight.format.zeros;
-  const float zero = zeros == nullptr ? 0.0f : rintf(zeros[index]);
-  return Word{__bfloat16_as_ushort(__float2bfloat16_rn(128.0f + zero))} * 0x00010001u;
+__device__ Word zero_pair(float zero) {
+  return Word{__bfloat16_as_ushort(__float2bfloat16_rn(128.0f + rintf(zero)))} * 0x00010001u;
+}
+
+// SharedExponent::scale without a loop or a call.
+__device__ float exponent_scale(Word code) {
+  const Word bits = code == 0 ? Word{0x00400000} : code << 23;
+  return __uint_as_float(code == numerics::SharedExponent::kNanCode ? numerics::kNanBits : bits);
 }
 
 // The scales of a block's outputs as floats, and behind them 128 + their zero points as pairs.
+// There are as many as a fraction of the codes, so a thread asks for several before it waits for
+// one: exponents by four, and all that there is no quick way for one by one. Outputs beyond the
+// last have scales of others; nobody reads their sums.
 template <bool kHasZero>
 __device__ void stage_scales(const PackedLinearArgs& args, const Layout& layout, int first_output,
                              int outputs, float* scales) {
+  constexpr int kAtOnce = 8;
   const QuantizeArgs& format = args.weight.format;
-  for (int i = threadIdx.x; i < outputs * layout.groups; i += blockDim.x) {
-    const int output = i / layout.groups, group = i % layout.groups;
-    const std::int64_t row = min(std::int64_t{first_output} + output, args.n - 1);
-    const std::int64_t index = format.has_one_scale ? 0 : row * layout.groups + group;
-    const int place = output * layout.stride + group;
-    scales[place] = output_scale(args.weight, index);
-    if constexpr (kHasZero)
-      scales[outputs * layout.stride + place] = __uint_as_float(zero_pair(args.weight, index));
+  const std::int64_t first = std::int64_t{first_output} * layout.groups;
+  const int real = static_cast<int>(min(std::int64_t{outputs}, args.n - first_output));
+  const int count = real * layout.groups, threads = static_cast<int>(blockDim.x);
+  const auto place = [&](int i) { return i / layout.groups * layout.stride + i % layout.groups; };
+  if (format.rule == ScaleBy::SharedExponent && !kHasZero && layout.groups % 4 == 0) {
+    const auto* const from = reinterpret_cast<const Word*>(args.weight.local + first);
+    for (int i = threadIdx.x; i < count / 4; i += threads * kAtOnce) {
+      Word read[kAtOnce];
+#pragma unroll
+      for (int j = 0; j < kAtOnce; ++j) read[j] = __ldg(from + min(i + j * threads, count / 4 - 1));
+#pragma unroll
+      for (int j = 0; j < kAtOnce; ++j) {
+        if (i + j * threads >= count / 4) break;
+        float* const to = scales + place(4 * (i + j * threads));
+#pragma unroll
+        for (int byte = 0; byte < 4; ++byte)
+          to[byte] = exponent_scale(read[j] >> (8 * byte) & 0xff) * format.element_step;
+      }
+    }
+    return;
+  }
+  if (format.rule == ScaleBy::Given && !format.has_one_scale) {
+    for (int i = threadIdx.x; i < count; i += threads * kAtOnce) {
+      float read[kAtOnce], zeros[kAtOnce] = {};
+#pragma unroll
+      for (int j = 0; j < kAtOnce; ++j) {
+        const std::int64_t at = first + min(i + j * threads, count - 1);
+        read[j] = __ldg(format.scales + at);
+        if (kHasZero && format.zeros != nullptr) zeros[j] = __ldg(format.zeros + at);
+      }
+#pragma unroll
+      for (int j = 0; j < kAtOnce; ++j) {
+        if (i + j * threads >= count) break;
+        const int to = place(i + j * threads);
+        scales[to] = read[j] * format.element_step;
+        if (kHasZero) scales[outputs * layout.stride + to] = __uint_as_float(zero_pair(zeros[j]));
+      }
+    }
+    return;
+  }
+  for (int i = threadIdx.x; i < count; i += threads) {
+    const std::int64_t index = format.has_one_scale ? 0 : first + i;
+    scales[place(i)] = output_scale(args.weight, index);
+    if (kHasZero)
+      scales[outputs * layout.stride + place(i)] =
+          __uint_as_float(zero_pair(format.zeros == nullptr ? 0.0f : format.zeros[index]));
   }
 }
 
@@ -482,10 +528,7 @@ __global__ void __launch_bounds__(kVectorWarps* kWarp)
   extern __shared__ float room[];
   const std::int64_t real = real_size(args.rows);
   if (real < layout.fewest || real > layout.most) return;
-  if (real <= 1)
-    multiply_vectors<Codes, 1, kVectorOutputs>(args, layout, real, room);
-  else
-    multiply_vectors<Codes, kMostVectorRows, 4>(args, layout, real, room);
+  multiply_vectors<Codes, kMostVectorRows, kVectorOutputs>(args, layout, real, room);
 }
 
 // The same with whole numbers: codes of activations by codes of weights. A group's sum is below
@@ -628,9 +671,9 @@ void launch(Kernel kernel, const Shape& block, int scale_rows, const PackedLinea
   kernel<<<grid, block.warps * kWarp, bytes, stream_of(stream)>>>(args, layout);
 }
 
-template <typename Codes, int kGroups, int kTilesN>
+template <typename Codes, int kGroups, int kTilesN, int kTilesM>
 void multiply_tiles(const PackedLinearArgs& args, Layout layout, Stream* stream) {
-  constexpr int kTilesM = 2, kWarps = 8, kAhead = Codes::kCodes == 4 ? 2 : 1;
+  constexpr int kWarps = 8, kAhead = Codes::kCodes == 4 ? 2 : 1;
   constexpr Shape kBlock{kTilesM * kTileRows, kTilesN * kTileColumns, kWarps};
   layout.rows_at_once = kBlock.columns / layout.terms;
   layout.columns = args.scratch;
@@ -640,6 +683,16 @@ void multiply_tiles(const PackedLinearArgs& args, Layout layout, Stream* stream)
                                         Codes::kCodes, kGroups, kTilesN, layout, args.rows);
   launch(packed_linear_kernel<Codes, kGroups, kTilesM, kTilesN, kWarps, kAhead>, kBlock,
          kBlock.outputs * (Codes::kHasZero ? 2 : 1), args, layout, stream);
+}
+
+template <typename Codes, int kGroups, int kTilesN>
+void multiply_tiles(const PackedLinearArgs& args, const Layout& layout, Stream* stream) {
+  // Two tiles share what they read of x; one makes blocks for every multiprocessor.
+  constexpr std::int64_t kFewOutputs = 4096;
+  if (args.n <= kFewOutputs)
+    multiply_tiles<Codes, kGroups, kTilesN, 1>(args, layout, stream);
+  else
+    multiply_tiles<Codes, kGroups, kTilesN, 2>(args, layout, stream);
 }
 
 template <typename Codes, int kGroups>
