@@ -28,6 +28,7 @@ struct GlobalArguments {
   Settings settings;
   std::string isa;
   std::vector<std::string> plugins;
+  std::string precision;
 };
 
 void add_global_options(Flags flags, GlobalArguments& global) {
@@ -51,6 +52,10 @@ void add_global_options(Flags flags, GlobalArguments& global) {
       .group(group)
       .repeatable()
       .one_word();
+  flags
+      .add_option("--precision", global.precision,
+                  "what products see of their operands: float32, tf32 or bf16 [float32]")
+      .group(group);
   flags.add_option("--config", global.settings.config, "TOML file with options; flags win")
       .group(group);
   flags.add_flag("--quiet,-q", global.settings.quiet, "no progress").group(group);
@@ -174,7 +179,10 @@ void finish_settings(GlobalArguments& global) {
     global.settings.isa = *isa;
   }
   if (global.settings.device == "auto") global.settings.device = engine::fastest_device();
-  engine::find_backend(global.settings.device);
+  const engine::Backend& backend = engine::find_backend(global.settings.device);
+  if (!global.precision.empty())
+    global.settings.precision = engine::parse_precision(global.precision);
+  engine::check_precision(backend, global.settings.precision);
 }
 
 int report_error(const UserError& error) {

@@ -23,7 +23,7 @@ double Settings::seconds() const {
 }
 
 engine::ExecutionOptions Settings::execution(ThreadPool& pool) const {
-  return {.device = device, .pool = &pool, .isa = isa};
+  return {.device = device, .pool = &pool, .isa = isa, .precision = precision};
 }
 
 bool is_interrupted() {

@@ -15,6 +15,7 @@ struct Settings {
   std::uint64_t seed = 0;
   int threads = 0;  ///< 0: all available
   std::string device = "cpu";
+  engine::Precision precision = engine::Precision::Float32;
   Isa isa = Isa::Plain;
   bool quiet = false;
   std::string config = {};  ///< TOML file of options, for what else a command reads from it

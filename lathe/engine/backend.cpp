@@ -9,6 +9,12 @@ const Backend& find_backend(std::string_view device) {
   return Registry<Backend>::instance().at(device, "device");
 }
 
+void check_precision(const Backend& backend, Precision precision) {
+  if (precision != Precision::Float32 && !backend.has_precisions)
+    fail("device {} computes in float32: precision {} needs device cuda", backend.name,
+         name(precision));
+}
+
 std::string fastest_device() {
   const Backend* const gpu = Registry<Backend>::instance().find("cuda");
   return gpu != nullptr && gpu->is_available() ? "cuda" : "cpu";

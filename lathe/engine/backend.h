@@ -27,10 +27,14 @@ struct Backend {
   std::unique_ptr<DeviceMeasure> (*measure)(ThreadPool*) = nullptr;
   /// Tokens in a batch of texts whose answers alone are wanted: enough to keep the device busy.
   std::int64_t batch_tokens = 4096;
+  bool has_precisions = false;  ///< others than float32
 };
 
 /// The backend of that name; fails with the known names and the nearest.
 const Backend& find_backend(std::string_view device);
+
+/// Fails where the backend does not compute in that precision.
+void check_precision(const Backend& backend, Precision precision);
 
 /// What `--device auto` takes: `cuda` where it is available, else `cpu`.
 std::string fastest_device();

@@ -8,6 +8,7 @@
 #include "lathe/core/pass.h"
 #include "lathe/core/thread_pool.h"
 #include "lathe/engine/plan_report.h"
+#include "lathe/engine/precision.h"
 
 namespace lathe::engine {
 
@@ -16,6 +17,7 @@ struct ExecutionOptions {
   std::string device = "cpu";  ///< the name of a `Backend`
   ThreadPool* pool = nullptr;  ///< nullptr: the calling thread alone
   Isa isa = best_isa();
+  Precision precision = Precision::Float32;
 };
 
 /// Runs one graph again and again, from the values of its states on.

@@ -10,6 +10,7 @@
 #include "lathe/engine/backend.h"
 #include "lathe/engine/cuda/cuda_measure.h"
 #include "lathe/engine/cuda/cuda_memory.h"
+#include "lathe/engine/cuda/cuda_formats.h"
 #include "lathe/engine/cuda/cuda_plan.h"
 #include "lathe/engine/cuda/cuda_products.h"
 #include "lathe/engine/cuda/cuda_row_program.h"
@@ -46,7 +47,6 @@ struct CudaExecutor::Machine {
   std::unique_ptr<Executor> parameters;  // computes states that come from others
   std::vector<std::string> parameter_sources, computed;
   const cuda::KernelTable* kernels = nullptr;
-  cuda::Precision precision = cuda::Precision::Float32;
 
   // The stream and what belongs to it.
   struct Work {
@@ -111,6 +111,9 @@ struct CudaExecutor::Machine {
   CudaCall call(const Prepared& one, std::size_t launch, std::size_t step,
                 std::vector<std::byte*>& operands) const;
   void add_sums(CudaGroupTable& table, const Prepared& one, std::size_t launch) const;
+  void add_halves(CudaGroupTable& table, const std::vector<int>& slots,
+                  const CudaSizes& sizes) const;
+  void copy_constant_halves();
   void fill_tables(Prepared& one);
   void enqueue(const Prepared& one);
   void launch_group(const Prepared& one, std::size_t launch);
@@ -267,9 +270,16 @@ CudaCall CudaExecutor::Machine::call(const Prepared& one, std::size_t launch, st
   for (const int slot : planned.inputs)
     operands.push_back(slot < 0 ? nullptr : bases[static_cast<std::size_t>(slot)]);
   for (const int slot : planned.outputs) operands.push_back(bases[static_cast<std::size_t>(slot)]);
+  const auto half_of = [&](int slot) -> std::byte* {
+    const int half = slot < 0 ? -1 : plan.slots[static_cast<std::size_t>(slot)].half;
+    return half < 0 ? nullptr : bases[static_cast<std::size_t>(half)];
+  };
+  for (const int slot : planned.inputs) operands.push_back(half_of(slot));
+  for (const int slot : planned.outputs) operands.push_back(half_of(slot));
   for (const int partial : planned.parts)
     operands.push_back(partial < 0 ? nullptr : parts[static_cast<std::size_t>(partial)]);
   const std::span<std::byte* const> all(operands);
+  const std::size_t num_inputs = planned.inputs.size(), num_outputs = planned.outputs.size();
   auto* const fault =
       reinterpret_cast<std::int32_t*>(arena.data() + aligned(inputs.bytes) + fault_offset);
   return {*kernels,
@@ -278,14 +288,16 @@ CudaCall CudaExecutor::Machine::call(const Prepared& one, std::size_t launch, st
           plan.graph,
           planned.node,
           one.sizes,
-          all.first(planned.inputs.size()),
-          all.subspan(planned.inputs.size(), planned.outputs.size()),
+          all.first(num_inputs),
+          all.subspan(num_inputs, num_outputs),
           scratch[launch],
           {fault, static_cast<std::int32_t>(step)},
           planned.inputs,
           planned.outputs,
-          all.last(planned.parts.size()),
-          precision};
+          all.subspan(num_inputs + num_outputs, num_inputs),
+          all.subspan(2 * num_inputs + num_outputs, num_outputs),
+          all.last(num_outputs),
+          plan.precision};
 }
 
 // The tables of grouped launches hold addresses, so they are made when those are known.
@@ -314,9 +326,11 @@ void CudaExecutor::Machine::fill_tables(Prepared& one) {
       continue;
     }
     add_sums(table, one, launch);
+    add_halves(table, plan.launches[launch].halves, one.sizes);
     for (const std::size_t step : plan.launches[launch].steps)
       plan.steps[step].step->add_to(table, call(one, launch, step, operands));
     append(table.sums);
+    append(table.halves);
     append(table.squares);
     append(table.scalars);
     append(table.updates);
@@ -346,12 +360,44 @@ void CudaExecutor::Machine::add_sums(CudaGroupTable& table, const Prepared& one,
   }
 }
 
+void CudaExecutor::Machine::add_halves(CudaGroupTable& table, const std::vector<int>& slots,
+                                       const CudaSizes& sizes) const {
+  for (const int index : slots) {
+    const CudaSlot& slot = plan.slots[static_cast<std::size_t>(index)];
+    const std::int64_t count = sizes.capacity(slot.type.num_elements());
+    table.halves.push_back(
+        {.x = reinterpret_cast<const float*>(bases[static_cast<std::size_t>(index)]),
+         .y = reinterpret_cast<std::uint16_t*>(bases[static_cast<std::size_t>(slot.half)]),
+         .count = count,
+         .first_block = table.num_blocks});
+    table.num_blocks += (count + cuda::kHalvesBlock - 1) / cuda::kHalvesBlock;
+  }
+}
+
+// Copies of what no run changes, as long as somebody does not set it anew.
+void CudaExecutor::Machine::copy_constant_halves() {
+  if (plan.constant_halves.empty()) return;
+  CudaGroupTable table;
+  add_halves(table, plan.constant_halves, {});
+  CudaBuffer entries;
+  const auto bytes = static_cast<std::int64_t>(table.halves.size() * sizeof(cuda::HalfCopy));
+  entries.reserve(bytes);
+  check_cuda(device().copy(entries.data(), table.halves.data(), bytes, work->stream));
+  kernels->halves({.copies = reinterpret_cast<const cuda::HalfCopy*>(entries.data()),
+                   .count = static_cast<std::int32_t>(table.halves.size()),
+                   .num_blocks = table.num_blocks},
+                  work->stream);
+  check_cuda(device().launch_error());
+  check_cuda(device().synchronize(work->stream));
+}
+
 cuda::RowProgramArgs CudaExecutor::Machine::row_program(const Prepared& one,
                                                         std::size_t launch) const {
   const std::vector<std::size_t>& steps = plan.launches[launch].steps;
   const CudaRowFacts& facts = *plan.steps[steps.front()].step->rows();
-  CudaRowProgram program(facts.width, one.sizes.extent(facts.rows), [&](int slot) {
-    return !plan.slots[static_cast<std::size_t>(slot)].is_internal;
+  CudaRowProgram program(facts.width, one.sizes.extent(facts.rows), [&](int index) {
+    const CudaSlot& slot = plan.slots[static_cast<std::size_t>(index)];
+    return CudaRowProgram::SlotFacts{!slot.is_internal, slot.is_raw};
   });
   std::vector<std::byte*> operands;
   for (const std::size_t step : steps)
@@ -394,6 +440,11 @@ void CudaExecutor::Machine::launch_group(const Prepared& one, std::size_t launch
       return products(one, launch)
           .launch(call(one, launch, plan.launches[launch].steps.front(), operands), entries);
     }
+    case CudaGroup::Halves:
+      return kernels->halves({.copies = reinterpret_cast<const cuda::HalfCopy*>(entries),
+                              .count = static_cast<std::int32_t>(table.halves.size()),
+                              .num_blocks = table.num_blocks},
+                             work->stream);
     case CudaGroup::Sums:
       return kernels->add_parts({.sums = reinterpret_cast<const cuda::SummedParts*>(entries),
                                  .count = static_cast<std::int32_t>(table.sums.size()),
@@ -526,7 +577,10 @@ CudaExecutor::CudaExecutor(const Graph& graph, State state, const ExecutionOptio
   const bool is_training = !graph.state_updates().empty();
   SplitGraph split = is_training ? SplitGraph{{}, graph, {}}
                                  : split_parameters(graph, find_packed_weights(graph, backend));
-  machine.plan = make_cuda_plan(lower(split.main, backend));  // refuses before a GPU is touched
+  // Refuses before a GPU is touched.
+  const auto precision = static_cast<cuda::Precision>(options.precision);
+  check_formats(graph, options.precision);
+  machine.plan = make_cuda_plan(lower(split.main, backend), precision);
   if (!split.parameters.outputs().empty())
     machine.parameters = make_parameter_executor(split.parameters, options);
   machine.parameter_sources = std::move(split.sources);
@@ -537,6 +591,7 @@ CudaExecutor::CudaExecutor(const Graph& graph, State state, const ExecutionOptio
   machine.bases.resize(machine.plan.slots.size());
   machine.place_residents();
   machine.compute_parameters();
+  machine.copy_constant_halves();
   for (const auto& [slot, value] : machine.plan.graph.state_updates()) {
     // The device has the only copy from here on.
     const auto found = machine.host.find(machine.plan.graph.name(slot));
@@ -553,7 +608,10 @@ Feed CudaExecutor::run(const Feed& inputs) {
   machine.last_sizes = sizes;
   const SymbolValues needed = machine.bucket(sizes);
   machine.ensure_capacity(needed);
-  if (machine.states_changed) machine.compute_parameters();
+  if (machine.states_changed) {
+    machine.compute_parameters();
+    machine.copy_constant_halves();
+  }
   machine.states_changed = false;
   Machine::Prepared& one = machine.prepare(needed);
   machine.copy_in(inputs, sizes, needed);
@@ -695,6 +753,7 @@ const Register registration{Backend{
     },
     .measure = [](ThreadPool*) { return make_cuda_measure(); },
     .batch_tokens = 16384,
+    .has_precisions = true,
 }};
 
 }  // namespace

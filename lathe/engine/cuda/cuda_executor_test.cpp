@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 
 #include "lathe/core/testing/error_text.h"
@@ -319,6 +320,58 @@ TEST(CudaExecutor, SaysHowMuchMemoryIsMissing) {
   EXPECT_NO_THROW(make_executor(parse_graph("x = input() : f32[B]\ny = relu(x)\noutput y <- y"), {},
                                 {.device = "cuda"})
                       ->run({{"x", Tensor(DType::F32, {4})}}));
+}
+
+float rounded_to_bf16(float value) {
+  std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
+  bits += 0x7fff + (bits >> 16 & 1);
+  return std::bit_cast<float>(bits & 0xffff0000u);
+}
+
+// Both kinds of products: our own, and the library's, which large weights have.
+TEST(CudaExecutor, RoundsOperandsAndResultsOfProductsToBfloat16) {
+  LATHE_NEEDS_GPU();
+  for (const int width : {40, 512}) {
+    SCOPED_TRACE(width);
+    const Graph graph = parse_graph(fmt::format(R"(
+      x = input() : f32[T,{0}]
+      w = input() : f32[{0},{0}]
+      y = linear(x, w)
+      output y <- y)",
+                                                width));
+    Feed feed = random_feed(graph, {{"T", 100}}, 3);
+    const Feed actual =
+        make_executor(graph, {}, {.device = "cuda", .precision = Precision::Bf16})->run(feed);
+    for (auto& [name, tensor] : feed)
+      for (float& value : tensor.mutable_data<float>()) value = rounded_to_bf16(value);
+    // Sums of exact products differ in their order alone, by far less than half of the last of
+    // eight bits: results are the same or neighbours.
+    expect_near(actual, make_executor(graph, {}, {.device = "reference"})->run(feed), 0x1p-7);
+    for (std::int64_t i = 0; i < actual.at("y").num_elements(); ++i) {
+      const auto value = static_cast<float>(actual.at("y").at(i));
+      ASSERT_EQ(value, rounded_to_bf16(value)) << i;
+    }
+  }
+}
+
+// Ten bits after the leading one of each operand: products are off by 2^-10 of their size at most.
+TEST(CudaExecutor, RoundsOperandsOfProductsToTf32) {
+  LATHE_NEEDS_GPU();
+  for (const int width : {40, 512}) {
+    SCOPED_TRACE(width);
+    const Graph graph = parse_graph(fmt::format(R"(
+      x = input() : f32[T,{0}]
+      w = input() : f32[{0},{0}]
+      a = abs(x)
+      b = abs(w)
+      y = linear(a, b)
+      output y <- y)",
+                                                width));
+    const Feed feed = random_feed(graph, {{"T", 100}}, 3);
+    const Feed actual =
+        make_executor(graph, {}, {.device = "cuda", .precision = Precision::Tf32})->run(feed);
+    expect_near(actual, make_executor(graph, {}, {.device = "reference"})->run(feed), 0x1p-10);
+  }
 }
 
 }  // namespace

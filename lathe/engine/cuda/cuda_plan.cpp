@@ -63,6 +63,26 @@ void make_steps(CudaPlan& plan) {
   }
 }
 
+// Values that the library's products read have a copy as bfloat16, which is what such a product
+// sees of them in any case.
+void add_halves(CudaPlan& plan) {
+  for (const CudaPlanStep& planned : plan.steps) {
+    const std::vector<std::size_t> operands = planned.step->half_operands();
+    for (const std::size_t operand : operands) {
+      const auto index = static_cast<std::size_t>(planned.inputs[operand]);
+      if (plan.slots[index].half >= 0) continue;
+      CudaSlot copy;
+      copy.type = {DType::BF16, plan.slots[index].type.shape};
+      const CudaSlot::Kind kind = plan.slots[index].kind;
+      if (kind == CudaSlot::Kind::State || kind == CudaSlot::Kind::Constant) copy.kind = kind;
+      plan.slots[index].half = static_cast<int>(plan.slots.size());
+      plan.slots.push_back(std::move(copy));
+    }
+    if (!operands.empty())
+      plan.slots[static_cast<std::size_t>(planned.outputs.front())].is_raw = true;
+  }
+}
+
 // A state's update lies in the state itself where its step can do that and nobody reads the old
 // value afterwards; any other update is copied at the end.
 void bind_updates(CudaPlan& plan) {
@@ -103,14 +123,25 @@ void find_lifetimes(CudaPlan& plan) {
         touched.first = std::min(touched.first, static_cast<int>(launch));
         touched.last = std::max(touched.last, static_cast<int>(launch));
       };
-      for (const int slot : plan.steps[index].inputs) touch(slot);
-      for (const int slot : plan.steps[index].outputs) touch(slot);
+      const auto touch_both = [&](int slot) {
+        touch(slot);
+        if (slot >= 0) touch(plan.slots[static_cast<std::size_t>(slot)].half);
+      };
+      for (const int slot : plan.steps[index].inputs) touch_both(slot);
+      for (const int slot : plan.steps[index].outputs) touch_both(slot);
       for (const int partial : plan.steps[index].parts)
         if (partial >= 0) {
           plan.partials[static_cast<std::size_t>(partial)].first = static_cast<int>(launch);
           plan.partials[static_cast<std::size_t>(partial)].last = static_cast<int>(launch);
         }
     }
+  for (std::size_t launch = 0; launch < plan.launches.size(); ++launch)
+    for (const int copied : plan.launches[launch].halves)
+      for (const int touched : {copied, plan.slots[static_cast<std::size_t>(copied)].half}) {
+        CudaSlot& slot = plan.slots[static_cast<std::size_t>(touched)];
+        slot.first = std::min(slot.first, static_cast<int>(launch));
+        slot.last = std::max(slot.last, static_cast<int>(launch));
+      }
   for (std::size_t launch = 0; launch < plan.launches.size(); ++launch)
     for (const int partial : plan.launches[launch].partials) {
       CudaPartial& summed = plan.partials[static_cast<std::size_t>(partial)];
@@ -130,7 +161,7 @@ void find_lifetimes(CudaPlan& plan) {
       for (std::size_t i = 0; i < plan.steps[index].outputs.size(); ++i) {
         CudaSlot& slot = plan.slots[static_cast<std::size_t>(plan.steps[index].outputs[i])];
         slot.is_internal =
-            slot.kind == CudaSlot::Kind::Arena && slot.first == slot.last &&
+            slot.half < 0 && slot.kind == CudaSlot::Kind::Arena && slot.first == slot.last &&
             (launch.group == CudaGroup::Rows || launch.group == CudaGroup::Products) &&
             plan.steps[index].parts[i] < 0;
       }
@@ -173,10 +204,12 @@ bool can_be_rounded(const Graph& graph, const std::string& symbol) {
 
 }  // namespace
 
-CudaPlan make_cuda_plan(Graph lowered) {
+CudaPlan make_cuda_plan(Graph lowered, cuda::Precision precision) {
   CudaPlan plan;
+  plan.precision = precision;
   plan.graph = std::move(lowered);
   make_steps(plan);
+  if (precision == cuda::Precision::Bf16) add_halves(plan);
   schedule(plan);
   bind_updates(plan);
   find_lifetimes(plan);

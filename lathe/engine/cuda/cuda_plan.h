@@ -25,6 +25,8 @@ struct CudaSlot {
   Type type;
   int first = 0, last = 0;   ///< launches
   bool is_internal = false;  ///< made and read by one launch, which keeps it to itself
+  int half = -1;             ///< the slot with a copy as bfloat16
+  bool is_raw = false;       ///< a product's result that whoever reads it has to round to bfloat16
 };
 
 /// A value that one launch leaves in parts, to be added up by a later one.
@@ -49,6 +51,7 @@ struct CudaLaunch {
   std::vector<std::size_t> steps;
   CudaGroup group = CudaGroup::None;
   std::vector<int> partials;  ///< of Sums
+  std::vector<int> halves;    ///< of Halves: the slots that are copied
 };
 
 /// What runs in which order and what lives where, for any sizes.
@@ -59,6 +62,8 @@ struct CudaPlan {
   std::vector<CudaLaunch> launches;
   std::vector<CudaPartial> partials;
   std::map<Value, int> slot_of;
+  cuda::Precision precision = cuda::Precision::Float32;
+  std::vector<int> constant_halves;  ///< slots that no run changes, copied when they are set
   std::vector<std::pair<int, int>> late_updates;  ///< (value, state) copied after the last launch
   /// Symbols that only count rows of the first axis, of ops that take padding: batches of nearly
   /// the same size share a capture.
@@ -70,7 +75,7 @@ struct CudaPlan {
 };
 
 /// Plans a graph that `lower` has made. Fails naming the first op that has no kernel.
-CudaPlan make_cuda_plan(Graph lowered);
+CudaPlan make_cuda_plan(Graph lowered, cuda::Precision precision = cuda::Precision::Float32);
 
 /// The size that a symbol is rounded up to: steps of an eighth, so that at most that share of the
 /// rows is padding and there are few captures.

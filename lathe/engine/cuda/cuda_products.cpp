@@ -12,7 +12,10 @@ void multiply_by_library(const CudaCall& call, const CudaProducts::Entry& entry)
   const cuda::Product& product = entry.product;
   const std::int64_t m = product.m.capacity, n = product.n, k = product.k.capacity;
   float* const c = product.c != nullptr ? product.c : product.y;
-  const bool is_followed = product.map != cuda::Map::Identity || product.residual != nullptr ||
+  // Nobody but products and row programs may round a result by himself.
+  const bool is_bf16 = call.precision == cuda::Precision::Bf16;
+  const bool rounds = is_bf16 && product.is_rounded && !entry.is_rounded_later;
+  const bool is_followed = rounds || product.map != cuda::Map::Identity || product.residual != nullptr ||
                            (product.bias != nullptr && !entry.may_leave_bias);
   if (k == 0) {
     check_cuda(call.kernels.device.fill(c, 0, m * n * 4, call.stream));
@@ -23,13 +26,14 @@ void multiply_by_library(const CudaCall& call, const CudaProducts::Entry& entry)
                                   .m = n,
                                   .n = m,
                                   .k = k,
-                                  .a = product.b,
-                                  .b = product.a,
+                                  .a = is_bf16 ? entry.b_half : product.b,
+                                  .b = is_bf16 ? entry.a_half : product.a,
                                   .c = c,
                                   .lda = product.b_by_k ? n : k,
                                   .ldb = product.a_by_k ? m : k,
                                   .ldc = n,
-                                  .bias = is_followed ? nullptr : product.bias},
+                                  .bias = is_followed ? nullptr : product.bias,
+                                  .precision = call.precision},
                                  call.stream));
     if (!is_followed) return;
   }
@@ -39,7 +43,8 @@ void multiply_by_library(const CudaCall& call, const CudaProducts::Entry& entry)
                          .residual = product.residual,
                          .map = product.map,
                          .n = n,
-                         .rows = product.m},
+                         .rows = product.m,
+                         .is_rounded = is_bf16 && product.is_rounded},
                         call.stream);
 }
 

@@ -15,13 +15,14 @@ bool is_load(const cuda::RowInstruction& instruction) {
 }  // namespace
 
 CudaRowProgram::CudaRowProgram(std::int64_t width, cuda::Extent rows,
-                               std::function<bool(int slot)> is_read_later)
-    : width_(width), rows_(rows), is_read_later_(std::move(is_read_later)) {}
+                               std::function<SlotFacts(int slot)> facts)
+    : width_(width), rows_(rows), facts_(std::move(facts)) {}
 
 int CudaRowProgram::operand(const CudaCall& call, std::size_t input) {
   const int slot = call.input_slots[input];
   if (const auto found = register_of_.find(slot); found != register_of_.end()) return found->second;
-  const int loaded = add({.kind = Kind::Load, .memory = call.input(input)});
+  int loaded = add({.kind = Kind::Load, .memory = call.input(input)});
+  if (facts_(slot).is_raw) loaded = add({.kind = Kind::Round, .a = loaded});
   register_of_[slot] = loaded;
   return loaded;
 }
@@ -37,8 +38,11 @@ void CudaRowProgram::add(const CudaCall& call, cuda::RowInstruction instruction,
   const int made = add(instruction);
   const int slot = call.output_slots[output];
   register_of_[slot] = made;
-  if (is_read_later_(slot))
+  if (facts_(slot).is_stored)
     instructions_.push_back({.kind = Kind::Store, .a = made, .result = call.outputs[output]});
+  if (call.output_halves[output] != nullptr)
+    instructions_.push_back(
+        {.kind = Kind::StoreHalf, .a = made, .result = call.output_halves[output]});
 }
 
 float* CudaRowProgram::sums_of(const CudaCall& call, std::size_t output) const {

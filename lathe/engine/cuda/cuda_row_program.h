@@ -11,9 +11,12 @@ namespace lathe::engine {
 /// Writes the row program of a launch: its steps add their instructions in order.
 class CudaRowProgram {
  public:
-  /// `is_read_later` says of a slot whether it must be stored.
-  CudaRowProgram(std::int64_t width, cuda::Extent rows,
-                 std::function<bool(int slot)> is_read_later);
+  /// What a program must know of a slot: whether it is to be stored, and whether it is to be
+  /// rounded when it is loaded.
+  struct SlotFacts {
+    bool is_stored = true, is_raw = false;
+  };
+  CudaRowProgram(std::int64_t width, cuda::Extent rows, std::function<SlotFacts(int slot)> facts);
 
   /// The register with an operand of the same rows; loads what no step before has made.
   int operand(const CudaCall& call, std::size_t input);
@@ -35,7 +38,7 @@ class CudaRowProgram {
 
   std::int64_t width_;
   cuda::Extent rows_;
-  std::function<bool(int)> is_read_later_;
+  std::function<SlotFacts(int)> facts_;
   std::vector<cuda::RowInstruction> instructions_;
   std::vector<cuda::QuantizeArgs> formats_;
   std::map<int, int> register_of_;  // of a slot

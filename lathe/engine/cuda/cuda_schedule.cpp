@@ -30,6 +30,13 @@ class Scheduler {
   }
 
   void run() {
+    std::vector<int> sources;
+    for (std::size_t i = 0; i < plan_.slots.size(); ++i)
+      if (plan_.slots[i].half >= 0 && producer_[i] < 0) sources.push_back(static_cast<int>(i));
+    // States that runs update are copied in every run, what nobody changes only when it is set.
+    std::vector<int> changing;
+    for (const int slot : sources) (is_changing(slot) ? changing : plan_.constant_halves).push_back(slot);
+    launch_halves(changing);
     while (order_.size() < plan_.steps.size()) {
       const std::size_t before = order_.size();
       for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
@@ -68,7 +75,7 @@ class Scheduler {
   }
 
   void launch(const std::vector<std::size_t>& members, CudaGroup group) {
-    CudaLaunch made{{}, group, {}};
+    CudaLaunch made{{}, group, {}, {}};
     for (const std::size_t i : members) {
       state_[i] = State::Done;
       made.steps.push_back(order_.size());
@@ -86,11 +93,30 @@ class Scheduler {
       }
     }
     plan_.launches.push_back(std::move(made));
+    // A row program stores both; of others the copies are made at once.
+    std::vector<int> halves;
+    for (const std::size_t i : members)
+      for (std::size_t output = 0; output < plan_.steps[i].outputs.size(); ++output) {
+        const int slot = plan_.steps[i].outputs[output];
+        const bool is_stored = group == CudaGroup::Rows && output == 0;
+        if (plan_.slots[at(slot)].half >= 0 && !is_stored) halves.push_back(slot);
+      }
+    launch_halves(halves);
+  }
+
+  void launch_halves(const std::vector<int>& slots) {
+    if (!slots.empty()) plan_.launches.push_back({{}, CudaGroup::Halves, {}, slots});
+  }
+  bool is_changing(int slot) const {
+    if (plan_.slots[at(slot)].kind == CudaSlot::Kind::Input) return true;
+    for (const auto& [state, value] : plan_.graph.state_updates())
+      if (plan_.slot_of.at({state, 0}) == slot) return true;
+    return false;
   }
 
   // Adds up all that is in parts.
   void launch_sums() {
-    CudaLaunch sums{{}, CudaGroup::Sums, {}};
+    CudaLaunch sums{{}, CudaGroup::Sums, {}, {}};
     for (int& partial : partial_) {
       if (partial >= 0) sums.partials.push_back(partial);
       partial = -1;

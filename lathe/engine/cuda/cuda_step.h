@@ -36,6 +36,8 @@ struct CudaCall {
   std::byte* scratch;
   cuda::Fault fault;
   std::span<const int> input_slots, output_slots;  ///< which values of the plan they are
+  std::span<std::byte* const> halves;  ///< copies of the inputs as bfloat16; nullptr: none
+  std::span<std::byte* const> output_halves;
   std::span<std::byte* const> parts;  ///< where a result is left in parts; nullptr: nowhere
   cuda::Precision precision = cuda::Precision::Float32;
 
@@ -53,8 +55,21 @@ struct CudaCall {
 };
 
 /// Steps that share one launch. Those of Rows take each row through all of them; the others run
-/// side by side, in the order of a table. Sums has no steps: it adds up what others left in parts.
-enum class CudaGroup { None, Indices, Rows, Products, Tables, Sums, Squares, Scalars, Adamw, Sgd };
+/// side by side, in the order of a table. Sums and Halves have no steps: the one adds up what others
+/// left in parts, the other copies values as bfloat16.
+enum class CudaGroup {
+  None,
+  Indices,
+  Rows,
+  Products,
+  Tables,
+  Halves,
+  Sums,
+  Squares,
+  Scalars,
+  Adamw,
+  Sgd
+};
 
 /// Rows that a step of the group Rows goes through one by one, and the operands that have the same
 /// rows: such a step can follow the one that makes them within a launch.
@@ -84,6 +99,7 @@ struct CudaGroupTable {
   std::vector<cuda::IndexOperation> indices;
   std::vector<cuda::EmbeddingGradientArgs> tables;
   std::vector<cuda::SummedParts> sums;
+  std::vector<cuda::HalfCopy> halves;
   std::vector<cuda::SquaredTensor> squares;
   std::vector<cuda::ScalarOperation> scalars;
   std::vector<cuda::UpdatedTensor> updates;
@@ -110,6 +126,8 @@ class CudaStep {
   virtual const CudaRowFacts* rows() const { return nullptr; }
   virtual bool has_format() const { return false; }
   virtual void add_to(CudaRowProgram&, const CudaCall&) const {}
+  /// Operands that it reads as bfloat16 where that is the precision.
+  virtual std::vector<std::size_t> half_operands() const { return {}; }
   /// What it can be beside a product, within the product's launch.
   virtual CudaFollower follower() const { return CudaFollower::None; }
   /// Of a step of the group Products: whether it lets such a step follow.

@@ -532,12 +532,13 @@ struct ScalarArgs {
 struct GemmArgs {
   bool transpose_a = false, transpose_b = false;
   std::int64_t m = 0, n = 0, k = 0;
-  const float* a = nullptr;
-  const float* b = nullptr;
+  const void* a = nullptr;
+  const void* b = nullptr;
   float* c = nullptr;
   std::int64_t lda = 0, ldb = 0, ldc = 0;
   std::int64_t batches = 1, stride_a = 0, stride_b = 0, stride_c = 0;
   const float* bias = nullptr;
+  Precision precision = Precision::Float32;  ///< with Bf16, a and b are bfloat16 in memory
 };
 
 /// One of the products of a launch, row by row: c[m, n] = a(m, k) . b(k, n), and what follows it.
@@ -607,6 +608,21 @@ struct EpilogueArgs {
   Map map = Map::Identity;
   std::int64_t n = 0;
   Extent rows;
+  bool is_rounded = false;  ///< y is rounded to bfloat16 before the map
+};
+
+/// Copies of floats rounded to bfloat16, all in one launch.
+struct HalfCopy {
+  const float* x = nullptr;
+  std::uint16_t* y = nullptr;
+  std::int64_t count = 0;
+  std::int64_t first_block = 0;  ///< of the launch
+};
+inline constexpr std::int64_t kHalvesBlock = 4096;  ///< elements a block of threads copies
+struct HalvesArgs {
+  const HalfCopy* copies = nullptr;  ///< in device memory
+  std::int32_t count = 0;
+  std::int64_t num_blocks = 0;
 };
 
 /// Rounds rows of a matrix to a number format: a ScaledSpec (numerics/scaled_format.h) as plain
@@ -909,6 +925,7 @@ struct KernelTable {
   void (*add_parts)(const AddPartsArgs&, Stream*);
   /// The program a second time in device memory, where its instructions are read.
   void (*row_program)(const RowProgramArgs&, const RowProgramArgs* on_device, Stream*);
+  void (*halves)(const HalvesArgs&, Stream*);
   void (*epilogue)(const EpilogueArgs&, Stream*);
   void (*map)(const MapArgs&, Stream*);
   void (*map_gradient)(const MapGradientArgs&, Stream*);

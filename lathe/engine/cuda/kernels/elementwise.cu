@@ -5,6 +5,7 @@
 
 #include "lathe/engine/cuda/kernels/kernels.cuh"
 #include "lathe/engine/cuda/kernels/maps.cuh"
+#include "lathe/engine/cuda/kernels/tensor_core.cuh"
 
 namespace lathe::engine::cuda {
 namespace {
@@ -193,10 +194,36 @@ __global__ void epilogue_kernel(EpilogueArgs args) {
                             : i % args.n;
         y += args.bias[column];
       }
+      if (args.is_rounded) y = round_to_bf16(y);
       y = apply(args.map, y, 0);
       if (args.residual != nullptr) y += args.residual[i];
     }
     args.y[i] = y;
+  }
+}
+
+__global__ void halves_kernel(HalvesArgs args) {
+  int low = 0, high = args.count - 1;
+  while (low < high) {
+    const int middle = (low + high + 1) / 2;
+    if (args.copies[middle].first_block <= blockIdx.x)
+      low = middle;
+    else
+      high = middle - 1;
+  }
+  const HalfCopy copy = args.copies[low];
+  const std::int64_t first = (blockIdx.x - copy.first_block) * kHalvesBlock;
+  const std::int64_t end = first + kHalvesBlock < copy.count ? first + kHalvesBlock : copy.count;
+#pragma unroll 4
+  for (std::int64_t i = first + threadIdx.x * 4; i < end; i += kThreads * 4) {
+    if (i + 4 > copy.count) {
+      for (std::int64_t j = i; j < copy.count; ++j)
+        copy.y[j] = static_cast<std::uint16_t>(to_bf16_pair(copy.x[j], 0));
+      continue;
+    }
+    const float4 four = *reinterpret_cast<const float4*>(copy.x + i);
+    *reinterpret_cast<uint2*>(copy.y + i) =
+        make_uint2(to_bf16_pair(four.x, four.y), to_bf16_pair(four.z, four.w));
   }
 }
 
@@ -267,6 +294,11 @@ void epilogue(const EpilogueArgs& args, Stream* stream) {
   const std::int64_t count = args.rows.capacity * args.n;
   if (count == 0) return;
   epilogue_kernel<<<blocks_for(count, kThreads), kThreads, 0, stream_of(stream)>>>(args);
+}
+
+void halves(const HalvesArgs& args, Stream* stream) {
+  if (args.num_blocks == 0) return;
+  halves_kernel<<<static_cast<unsigned>(args.num_blocks), kThreads, 0, stream_of(stream)>>>(args);
 }
 
 void gate(const GateArgs& args, Stream* stream) {

@@ -1,6 +1,6 @@
 // Matrix products by cuBLASLt, which is looked for when the first one is asked for.
 //
-// Exact float32. The algorithm of a shape is the first that the library's own table proposes for it
+// Exact float32, TF32 or bfloat16 operands; results are float. The algorithm of a shape is the first that the library's own table proposes for it
 // and the workspace, never one chosen by timing, so that the bits are the same in every run; sums
 // that are split over blocks are joined in the workspace in a fixed order, never in place.
 
@@ -82,7 +82,7 @@ const Library& library() {
 
 using Shape =
     std::tuple<bool, bool, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t,
-               std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool>;
+               std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool, Precision>;
 
 Shape shape_of(const GemmArgs& args) {
   return {args.transpose_a,
@@ -97,7 +97,8 @@ Shape shape_of(const GemmArgs& args) {
           args.stride_a,
           args.stride_b,
           args.stride_c,
-          args.bias != nullptr};
+          args.bias != nullptr,
+          args.precision};
 }
 
 const char* explain(cublasStatus_t status, const GemmArgs& args) {
@@ -132,7 +133,9 @@ const char* make_product(Gemm& gemm, const GemmArgs& args, Gemm::Product& produc
   const auto then = [&](cublasStatus_t next) {
     if (status == CUBLAS_STATUS_SUCCESS) status = next;
   };
-  then(lt.make_operation(&product.operation, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+  const cublasComputeType_t compute =
+      args.precision == Precision::Tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+  then(lt.make_operation(&product.operation, compute, CUDA_R_32F));
   if (status != CUBLAS_STATUS_SUCCESS) return explain(status, args);
   const auto set = [&](cublasLtMatmulDescAttributes_t attribute, const auto& value) {
     then(lt.set_operation(product.operation, attribute, &value, sizeof value));
@@ -146,9 +149,10 @@ const char* make_product(Gemm& gemm, const GemmArgs& args, Gemm::Product& produc
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
     set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, args.bias);
   }
-  const auto layout = [&](cublasLtMatrixLayout_t& made, std::int64_t rows, std::int64_t columns,
-                          std::int64_t stride, std::int64_t batch_stride) {
-    then(lt.make_layout(&made, CUDA_R_32F, static_cast<std::uint64_t>(rows),
+  const cudaDataType_t operand = args.precision == Precision::Bf16 ? CUDA_R_16BF : CUDA_R_32F;
+  const auto layout = [&](cublasLtMatrixLayout_t& made, cudaDataType_t type, std::int64_t rows,
+                          std::int64_t columns, std::int64_t stride, std::int64_t batch_stride) {
+    then(lt.make_layout(&made, type, static_cast<std::uint64_t>(rows),
                         static_cast<std::uint64_t>(columns), stride));
     if (args.batches == 1 || status != CUBLAS_STATUS_SUCCESS) return;
     const auto batches = static_cast<std::int32_t>(args.batches);
@@ -156,11 +160,11 @@ const char* make_product(Gemm& gemm, const GemmArgs& args, Gemm::Product& produc
     then(lt.set_layout(made, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &batch_stride,
                        sizeof batch_stride));
   };
-  layout(product.a, args.transpose_a ? args.k : args.m, args.transpose_a ? args.m : args.k,
+  layout(product.a, operand, args.transpose_a ? args.k : args.m, args.transpose_a ? args.m : args.k,
          args.lda, args.stride_a);
-  layout(product.b, args.transpose_b ? args.n : args.k, args.transpose_b ? args.k : args.n,
+  layout(product.b, operand, args.transpose_b ? args.n : args.k, args.transpose_b ? args.k : args.n,
          args.ldb, args.stride_b);
-  layout(product.c, args.m, args.n, args.ldc, args.stride_c);
+  layout(product.c, CUDA_R_32F, args.m, args.n, args.ldc, args.stride_c);
   cublasLtMatmulPreference_t preference = nullptr;
   then(lt.make_preference(&preference));
   if (status != CUBLAS_STATUS_SUCCESS) return explain(status, args);
@@ -173,13 +177,16 @@ const char* make_product(Gemm& gemm, const GemmArgs& args, Gemm::Product& produc
       CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
   prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, schemes);
   // Values begin on 16 bytes; whether their rows and matrices do is in the strides.
-  const auto alignment = [](std::int64_t stride, std::int64_t batch_stride) -> std::uint32_t {
-    return stride % 4 == 0 && batch_stride % 4 == 0 ? 16 : 4;
+  const auto alignment = [](std::int64_t stride, std::int64_t batch_stride,
+                            cudaDataType_t type) -> std::uint32_t {
+    const std::uint32_t bytes = type == CUDA_R_16BF ? 2 : 4;
+    const std::int64_t each = 16 / bytes;
+    return stride % each == 0 && batch_stride % each == 0 ? 16 : bytes;
   };
-  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment(args.lda, args.stride_a));
-  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment(args.ldb, args.stride_b));
-  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment(args.ldc, args.stride_c));
-  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment(args.ldc, args.stride_c));
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment(args.lda, args.stride_a, operand));
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment(args.ldb, args.stride_b, operand));
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment(args.ldc, args.stride_c, CUDA_R_32F));
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment(args.ldc, args.stride_c, CUDA_R_32F));
   cublasLtMatmulHeuristicResult_t proposal{};
   int found = 0;
   if (status == CUBLAS_STATUS_SUCCESS)

@@ -35,6 +35,7 @@ cuda::AttentionShape shape_of(const CudaCall& call, std::size_t first) {
   const Type& q = call.input_type(first);
   const Type& k = call.input_type(first + 1);
   cuda::AttentionShape shape;
+  shape.precision = call.precision;
   shape.q = call.inputs[first];
   shape.k = call.inputs[first + 1];
   shape.v = call.inputs[first + 2];

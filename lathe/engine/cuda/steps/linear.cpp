@@ -29,21 +29,57 @@ bool may_leave_bias(const Graph& graph, NodeId id) {
   return true;
 }
 
+// Whether whoever reads a product of the library rounds it to bfloat16 on the way: row programs
+// that load it, attention and other products, which round all they read.
+bool is_rounded_by_readers(const Graph& graph, NodeId id) {
+  for (const Use& use : graph.uses(id)) {
+    if (use.kind != Use::Kind::Operand) return false;
+    const std::string& op = graph.op(use.user).name;
+    if (op.starts_with("attention") || op == "linear" || op.starts_with("linear_")) continue;
+    const std::unique_ptr<CudaStep> reader = make_cuda_step(graph, use.user);
+    const CudaRowFacts* const rows = reader == nullptr ? nullptr : reader->rows();
+    if (rows == nullptr || reader->group() != CudaGroup::Rows) return false;
+    const auto operand = static_cast<std::size_t>(use.operand);
+    if (std::find(rows->operands.begin(), rows->operands.end(), operand) == rows->operands.end())
+      return false;
+  }
+  return true;
+}
+
 class ProductStep : public CudaStep {
  public:
-  ProductStep(Size rows, std::int64_t weight) : rows_(std::move(rows)), weight_(weight) {}
+  ProductStep(Size rows, std::int64_t weight, bool is_rounded_later)
+      : rows_(std::move(rows)), weight_(weight), is_rounded_later_(is_rounded_later) {}
   CudaGroup group() const override { return CudaGroup::Products; }
+  std::vector<std::size_t> half_operands() const override {
+    if (!is_large()) return {};
+    return {0, 1};
+  }
 
  protected:
   bool is_large() const { return weight_ >= kLargeWeight; }
+  // An entry of the launch with what all products have.
+  CudaProducts::Entry entry_of(const CudaCall& call) const {
+    CudaProducts::Entry entry{.is_large = is_large(),
+                              .is_rounded_later = is_rounded_later_,
+                              .a_half = call.halves[0],
+                              .b_half = call.halves[1],
+                              .c = call.output_slots[0],
+                              .a = call.input_slots[0]};
+    entry.product.a = call.input(0);
+    entry.product.b = call.input(1);
+    return entry;
+  }
   Size rows_;
   std::int64_t weight_;  // its elements
+  bool is_rounded_later_;
 };
 
 class LinearStep final : public ProductStep {
  public:
-  LinearStep(Size rows, std::int64_t k, std::int64_t n, cuda::Map map, bool may_leave_bias)
-      : ProductStep(std::move(rows), n * k),
+  LinearStep(Size rows, std::int64_t k, std::int64_t n, cuda::Map map, bool may_leave_bias,
+             bool is_rounded_later)
+      : ProductStep(std::move(rows), n * k, is_rounded_later),
         k_(k),
         n_(n),
         map_(map),
@@ -53,11 +89,9 @@ class LinearStep final : public ProductStep {
   }
 
   void add_to(CudaProducts& products, const CudaCall& call) const override {
-    CudaProducts::Entry entry{
-        .is_large = is_large(), .may_leave_bias = may_leave_bias_, .c = call.output_slots[0]};
+    CudaProducts::Entry entry = entry_of(call);
+    entry.may_leave_bias = may_leave_bias_;
     cuda::Product& product = entry.product;
-    product.a = call.input(0);
-    product.b = call.input(1);
     product.n = n_;
     product.m = call.extent(rows_);
     product.k = call.extent(Size(k_));
@@ -88,22 +122,20 @@ std::unique_ptr<CudaStep> make_linear(const Graph& graph, NodeId id) {
     if (!found) return nullptr;
     map = *found;
   }
-  return std::make_unique<LinearStep>(x->rows, x->width, y->width, map, may_leave_bias(graph, id));
+  return std::make_unique<LinearStep>(x->rows, x->width, y->width, map, may_leave_bias(graph, id),
+                                      is_rounded_by_readers(graph, id));
 }
 
 // dx[rows, k] = dy[rows, n] . w[n, k].
 class InputGradientStep final : public ProductStep {
  public:
-  InputGradientStep(Size rows, std::int64_t n, std::int64_t k)
-      : ProductStep(std::move(rows), n * k), n_(n), k_(k) {}
+  InputGradientStep(Size rows, std::int64_t n, std::int64_t k, bool is_rounded_later)
+      : ProductStep(std::move(rows), n * k, is_rounded_later), n_(n), k_(k) {}
   bool takes(CudaFollower follower) const override {
     return follower == CudaFollower::MapGradient && !is_large();
   }
   void add_to(CudaProducts& products, const CudaCall& call) const override {
-    CudaProducts::Entry entry{
-        .is_large = is_large(), .c = call.output_slots[0], .a = call.input_slots[0]};
-    entry.product.a = call.input(0);
-    entry.product.b = call.input(1);
+    CudaProducts::Entry entry = entry_of(call);
     entry.product.b_by_k = true;
     entry.product.n = k_;
     entry.product.m = call.extent(rows_);
@@ -120,7 +152,8 @@ std::unique_ptr<CudaStep> make_input_gradient(const Graph& graph, NodeId id) {
   const std::optional<CudaRows> dy = cuda_rows(graph.type(graph.input(id, 0)));
   const std::optional<CudaRows> dx = cuda_rows(graph.types(id)[0]);
   if (!dy || !dx || !is_float(graph, graph.input(id, 1))) return nullptr;
-  return std::make_unique<InputGradientStep>(dy->rows, dy->width, dx->width);
+  return std::make_unique<InputGradientStep>(dy->rows, dy->width, dx->width,
+                                             is_rounded_by_readers(graph, id));
 }
 
 std::int64_t parts_of(std::int64_t rows) {
@@ -131,7 +164,7 @@ std::int64_t parts_of(std::int64_t rows) {
 class WeightGradientStep final : public ProductStep {
  public:
   WeightGradientStep(Size rows, std::int64_t n, std::int64_t k)
-      : ProductStep(std::move(rows), n * k), n_(n), k_(k) {}
+      : ProductStep(std::move(rows), n * k, false), n_(n), k_(k) {}
   bool takes(CudaFollower follower) const override {
     return follower == CudaFollower::Sum && !is_large();
   }
@@ -140,11 +173,8 @@ class WeightGradientStep final : public ProductStep {
     return {{0, rows_, parts_of}};
   }
   void add_to(CudaProducts& products, const CudaCall& call) const override {
-    CudaProducts::Entry entry{
-        .is_large = is_large(), .c = call.output_slots[0], .a = call.input_slots[0]};
+    CudaProducts::Entry entry = entry_of(call);
     cuda::Product& product = entry.product;
-    product.a = call.input(0);
-    product.b = call.input(1);
     product.a_by_k = product.b_by_k = true;
     product.n = k_;
     product.m = call.extent(Size(n_));
