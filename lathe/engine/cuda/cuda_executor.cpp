@@ -8,9 +8,9 @@
 
 #include "lathe/core/graph_text.h"
 #include "lathe/engine/backend.h"
+#include "lathe/engine/cuda/cuda_formats.h"
 #include "lathe/engine/cuda/cuda_measure.h"
 #include "lathe/engine/cuda/cuda_memory.h"
-#include "lathe/engine/cuda/cuda_formats.h"
 #include "lathe/engine/cuda/cuda_plan.h"
 #include "lathe/engine/cuda/cuda_products.h"
 #include "lathe/engine/cuda/cuda_row_program.h"
@@ -329,6 +329,7 @@ void CudaExecutor::Machine::fill_tables(Prepared& one) {
     add_halves(table, plan.launches[launch].halves, one.sizes);
     for (const std::size_t step : plan.launches[launch].steps)
       plan.steps[step].step->add_to(table, call(one, launch, step, operands));
+    append(table.formats);
     append(table.sums);
     append(table.halves);
     append(table.squares);
@@ -425,6 +426,11 @@ void CudaExecutor::Machine::launch_group(const Prepared& one, std::size_t launch
       std::copy(table.indices.begin(), table.indices.end(), args.operations);
       return kernels->indices(args, work->stream);
     }
+    case CudaGroup::Formats:
+      return kernels->quantize_all({.tensors = reinterpret_cast<const cuda::QuantizeArgs*>(entries),
+                                    .count = static_cast<std::int32_t>(table.formats.size()),
+                                    .num_blocks = table.num_blocks},
+                                   work->stream);
     case CudaGroup::Tables: {
       cuda::EmbeddingGradientsArgs args;
       args.count = static_cast<std::int32_t>(table.tables.size());
@@ -563,6 +569,7 @@ namespace {
 std::unique_ptr<Executor> make_parameter_executor(const Graph& graph,
                                                   const ExecutionOptions& options) {
   ExecutionOptions own = options;
+  own.precision = Precision::Float32;  // states are what they are in any precision
   if (!count_fallbacks(graph, find_backend("cuda")).empty()) own.device = "cpu";
   return make_executor(graph, State(), own);
 }

@@ -20,8 +20,7 @@ int significant_bits(const NumberFormat& format) {
   if (spec == nullptr) return format.facts().element_bits;
   if (const auto* integer = std::get_if<numerics::IntegerCodec>(&spec->codec)) {
     // A largest magnitude of 2^b is one bit, and those below it have b.
-    const std::int64_t most =
-        std::max(integer->high - integer->zero, integer->zero - integer->low);
+    const std::int64_t most = std::max(integer->high - integer->zero, integer->zero - integer->low);
     return std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(most, 1) - 1));
   }
   if (const auto* minifloat = std::get_if<numerics::MinifloatCodec>(&spec->codec))

@@ -6,6 +6,7 @@
 #include "lathe/core/graph_text.h"
 #include "lathe/core/testing/error_text.h"
 #include "lathe/engine/backend.h"
+#include "lathe/engine/cuda/cuda_formats.h"
 #include "lathe/engine/lower.h"
 
 // Plans need no GPU: what runs, in how many launches and with which padding is known before.
@@ -165,6 +166,75 @@ TEST(CudaPlan, LetsAnActivationAndItsGradientFollowTheirProducts) {
   EXPECT_THAT(launches_of(plan),
               testing::ElementsAre("linear gelu linear_input_gradient", "map_gradient sum_rows",
                                    "linear_weight_gradient", ""));
+}
+
+TEST(CudaPlan, RoundsAllWeightsInOneLaunchAndActivationsWhereTheyAreMade) {
+  const CudaPlan plan = plan_of(R"(
+    x = input() : f32[T,8]
+    w = state() : f32[8,8]
+    u = state() : f32[8,8]
+    m = state() : f32[8,8]
+    g = state() : f32[8]
+    b = state() : f32[8]
+    n = layer_norm(x, g, b)
+    a = quantize(n) {format="fixed:8,4"}
+    p = quantize(w) {format="fixed:8,4"}
+    q = quantize(u) {format="mxint:8"}
+    h = linear(a, p)
+    y = linear(a, q)
+    v = add(m, m)
+    output h <- h
+    output y <- y
+    state m <- v)");
+  EXPECT_THAT(launches_of(plan), testing::ElementsAre("layer_norm quantize", "quantize quantize",
+                                                      "linear linear", "add"));
+}
+
+// Products of large weights read bfloat16: a row program stores a copy beside what it makes, and
+// all weights that a run updates are copied in one launch.
+TEST(CudaPlan, CopiesWhatTheLibraryReadsAsBfloat16) {
+  const Graph graph = parse_graph(R"(
+    x = input() : f32[T,512]
+    w = state() : f32[512,512]
+    u = state() : f32[512,512]
+    r = relu(x)
+    h = linear(r, w)
+    y = linear(h, u)
+    s = add(w, w)
+    output y <- y
+    state w <- s)");
+  const CudaPlan plan = make_cuda_plan(lower(graph, find_backend("cuda")), cuda::Precision::Bf16);
+  const auto slot = [&](const char* name) {
+    return plan.slots[plan.slot({plan.graph.at(name), 0})];
+  };
+  for (const char* const name : {"r", "w", "u", "h"}) EXPECT_GE(slot(name).half, 0) << name;
+  EXPECT_EQ(slot("y").half, -1) << "no product reads it";
+  EXPECT_THAT(plan.constant_halves, testing::ElementsAre(plan.slot({plan.graph.at("u"), 0})));
+  EXPECT_EQ(plan.launches.front().group, CudaGroup::Halves);
+  EXPECT_THAT(plan.launches.front().halves,
+              testing::ElementsAre(plan.slot({plan.graph.at("w"), 0})));
+}
+
+TEST(CudaPlan, RefusesFormatsThatBfloat16CannotHold) {
+  const Graph graph = parse_graph(R"(
+    x = input() : f32[T,8]
+    y = quantize(x) {format="fixed:16,8"}
+    output y <- y)");
+  EXPECT_EQ(error_text([&] { check_formats(graph, Precision::Bf16); }),
+            "node \"y\": format fixed:16,8 has 15 significant bits, but precision bf16 keeps 8");
+  EXPECT_NO_THROW(check_formats(graph, Precision::Tf32));
+  EXPECT_EQ(significant_bits(*parse_format("fixed:8,4")), 7);
+  EXPECT_EQ(significant_bits(*parse_format("int:9")), 8);
+}
+
+TEST(CudaPlan, IsTheOnlyOneWithOtherPrecisions) {
+  const Graph graph = parse_graph(R"(
+    x = input() : f32[T,8]
+    y = relu(x)
+    output y <- y)");
+  EXPECT_EQ(error_text(
+                [&] { make_executor(graph, {}, {.device = "cpu", .precision = Precision::Bf16}); }),
+            "device cpu computes in float32: precision bf16 needs device cuda");
 }
 
 TEST(CudaPlan, RefusesAnOpWithoutAKernelByName) {

@@ -15,7 +15,8 @@ void multiply_by_library(const CudaCall& call, const CudaProducts::Entry& entry)
   // Nobody but products and row programs may round a result by himself.
   const bool is_bf16 = call.precision == cuda::Precision::Bf16;
   const bool rounds = is_bf16 && product.is_rounded && !entry.is_rounded_later;
-  const bool is_followed = rounds || product.map != cuda::Map::Identity || product.residual != nullptr ||
+  const bool is_followed = rounds || product.map != cuda::Map::Identity ||
+                           product.residual != nullptr ||
                            (product.bias != nullptr && !entry.may_leave_bias);
   if (k == 0) {
     check_cuda(call.kernels.device.fill(c, 0, m * n * 4, call.stream));

@@ -12,10 +12,10 @@ class CudaProducts {
   /// A product and the slots that its launch makes so far.
   struct Entry {
     cuda::Product product = {};
-    bool is_large = false;        ///< for the library, unless it has few rows
+    bool is_large = false;          ///< for the library, unless it has few rows
     bool may_leave_bias = false;    ///< in rows beyond the real ones
     bool is_rounded_later = false;  ///< with Bf16: by whoever reads it
-    const void* a_half = nullptr;  ///< copies of the operands as bfloat16
+    const void* a_half = nullptr;   ///< copies of the operands as bfloat16
     const void* b_half = nullptr;
     int c = -1, a = -1;  ///< the slots of its result and of its first operand
   };

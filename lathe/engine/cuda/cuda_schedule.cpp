@@ -35,7 +35,8 @@ class Scheduler {
       if (plan_.slots[i].half >= 0 && producer_[i] < 0) sources.push_back(static_cast<int>(i));
     // States that runs update are copied in every run, what nobody changes only when it is set.
     std::vector<int> changing;
-    for (const int slot : sources) (is_changing(slot) ? changing : plan_.constant_halves).push_back(slot);
+    for (const int slot : sources)
+      (is_changing(slot) ? changing : plan_.constant_halves).push_back(slot);
     launch_halves(changing);
     while (order_.size() < plan_.steps.size()) {
       const std::size_t before = order_.size();
@@ -46,6 +47,7 @@ class Scheduler {
         if (group == CudaGroup::Rows) launch(row_program_from(i), group);
         if (group == CudaGroup::Products) launch(products_from(i), group);
         if (group == CudaGroup::Indices) launch(ready_from(i, cuda::kMostIndices), group);
+        if (group == CudaGroup::Formats) launch(ready_from(i, plan_.steps.size()), group);
         if (group == CudaGroup::Tables) launch(ready_from(i, cuda::kMostGradients), group);
       }
       if (order_.size() == before) launch_late_group();

@@ -55,11 +55,12 @@ struct CudaCall {
 };
 
 /// Steps that share one launch. Those of Rows take each row through all of them; the others run
-/// side by side, in the order of a table. Sums and Halves have no steps: the one adds up what others
-/// left in parts, the other copies values as bfloat16.
+/// side by side, in the order of a table. Sums and Halves have no steps: the one adds up what
+/// others left in parts, the other copies values as bfloat16.
 enum class CudaGroup {
   None,
   Indices,
+  Formats,
   Rows,
   Products,
   Tables,
@@ -98,6 +99,7 @@ class CudaProducts;
 struct CudaGroupTable {
   std::vector<cuda::IndexOperation> indices;
   std::vector<cuda::EmbeddingGradientArgs> tables;
+  std::vector<cuda::QuantizeArgs> formats;
   std::vector<cuda::SummedParts> sums;
   std::vector<cuda::HalfCopy> halves;
   std::vector<cuda::SquaredTensor> squares;

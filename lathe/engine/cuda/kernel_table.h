@@ -660,6 +660,15 @@ struct QuantizeArgs {
   float* y = nullptr;
   std::int64_t columns = 0;
   Extent rows;
+  std::int64_t first_block = 0;  ///< of a launch of several
+};
+/// Tensors whose rows are rounded one by one, all in one launch.
+inline constexpr std::int64_t kQuantizeBlock =
+    32;  ///< rows or blocks of one a block of threads has
+struct QuantizeAllArgs {
+  const QuantizeArgs* tensors = nullptr;  ///< in device memory
+  std::int32_t count = 0;
+  std::int64_t num_blocks = 0;
 };
 
 /// What a scale is made of, of some of the values that it covers.
@@ -962,6 +971,7 @@ struct KernelTable {
   void (*gate)(const GateArgs&, Stream*);
   void (*prune_values)(const PruneValuesArgs&, Stream*);
   void (*quantize)(const QuantizeArgs&, Stream*);
+  void (*quantize_all)(const QuantizeAllArgs&, Stream*);
   void (*quantize_terms)(const TermArgs&, Stream*);
   void (*quantize_mase)(const MaseArgs&, Stream*);
   void (*learned_step)(const LearnedStepArgs&, Stream*);

@@ -1,8 +1,9 @@
 // Matrix products by cuBLASLt, which is looked for when the first one is asked for.
 //
-// Exact float32, TF32 or bfloat16 operands; results are float. The algorithm of a shape is the first that the library's own table proposes for it
-// and the workspace, never one chosen by timing, so that the bits are the same in every run; sums
-// that are split over blocks are joined in the workspace in a fixed order, never in place.
+// Exact float32, TF32 or bfloat16 operands; results are float. The algorithm of a shape is the
+// first that the library's own table proposes for it and the workspace, never one chosen by timing,
+// so that the bits are the same in every run; sums that are split over blocks are joined in the
+// workspace in a fixed order, never in place.
 
 #include <cublasLt.h>
 #include <dlfcn.h>
@@ -80,9 +81,9 @@ const Library& library() {
   return loaded;
 }
 
-using Shape =
-    std::tuple<bool, bool, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t,
-               std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool, Precision>;
+using Shape = std::tuple<bool, bool, std::int64_t, std::int64_t, std::int64_t, std::int64_t,
+                         std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t,
+                         std::int64_t, bool, Precision>;
 
 Shape shape_of(const GemmArgs& args) {
   return {args.transpose_a,
@@ -185,8 +186,10 @@ const char* make_product(Gemm& gemm, const GemmArgs& args, Gemm::Product& produc
   };
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment(args.lda, args.stride_a, operand));
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment(args.ldb, args.stride_b, operand));
-  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment(args.ldc, args.stride_c, CUDA_R_32F));
-  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment(args.ldc, args.stride_c, CUDA_R_32F));
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
+         alignment(args.ldc, args.stride_c, CUDA_R_32F));
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES,
+         alignment(args.ldc, args.stride_c, CUDA_R_32F));
   cublasLtMatmulHeuristicResult_t proposal{};
   int found = 0;
   if (status == CUBLAS_STATUS_SUCCESS)

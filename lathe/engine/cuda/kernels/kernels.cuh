@@ -50,6 +50,7 @@ void sum_squares(const SumSquaresArgs&, Stream*);
 void gate(const GateArgs&, Stream*);
 void prune_values(const PruneValuesArgs&, Stream*);
 void quantize(const QuantizeArgs&, Stream*);
+void quantize_all(const QuantizeAllArgs&, Stream*);
 void quantize_terms(const TermArgs&, Stream*);
 void quantize_mase(const MaseArgs&, Stream*);
 void learned_step(const LearnedStepArgs&, Stream*);

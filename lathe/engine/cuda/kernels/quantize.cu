@@ -8,15 +8,12 @@ namespace {
 
 constexpr int kBlocksOfGroup = kThreads / kWarp;
 
-// A warp for each block of values.
-__global__ void quantize_kernel(const __grid_constant__ QuantizeArgs args) {
+// A warp for each block of values, from `begin` on and below `end`.
+__device__ void quantize_blocks(const QuantizeArgs& args, std::int64_t begin, std::int64_t end,
+                                std::int64_t stride) {
   const std::int64_t real = real_size(args.rows);
   const std::int64_t blocks = (args.columns + args.block - 1) / args.block;
-  const std::int64_t all = args.rows.capacity * blocks;
-  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * kBlocksOfGroup;
-  for (std::int64_t index =
-           static_cast<std::int64_t>(blockIdx.x) * kBlocksOfGroup + threadIdx.x / kWarp;
-       index < all; index += stride) {
+  for (std::int64_t index = begin; index < end; index += stride) {
     const std::int64_t row = index / blocks, first = (index - row * blocks) * args.block;
     const std::int64_t width =
         args.columns - first < args.block ? args.columns - first : args.block;
@@ -28,6 +25,33 @@ __global__ void quantize_kernel(const __grid_constant__ QuantizeArgs args) {
     }
     quantize_block(args, x, y, width, index);
   }
+}
+
+__device__ std::int64_t num_blocks(const QuantizeArgs& args) {
+  return args.rows.capacity * ((args.columns + args.block - 1) / args.block);
+}
+
+__global__ void quantize_kernel(const __grid_constant__ QuantizeArgs args) {
+  const std::int64_t warp =
+      static_cast<std::int64_t>(blockIdx.x) * kBlocksOfGroup + threadIdx.x / kWarp;
+  quantize_blocks(args, warp, num_blocks(args),
+                  static_cast<std::int64_t>(gridDim.x) * kBlocksOfGroup);
+}
+
+__global__ void quantize_all_kernel(QuantizeAllArgs all) {
+  int low = 0, high = all.count - 1;
+  while (low < high) {
+    const int middle = (low + high + 1) / 2;
+    if (all.tensors[middle].first_block <= blockIdx.x)
+      low = middle;
+    else
+      high = middle - 1;
+  }
+  const QuantizeArgs& args = all.tensors[low];
+  const std::int64_t begin = (blockIdx.x - args.first_block) * kQuantizeBlock;
+  const std::int64_t count = num_blocks(args);
+  const std::int64_t end = begin + kQuantizeBlock < count ? begin + kQuantizeBlock : count;
+  quantize_blocks(args, begin + threadIdx.x / kWarp, end, kBlocksOfGroup);
 }
 
 // A warp for each tile of several rows, whose number of rows is constant.
@@ -155,6 +179,12 @@ void quantize(const QuantizeArgs& args, Stream* stream) {
   } else {
     quantize_kernel<<<blocks_for(blocks, kBlocksOfGroup), kThreads, 0, on>>>(args);
   }
+}
+
+void quantize_all(const QuantizeAllArgs& args, Stream* stream) {
+  if (args.num_blocks == 0) return;
+  quantize_all_kernel<<<static_cast<unsigned>(args.num_blocks), kThreads, 0, stream_of(stream)>>>(
+      args);
 }
 
 void learned_step(const LearnedStepArgs& args, Stream* stream) {

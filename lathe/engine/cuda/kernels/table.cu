@@ -48,6 +48,7 @@ lathe_cuda_kernels() {
                                  gate,
                                  prune_values,
                                  quantize,
+                                 quantize_all,
                                  quantize_terms,
                                  quantize_mase,
                                  learned_step,

@@ -1,4 +1,5 @@
 #include "lathe/engine/cuda/cuda_format.h"
+#include "lathe/engine/cuda/cuda_row_program.h"
 #include "lathe/engine/cuda/cuda_walks.h"
 #include "lathe/numerics/codecs/sum_order.h"
 #include "lathe/numerics/mase/simulated_format.h"
@@ -137,11 +138,55 @@ FormatKernel kernel_of(const NumberFormat& format, const CudaRows& matrix) {
   return result;
 }
 
+// Rows that are rounded one by one. Those of a batch go through row programs, with the steps that
+// make them; tensors of constant size, such as weights, share a launch.
+class RowFormatStep final : public CudaStep {
+ public:
+  RowFormatStep(CudaRowFacts facts, cuda::QuantizeArgs format)
+      : facts_(std::move(facts)), format_(format) {}
+  CudaGroup group() const override { return is_of_batch() ? CudaGroup::Rows : CudaGroup::Formats; }
+  const CudaRowFacts* rows() const override { return is_of_batch() ? &facts_ : nullptr; }
+  bool has_format() const override { return true; }
+  void add_to(CudaRowProgram& program, const CudaCall& call) const override {
+    const int x = program.operand(call, 0);
+    program.add(call,
+                {.kind = cuda::RowInstruction::Kind::Quantize,
+                 .a = x,
+                 .format = program.add_format(args_for(call))},
+                0);
+  }
+  void add_to(CudaGroupTable& table, const CudaCall& call) const override {
+    cuda::QuantizeArgs args = args_for(call);
+    args.first_block = table.num_blocks;
+    const std::int64_t blocks = args.rows.capacity * ((args.columns + args.block - 1) / args.block);
+    table.num_blocks += (blocks + cuda::kQuantizeBlock - 1) / cuda::kQuantizeBlock;
+    table.formats.push_back(args);
+  }
+
+ private:
+  bool is_of_batch() const { return !facts_.rows.is_constant() && fits_row_program(facts_.width); }
+  cuda::QuantizeArgs args_for(const CudaCall& call) const {
+    cuda::QuantizeArgs args = format_;
+    args.scales = call.input(1);
+    args.zeros = call.input(2);
+    args.x = call.input(0);
+    args.y = call.output(0);
+    args.rows = call.extent(facts_.rows);
+    return args;
+  }
+  CudaRowFacts facts_;
+  cuda::QuantizeArgs format_;
+};
+
 std::unique_ptr<CudaStep> make_quantize(const Graph& graph, NodeId id) {
   const std::optional<FormatMatrix> x = format_matrix(graph, id);
   if (!x) return nullptr;
   const FormatKernel kernel = kernel_of(*ops::format_of(graph.attribute(id)), x->rows);
   if (!kernel.scaled && !kernel.terms && !kernel.mase) return nullptr;
+  const bool is_by_rows = kernel.scaled && kernel.scaled->block_rows == 1 && !x->is_moved;
+  if (is_by_rows && (x->rows.rows.is_constant() || fits_row_program(x->rows.width)))
+    return std::make_unique<RowFormatStep>(CudaRowFacts{x->rows.rows, x->rows.width, {0}},
+                                           *kernel.scaled);
   const std::int64_t own_bytes = aligned(kernel.scratch_bytes());
   return cuda_step_with_scratch([bytes = own_bytes + 3 * x->bytes()](
                                     const Graph&, NodeId, const CudaSizes&) { return bytes; },
