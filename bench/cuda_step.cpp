@@ -1,11 +1,13 @@
-// How long a training step of BERT takes on a GPU, from tensors in memory to the loss.
+// How long a step of BERT takes on a GPU, from tensors in memory to the loss or the logits.
 //
-//   bench_cuda_step [MODEL] [ROWSxLENGTH...] [--device NAME] [--steps N]
+//   bench_cuda_step [MODEL] [ROWSxLENGTH...] [--inference] [--precision NAME] [--qat fixed8|w4a4]
+//                   [--device NAME] [--steps N]
 //
-// MODEL is a builder or a directory [bert-tiny]; batches are full rows of made-up ids. Float32, the
-// dropout of the configuration, AdamW with clipping. Prints a line for each batch: the median, the
-// least and the largest time of a step, the time until the first is done, and the nodes of the
-// captured graph.
+// MODEL is a builder or a directory [bert-tiny]; batches are full rows of made-up ids. A training
+// step has the dropout of the configuration, clipping and AdamW; with --qat it rounds all weights,
+// biases and inputs of linears to fixed:8,4, or weights and inputs to four bits. Prints a line for
+// each batch: the median, the least and the largest time of a step, the time until the first is
+// done, the nodes of the captured graph and the loss of the first step.
 
 #include <fmt/core.h>
 
@@ -14,9 +16,12 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "lathe/compress/quantize_model.h"
 #include "lathe/core/error.h"
+#include "lathe/core/pass.h"
 #include "lathe/engine/cuda/cuda_executor.h"
 #include "lathe/io/model.h"
+#include "lathe/train/text_source.h"
 #include "lathe/train/training_graph.h"
 
 namespace {
@@ -41,12 +46,49 @@ Feed make_feed(std::int64_t rows, std::int64_t length, std::int32_t step) {
           {"random", tensor({1, 0, step})}, {"learning_rate", Tensor::from<float>({}, {1e-5f})}};
 }
 
+// Only what the graph asks for: a model that is not trained has no labels.
+Feed feed_of(const Graph& graph, std::int64_t rows, std::int64_t length, std::int32_t step) {
+  Feed feed;
+  for (auto& [name, tensor] : make_feed(rows, length, step))
+    if (graph.find(name)) feed.emplace(name, std::move(tensor));
+  return feed;
+}
+
+void quantize(io::Model& model, const std::string& how) {
+  using compress::TensorRole;
+  compress::RoleFormats formats{{TensorRole::Weights, "fixed:8,4"},
+                                {TensorRole::Bias, "fixed:8,4"},
+                                {TensorRole::Inputs, "fixed:8,4"}};
+  if (how == "w4a4")
+    formats = {{TensorRole::Weights, "int:4,channel"}, {TensorRole::Inputs, "int:4,asymmetric"}};
+  compress::QuantizeOptions options;
+  options.rules = {{.formats = formats}};
+  data::TokenizedDataset texts;
+  for (std::int32_t i = 0; i < 64; ++i) texts.ids.push_back(1000 + i * 7919 % 29000);
+  texts.offsets.push_back(64);
+  texts.labels.push_back(0);
+  train::TokenizedTexts source(texts, {});
+  ThreadPool pool(2);
+  compress::quantize_model(model, options, &source, {.pool = &pool});
+}
+
+// The model's graph as sources of packed batches feed it, without its loss.
+Graph inference_graph(const io::Model& model) {
+  Graph graph = model.graph;
+  run_pass("pack-sequences", graph);
+  if (graph.find("loss")) graph.remove_output("loss");
+  run_pass("remove-dead-nodes", graph);
+  return graph;
+}
+
 double since(std::chrono::steady_clock::time_point from) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count();
 }
 
 int run(int argc, char** argv) {
-  std::string name = "bert-tiny", device = "cuda";
+  std::string name = "bert-tiny", device = "cuda", qat;
+  engine::Precision precision = engine::Precision::Float32;
+  bool is_inference = false;
   std::vector<std::pair<long long, long long>> batches;
   int steps = 100;
   for (int i = 1; i < argc; ++i) {
@@ -56,39 +98,54 @@ int run(int argc, char** argv) {
       device = argv[++i];
     else if (word == "--steps" && i + 1 < argc)
       steps = std::max(1, std::atoi(argv[++i]));
+    else if (word == "--precision" && i + 1 < argc)
+      precision = engine::parse_precision(argv[++i]);
+    else if (word == "--qat" && i + 1 < argc)
+      qat = argv[++i];
+    else if (word == "--inference")
+      is_inference = true;
     else if (std::sscanf(word.c_str(), "%lldx%lld", &batch.first, &batch.second) == 2)
       batches.push_back(batch);
     else
       name = word;
   }
   if (batches.empty()) batches = {{8, 512}, {32, 512}};
-  const io::Model model = io::load_model(name, {.task = "classify", .seed = 1});
+  io::Model model = io::load_model(name, {.task = "classify", .seed = 1});
+  if (!qat.empty()) quantize(model, qat);
   for (const auto& [rows, length] : batches) {
     State state = model.state;
     const auto start = std::chrono::steady_clock::now();
-    const train::TrainingGraph training = train::make_training_graph(model, {}, state);
+    const Graph graph =
+        is_inference ? inference_graph(model) : train::make_training_graph(model, {}, state).graph;
     const std::unique_ptr<engine::Executor> executor =
-        engine::make_executor(training.graph, std::move(state), {.device = device});
+        engine::make_executor(graph, std::move(state), {.device = device, .precision = precision});
     std::int32_t step = 0;
-    executor->run(make_feed(rows, length, ++step));
+    Feed feed = feed_of(graph, rows, length, ++step);
+    const Feed result = executor->run(feed);
     const double first = since(start);
-    for (int i = 0; i < 3; ++i) executor->run(make_feed(rows, length, ++step));
-    std::vector<double> times;
-    Feed feed = make_feed(rows, length, step);
-    for (int i = 0; i < steps; ++i) {
-      feed["random"].mutable_data<std::int32_t>()[2] = ++step;
-      const auto begin = std::chrono::steady_clock::now();
+    const auto next = [&] {
+      ++step;
+      if (const auto random = feed.find("random"); random != feed.end())
+        random->second.mutable_data<std::int32_t>()[2] = step;
       executor->run(feed);
+    };
+    for (int i = 0; i < 3; ++i) next();
+    std::vector<double> times;
+    for (int i = 0; i < steps; ++i) {
+      const auto begin = std::chrono::steady_clock::now();
+      next();
       times.push_back(since(begin));
     }
     std::sort(times.begin(), times.end());
     const auto* const gpu = dynamic_cast<const engine::CudaExecutor*>(executor.get());
     fmt::print(
-        "{} {}x{} on {}: median {:.3f} ms, {:.3f} to {:.3f}; first step {:.2f} s; {} graph nodes; "
-        "arena {:.1f} MB\n",
-        name, rows, length, device, times[times.size() / 2] * 1e3, times.front() * 1e3,
+        "{} {} {}x{} {}{} on {}: median {:.3f} ms, {:.3f} to {:.3f}; first step {:.2f} s; {} graph "
+        "nodes; arena {:.1f} MB; {} {:.6f}\n",
+        name, is_inference ? "inference" : "training", rows, length, engine::name(precision),
+        qat.empty() ? "" : " " + qat, device, times[times.size() / 2] * 1e3, times.front() * 1e3,
         times.back() * 1e3, first, gpu == nullptr ? 0 : gpu->num_captured_nodes(),
-        static_cast<double>(executor->report().arena_bytes) / 1e6);
+        static_cast<double>(executor->report().arena_bytes) / 1e6, result.begin()->first,
+        result.begin()->second.at(0));
   }
   return 0;
 }

@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+"""PyTorch's best against bench_cuda_step on one GPU: milliseconds a step, and the ratio.
+
+    cuda_step_rival.py BENCH_CUDA_STEP [--only TEXT] [--seconds-for-rival S]
+
+BERT as bench_cuda_step builds it, the same shapes and made-up ids. A training step is all of it: dropout
+0.1, gradients clipped to norm 1, fused AdamW that can be captured; compiled by torch.compile and captured as one CUDA
+graph, in float32, TF32 and bf16 (autocast). Inference the same without gradients. Medians after warm-up; both
+programs time from tensors on their side to a result on the host. Rows of PyTorch that would begin after the given
+time are left out and said so [200].
+"""
+import re
+import subprocess
+import sys
+import time
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+SIZES = {"bert-tiny": (2, 128, 2), "bert-base": (12, 768, 12)}
+TRAINING = [("bert-tiny", 8, 512), ("bert-tiny", 32, 512), ("bert-base", 32, 128)]
+INFERENCE = [("bert-tiny", 32, 256), ("bert-tiny", 1, 128), ("bert-base", 16, 128)]
+
+
+class Layer(nn.Module):
+    def __init__(self, width, heads, rate):
+        super().__init__()
+        self.heads, self.rate = heads, rate
+        self.qkv = nn.Linear(width, 3 * width)
+        self.out = nn.Linear(width, width)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+        self.first, self.second = nn.LayerNorm(width, 1e-12), nn.LayerNorm(width, 1e-12)
+        self.dropout = nn.Dropout(rate)
+
+    def forward(self, x):
+        rows, length, width = x.shape
+        q, k, v = self.qkv(x).view(rows, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        rate = self.rate if self.training else 0.0
+        attended = F.scaled_dot_product_attention(q, k, v, dropout_p=rate)
+        attended = attended.transpose(1, 2).reshape(rows, length, width)
+        x = self.first(x + self.dropout(self.out(attended)))
+        return self.second(x + self.dropout(self.down(F.gelu(self.up(x)))))
+
+
+class Bert(nn.Module):
+    def __init__(self, layers, width, heads, rate=0.1):
+        super().__init__()
+        self.words, self.places = nn.Embedding(30522, width), nn.Embedding(512, width)
+        self.kinds = nn.Embedding(2, width)
+        self.norm, self.dropout = nn.LayerNorm(width, 1e-12), nn.Dropout(rate)
+        self.layers = nn.ModuleList(Layer(width, heads, rate) for _ in range(layers))
+        self.pooler, self.classifier = nn.Linear(width, width), nn.Linear(width, 2)
+
+    def forward(self, ids):
+        places = torch.arange(ids.shape[1], device=ids.device)
+        x = self.words(ids) + self.places(places) + self.kinds(torch.zeros_like(ids))
+        x = self.dropout(self.norm(x))
+        for layer in self.layers:
+            x = layer(x)
+        return self.classifier(self.dropout(torch.tanh(self.pooler(x[:, 0]))))
+
+
+def median_ms(step, count):
+    for _ in range(5):
+        step()
+    times = []
+    for _ in range(count):
+        torch.cuda.synchronize()
+        begin = time.perf_counter()
+        step()
+        times.append((time.perf_counter() - begin) * 1e3)
+    return sorted(times)[count // 2]
+
+
+def captured(step):
+    """The step as one CUDA graph; it has run before on a stream of its own, as PyTorch wants it."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        result = step()
+    return graph, result
+
+
+def rival(model_name, rows, length, precision, is_training):
+    torch._dynamo.reset()
+    torch.manual_seed(1)
+    torch.set_float32_matmul_precision("highest" if precision == "float32" else "high")
+    model = Bert(*SIZES[model_name]).cuda().train(is_training)
+    ids = (1000 + torch.arange(rows * length) * 7919 % 29000).view(rows, length).cuda()
+    labels = (torch.arange(rows) % 2).cuda()
+    # Rounding weights once a step is autocast's cache, which a captured graph must not keep.
+    autocast = torch.autocast("cuda", torch.bfloat16, enabled=precision == "bf16", cache_enabled=False)
+    if is_training:
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, weight_decay=0.01, fused=True, capturable=True)
+
+        @torch.compile
+        def loss_of(ids, labels):
+            with autocast:
+                logits = model(ids)
+            return F.cross_entropy(logits.float(), labels)
+
+        def step():
+            optimizer.zero_grad(set_to_none=False)
+            loss = loss_of(ids, labels)
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0, foreach=True)
+            optimizer.step()
+            return loss
+    else:
+        forward = torch.compile(model)
+
+        def step():
+            with torch.no_grad(), autocast:
+                return forward(ids).float()
+
+    graph, result = captured(step)
+
+    def replay():
+        graph.replay()
+        return result.cpu()
+
+    return median_ms(replay, 20 if model_name == "bert-base" else 100)
+
+
+def ours(program, model_name, rows, length, precision, is_training):
+    words = [program, model_name, f"{rows}x{length}", "--precision", precision]
+    words += ["--steps", "20" if model_name == "bert-base" else "100"]
+    if not is_training:
+        words.append("--inference")
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    found = re.search(r"median ([0-9.]+) ms.*?(\d+) graph nodes", done.stdout)
+    if done.returncode != 0 or not found:
+        return None, (done.stderr or done.stdout).strip().splitlines()[-1:]
+    return float(found[1]), found[2]
+
+
+def main():
+    words = sys.argv[1:]
+    program, only, limit = words[0], "", 200.0
+    for name, value in zip(words[1::2], words[2::2]):
+        if name == "--only":
+            only = value
+        elif name == "--seconds-for-rival":
+            limit = float(value)
+    start = time.perf_counter()
+    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}: compile and CUDA graph; medians, ms\n")
+    print("| step | precision | PyTorch | Lathe | ratio | nodes |\n| --- | --- | --- | --- | --- | --- |")
+    cases = [("training", *case) for case in TRAINING] + [("inference", *case) for case in INFERENCE]
+    for kind, model_name, rows, length in cases:
+        for precision in ("float32", "tf32", "bf16"):
+            label = f"{kind} {model_name} {rows} x {length}"
+            if only not in f"{label} {precision}":
+                continue
+            mine, nodes = ours(program, model_name, rows, length, precision, kind == "training")
+            theirs = None
+            if time.perf_counter() - start < limit:
+                theirs = rival(model_name, rows, length, precision, kind == "training")
+            print(f"| {label} | {precision} | {'left out' if theirs is None else f'{theirs:.3f}'} | "
+                  f"{'failed' if mine is None else f'{mine:.3f}'} | "
+                  f"{'' if None in (mine, theirs) else f'{theirs / mine:.2f}'} | {nodes} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
