@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstring>
 #include <limits>
+#include <mutex>
 
 #include "lathe/core/graph_text.h"
 #include "lathe/engine/backend.h"
@@ -29,6 +30,15 @@ constexpr std::int64_t kLine = 256;  // what device memory is aligned to
 
 std::int64_t aligned(std::int64_t bytes) {
   return (bytes + kLine - 1) / kLine * kLine;
+}
+
+// Held by whoever plans, allocates, runs for the first time or captures. CUDA loads a kernel when
+// it is first launched; that, like giving memory, may wait for all streams, which fails while
+// another thread captures one. Replays need nobody's leave. Executors hold others, which compute
+// states.
+std::recursive_mutex& setup() {
+  static std::recursive_mutex mutex;
+  return mutex;
 }
 
 // Values one after another in a block that is copied at once.
@@ -106,6 +116,10 @@ struct CudaExecutor::Machine {
   void compute_parameters();
   void check_sizes(const SymbolValues& sizes) const;
   SymbolValues bucket(const SymbolValues& sizes) const;
+  bool is_captured(const SymbolValues& bucket) const {
+    const auto found = prepared.find(bucket);
+    return found != prepared.end() && found->second.capture != nullptr;
+  }
   void ensure_capacity(const SymbolValues& bucket);
   Prepared& prepare(const SymbolValues& bucket);
   CudaCall call(const Prepared& one, std::size_t launch, std::size_t step,
@@ -593,6 +607,7 @@ CudaExecutor::CudaExecutor(const Graph& graph, State state, const ExecutionOptio
   machine.parameter_sources = std::move(split.sources);
   machine.source = graph;
   machine.host = std::move(state);
+  const std::scoped_lock lock(setup());
   machine.kernels = cuda_library().kernels;
   machine.work = std::make_unique<Machine::Work>(*machine.kernels);
   machine.bases.resize(machine.plan.slots.size());
@@ -606,7 +621,10 @@ CudaExecutor::CudaExecutor(const Graph& graph, State state, const ExecutionOptio
   }
 }
 
-CudaExecutor::~CudaExecutor() = default;
+CudaExecutor::~CudaExecutor() {
+  const std::scoped_lock lock(setup());
+  machine_.reset();
+}
 
 Feed CudaExecutor::run(const Feed& inputs) {
   Machine& machine = *machine_;
@@ -614,6 +632,8 @@ Feed CudaExecutor::run(const Feed& inputs) {
   machine.check_sizes(sizes);
   machine.last_sizes = sizes;
   const SymbolValues needed = machine.bucket(sizes);
+  std::unique_lock lock(setup(), std::defer_lock);
+  if (machine.states_changed || !machine.is_captured(needed)) lock.lock();
   machine.ensure_capacity(needed);
   if (machine.states_changed) {
     machine.compute_parameters();
@@ -640,6 +660,7 @@ Feed CudaExecutor::run(const Feed& inputs) {
     check_cuda(device.launch(one.capture, machine.work->stream));
   else
     machine.enqueue(one);
+  if (lock.owns_lock()) lock.unlock();
   one.has_run = true;
   machine.last_nodes = one.num_nodes;
   return machine.copy_out(sizes);

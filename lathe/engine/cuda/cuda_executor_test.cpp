@@ -5,6 +5,7 @@
 
 #include <bit>
 #include <cmath>
+#include <thread>
 
 #include "lathe/core/testing/error_text.h"
 #include "lathe/engine/testing/cuda_gpu.h"
@@ -371,6 +372,37 @@ TEST(CudaExecutor, RoundsOperandsOfProductsToTf32) {
     const Feed actual =
         make_executor(graph, {}, {.device = "cuda", .precision = Precision::Tf32})->run(feed);
     expect_near(actual, make_executor(graph, {}, {.device = "reference"})->run(feed), 0x1p-10);
+  }
+}
+
+// Each with its own stream: some capture while others run a size for the first time.
+TEST(CudaExecutor, ThreadsRunExecutorsOfTheirOwn) {
+  LATHE_NEEDS_GPU();
+  const Graph graph = parse_graph(R"(
+    x = input() : f32[T,32]
+    w = state() : f32[64,32]
+    b = state() : f32[64]
+    h = linear(x, w, b)
+    g = gelu(h)
+    y = softmax(g)
+    output y <- y)");
+  const State state = random_state(graph, 5);
+  const auto run_all = [&] {
+    const std::unique_ptr<Executor> executor = make_executor(graph, state, {.device = "cuda"});
+    std::vector<Feed> results;
+    for (int round = 0; round < 3; ++round)
+      for (std::int64_t rows = 8; rows <= 400; rows += 56)
+        results.push_back(executor->run(random_feed(graph, {{"T", rows}}, 3)));
+    return results;
+  };
+  const std::vector<Feed> expected = run_all();
+  std::vector<std::vector<Feed>> actual(6);
+  std::vector<std::thread> threads;
+  for (std::vector<Feed>& results : actual) threads.emplace_back([&] { results = run_all(); });
+  for (std::thread& thread : threads) thread.join();
+  for (const std::vector<Feed>& results : actual) {
+    ASSERT_EQ(results.size(), expected.size());
+    for (std::size_t i = 0; i < expected.size(); ++i) expect_identical(results[i], expected[i]);
   }
 }
 
