@@ -34,8 +34,10 @@ struct Band {
   // Calls body(index of an element) for this lane's part of a tile.
   template <typename Body>
   __device__ void for_elements(std::int64_t column, const Body& body) const {
-    const std::int64_t columns = width(column);
-    for (std::int64_t i = threadIdx.x % kWarp; i < height * columns; i += kWarp)
+    // A tile is small, and quotients of 64 bits are slow.
+    const auto columns = static_cast<std::uint32_t>(width(column));
+    const std::uint32_t count = static_cast<std::uint32_t>(height) * columns;
+    for (std::uint32_t i = threadIdx.x % kWarp; i < count; i += kWarp)
       body((row + i / columns) * args.columns + column + i % columns);
   }
   __device__ float largest(std::int64_t column) const {

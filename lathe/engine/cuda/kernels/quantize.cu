@@ -67,8 +67,10 @@ __global__ void quantize_tiles_kernel(const __grid_constant__ QuantizeArgs args)
     const std::int64_t column = index % blocks * args.block;
     const std::int64_t height = min(args.rows.capacity - row, args.block_rows);
     const std::int64_t width = min(args.columns - column, args.block);
+    // A tile is small, and quotients of 64 bits are slow.
     const auto place = [&](std::int64_t i) {
-      return (row + i / width) * args.columns + column + i % width;
+      const auto at = static_cast<std::uint32_t>(i), wide = static_cast<std::uint32_t>(width);
+      return (row + at / wide) * args.columns + column + at % wide;
     };
     const auto at = [&](std::int64_t i) { return args.x[place(i)]; };
     const ScalePart part = join_parts(args, scale_part(args, at, height * width, lane, kWarp));

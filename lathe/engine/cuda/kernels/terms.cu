@@ -218,12 +218,9 @@ __device__ Found found(const TermArgs& args) {
 __device__ Means means_before(const TermArgs& args, int phase) {
   __shared__ double sums[1024];
   __shared__ Means means;
-  __shared__ unsigned long long counted;
+  __shared__ std::int64_t room[kWarp];
   const Found before = found(args);
-  if (threadIdx.x == 0) {
-    means = phase > 1 ? before.means[(phase - 1) % 2] : Means{};
-    counted = 0;
-  }
+  if (threadIdx.x == 0) means = phase > 1 ? before.means[(phase - 1) % 2] : Means{};
   __syncthreads();
   if (phase == 0) return means;
   const std::int64_t offset = (phase - 1) % 2 * args.num_chunks;
@@ -241,14 +238,14 @@ __device__ Means means_before(const TermArgs& args, int phase) {
       for (int i = threadIdx.x; i < size; i += kSums) sum += sums[i];
     __syncthreads();
   }
-  atomicAdd(&counted, static_cast<unsigned long long>(count));  // whole numbers: any order
+  count = join_block(count, std::int64_t{0}, room, Add());
   if (threadIdx.x < kWarp) {
     sum = add_halves(sum);
     if (threadIdx.x == 0) sums[0] = sum;
   }
   __syncthreads();
   if (threadIdx.x == 0) {
-    finish_phase(args, phase - 1, sums[0], static_cast<std::int64_t>(counted), means);
+    finish_phase(args, phase - 1, sums[0], count, means);
     if (blockIdx.x == 0) before.means[phase % 2] = means;
   }
   __syncthreads();
@@ -257,10 +254,8 @@ __device__ Means means_before(const TermArgs& args, int phase) {
 
 __global__ void __launch_bounds__(kChunkThreads) term_sums_kernel(TermArgs args, int phase) {
   __shared__ float runs[kRuns + SumOrder::kRun][kSums];
-  __shared__ unsigned counted;
+  __shared__ int room[kWarp];
   const Means means = means_before(args, phase);
-  if (threadIdx.x == 0) counted = 0;
-  __syncthreads();
   const std::int64_t all = args.rows.capacity * args.columns;
   const std::int64_t chunk = blockIdx.x;
   const std::int64_t begin = chunk * SumOrder::kChunk;
@@ -268,7 +263,7 @@ __global__ void __launch_bounds__(kChunkThreads) term_sums_kernel(TermArgs args,
   const int size = static_cast<int>(rest < SumOrder::kChunk ? rest : SumOrder::kChunk);
   const int lane = threadIdx.x % kSums, run = threadIdx.x / kSums;
   const int whole = size / (kSums * SumOrder::kRun);
-  unsigned count = 0;
+  int count = 0;
   float values[SumOrder::kRun];
   for (int step = 0; step < SumOrder::kRun; ++step) {
     const int i = (run * SumOrder::kRun + step) * kSums + lane;
@@ -279,7 +274,7 @@ __global__ void __launch_bounds__(kChunkThreads) term_sums_kernel(TermArgs args,
     values[step] = share.magnitude;
     count += share.counts ? 1 : 0;
   }
-  atomicAdd(&counted, count);
+  count = join_block(count, 0, room, Add());
   float sum_of_run = values[0];
   for (int step = 1; step < SumOrder::kRun; ++step) sum_of_run += values[step];
   if (run < whole) runs[run][lane] = sum_of_run;
@@ -304,7 +299,7 @@ __global__ void __launch_bounds__(kChunkThreads) term_sums_kernel(TermArgs args,
   const Found now = found(args);
   const std::int64_t offset = phase % 2 * args.num_chunks;
   now.sums[offset + chunk] = sum;
-  now.counts[offset + chunk] = counted;
+  now.counts[offset + chunk] = count;
 }
 
 __global__ void term_round_kernel(TermArgs args) {
