@@ -451,14 +451,15 @@ inline constexpr std::int64_t num_query_parts(std::int64_t queries, std::int64_t
   const std::int64_t wanted = chains == 0 ? 1 : (kBlocks + chains - 1) / chains;
   return wanted < most ? wanted : most;
 }
-/// Enough for num_query_parts of this size and of any smaller one.
+/// Four numbers for each query and head, and num_query_parts of this size or of any smaller one.
 inline constexpr std::int64_t attention_gradient_scratch(std::int64_t queries, std::int64_t keys,
                                                          std::int64_t sequences, std::int64_t heads,
                                                          std::int64_t d) {
   const std::int64_t each = query_part_bytes(queries, heads, d);
   const std::int64_t many = kMostQueryParts * each, few = kLeastQueryParts * each;
   const std::int64_t parts = many < kQueryPartsBytes ? many : kQueryPartsBytes;
-  const std::int64_t several = parts < few ? few : parts;
+  const std::int64_t facts = queries * heads * 4 * static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t several = (parts < few ? few : parts) + facts;
   const std::int64_t single = attention_scratch(keys, sequences, heads, d);
   return several < single ? single : several;
 }

@@ -17,20 +17,71 @@ __global__ void __launch_bounds__(kThreads)
   const std::int64_t width = static_cast<std::int64_t>(shape.heads) * shape.d;
   const std::int64_t stride = shape.q_stride != 0 ? shape.q_stride : width;
   T* const dq = static_cast<T*>(args.dq);
-  clear_rows(dq, shape.queries, stride, width);
   const Place place = find_place(shape, blockIdx.x, false);
-  if (place.sequence < 0) return;
+  if (place.sequence < 0) return clear_rows(dq, shape.queries, stride, width);
   int used = min(parts, tiles_of(place.lk));
   if (shape.is_causal && shape.mask.data == nullptr) used = min(used, place.begin / kTile + 1);
   const std::int64_t part = shape.queries.capacity * width;
+  const float* const parts_of_dq = part_of(args, 0);
   const int begin = place.begin + static_cast<int>(blockIdx.y) * kRowsOfBlock;
   const int end = min(place.lq, begin + kRowsOfBlock);
   for (std::int64_t i = threadIdx.x; i < (end - begin) * width; i += kThreads) {
     const std::int64_t row = place.q_start + begin + i / width, column = i % width;
     float sum = 0;
-    for (int p = 0; p < used; ++p) sum += args.scratch[p * part + row * width + column];
+    for (int p = 0; p < used; ++p) sum += parts_of_dq[p * part + row * width + column];
     store(dq + row * stride + column, sum, shape.precision == Precision::Bf16);
   }
+  clear_rows(dq, shape.queries, stride, width);
+}
+
+// Elements [begin, begin + 8) of a row, zeros from d on.
+template <typename T>
+__device__ void load_eight(const T* row, int begin, int d, bool is_aligned, float (&eight)[8]) {
+  if (is_aligned) {
+    alignas(16) T numbers[8];
+#pragma unroll
+    for (int i = 0; i < static_cast<int>(sizeof(numbers) / sizeof(uint4)); ++i)
+      reinterpret_cast<uint4*>(numbers)[i] = reinterpret_cast<const uint4*>(row + begin)[i];
+#pragma unroll
+    for (int i = 0; i < 8; ++i) eight[i] = static_cast<float>(numbers[i]);
+    return;
+  }
+  for (int i = 0; i < 8; ++i) eight[i] = begin + i < d ? static_cast<float>(row[begin + i]) : 0.0f;
+}
+
+// Eight threads for each query and head.
+template <typename T>
+__global__ void __launch_bounds__(kThreads) facts_kernel(AttentionGradientArgs args) {
+  constexpr int kEach = 8;
+  const AttentionShape& shape = args.shape;
+  const std::int64_t item = global_thread() / kEach;
+  const int lane = static_cast<int>(threadIdx.x) % kEach;
+  const bool is_there = item < shape.queries.capacity * shape.heads;
+  float mean = 0;
+  if (is_there) {
+    const T* const dout = static_cast<const T*>(args.dout) + item * shape.d;
+    const T* const y = static_cast<const T*>(args.y) + item * shape.d;
+    for (int begin = lane * 8; begin < shape.d; begin += kEach * 8) {
+      float a[8], b[8];
+      load_eight(dout, begin, shape.d, shape.d % 8 == 0, a);
+      load_eight(y, begin, shape.d, shape.d % 8 == 0, b);
+#pragma unroll
+      for (int i = 0; i < 8; ++i) mean = fmaf(a[i], b[i], mean);
+    }
+  }
+#pragma unroll
+  for (int distance = kEach / 2; distance > 0; distance /= 2)
+    mean += __shfl_xor_sync(kAllLanes, mean, distance);
+  if (!is_there || lane != 0) return;
+  const float highest = args.statistics[item * kAttentionStatistics];
+  const float inverse = args.statistics[item * kAttentionStatistics + 1];
+  const bool sees_none = highest == kMasked;
+  QueryFacts facts;
+  facts.sum = (sees_none ? 0.0f : highest) - log2f(inverse);
+  facts.mean = mean * shape.scale;
+  facts.masked = sees_none ? 0.0f : -INFINITY;
+  facts.unused = 0;
+  reinterpret_cast<QueryFacts*>(args.scratch)[item] = facts;
 }
 
 bool asks_once(const AttentionShape& shape) {
@@ -71,6 +122,13 @@ void attention_gradient(const AttentionGradientArgs& args, Stream* stream) {
   if (asks_once(shape)) return differentiate_once(args, on);
   const int parts = static_cast<int>(num_query_parts(
       shape.queries.capacity, shape.sequences.capacity, shape.heads, shape.kv_heads, shape.d));
+  const bool is_bf16 = shape.elements == Number::BF16;
+  const auto items = static_cast<unsigned>(shape.queries.capacity * shape.heads);
+  const unsigned facts_blocks = (items * 8 + kThreads - 1) / kThreads;
+  if (is_bf16)
+    facts_kernel<__nv_bfloat16><<<facts_blocks, kThreads, 0, on>>>(args);
+  else
+    facts_kernel<float><<<facts_blocks, kThreads, 0, on>>>(args);
   switch (shape.precision) {
     case Precision::Float32:
       differentiate_float(args, parts, on);
@@ -83,7 +141,7 @@ void attention_gradient(const AttentionGradientArgs& args, Stream* stream) {
       break;
   }
   const dim3 grid(most_tiles(shape, false), kTile / kRowsOfBlock);
-  if (shape.elements == Number::BF16)
+  if (is_bf16)
     add_parts_kernel<__nv_bfloat16><<<grid, kThreads, 0, on>>>(args, parts);
   else
     add_parts_kernel<float><<<grid, kThreads, 0, on>>>(args, parts);

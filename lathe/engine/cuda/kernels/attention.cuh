@@ -17,7 +17,6 @@ namespace lathe::engine::cuda {
 inline constexpr int kTile = kAttentionTile;
 inline constexpr int kKeysOfBits = 8;  // that one block of random bits decides
 inline constexpr float kMasked = -1e30f;
-inline constexpr float kLeastScoreGradient = 0x1p-100f;
 inline constexpr float kLog2E = 1.4426950408889634f;
 
 // The ways to compute, each in a file of its own; attention.cu chooses.
@@ -38,8 +37,8 @@ struct Place {
   int lq, lk, begin;
 };
 
-__host__ __device__ inline int tiles_of(std::int64_t length) {
-  return static_cast<int>((length + kTile - 1) / kTile);
+__host__ __device__ inline int tiles_of(std::int64_t length, int tile = kTile) {
+  return static_cast<int>((length + tile - 1) / tile);
 }
 
 /// Sequence s as a whole; of no length where the offsets are wrong.
@@ -57,53 +56,62 @@ __device__ inline Place sequence_at(const AttentionShape& shape, int s) {
 }
 
 /// The tile number `index`, counted over the queries of all sequences or over their keys. Every
-/// thread of the block calls it.
-__device__ inline Place find_place(const AttentionShape& shape, std::int64_t index, bool by_keys) {
-  __shared__ Place found;
-  if (threadIdx.x == 0) found.sequence = -1;
-  __syncthreads();
-  const auto sequences = static_cast<int>(real_size(shape.sequences));
+/// warp finds it for itself, which is sooner than one for all.
+__device__ inline Place find_place(const AttentionShape& shape, std::int64_t index, bool by_keys,
+                                   int tile = kTile) {
+  Place found{};
+  found.sequence = -1;
   if (shape.offsets.data == nullptr) {
-    if (threadIdx.x == 0) {
-      const int per = tiles_of(by_keys ? shape.lk : shape.lq);
-      const auto s = static_cast<int>(index / per);
-      if (s < sequences) {
-        found = sequence_at(shape, s);
-        found.begin = static_cast<int>(index % per) * kTile;
-      }
-    }
-  } else if (threadIdx.x < kWarp) {
-    const int lane = static_cast<int>(threadIdx.x);
-    std::int64_t before = 0;
-    for (int base = 0; base < sequences; base += kWarp) {
-      Place place{};
-      if (base + lane < sequences) place = sequence_at(shape, base + lane);
-      const int tiles = tiles_of(by_keys ? place.lk : place.lq);
-      int up_to = tiles;  // this lane's included
-      for (int distance = 1; distance < kWarp; distance *= 2) {
-        const int other = __shfl_up_sync(kAllLanes, up_to, distance);
-        if (lane >= distance) up_to += other;
-      }
-      const std::int64_t last = before + up_to, first = last - tiles;
-      if (index >= first && index < last) {
-        place.begin = static_cast<int>(index - first) * kTile;
-        found = place;
-      }
-      before += __shfl_sync(kAllLanes, up_to, kWarp - 1);
-      if (index < before) break;
-    }
+    const int per = tiles_of(by_keys ? shape.lk : shape.lq, tile);
+    const auto s = static_cast<int>(index / per);
+    if (s >= real_size(shape.sequences)) return found;
+    found = sequence_at(shape, s);
+    found.begin = static_cast<int>(index % per) * tile;
+    return found;
   }
-  __syncthreads();
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const auto sequences = static_cast<int>(real_size(shape.sequences));
+  std::int64_t before = 0;
+  for (int base = 0; base < sequences; base += kWarp) {
+    const int s = base + lane;
+    Place place{};
+    if (s < sequences) place = sequence_at(shape, s);
+    const int tiles = tiles_of(by_keys ? place.lk : place.lq, tile);
+    int up_to = tiles;  // this lane's included
+    for (int distance = 1; distance < kWarp; distance *= 2) {
+      const int other = __shfl_up_sync(kAllLanes, up_to, distance);
+      if (lane >= distance) up_to += other;
+    }
+    const std::int64_t last = before + up_to, first = last - tiles;
+    const unsigned hits = __ballot_sync(kAllLanes, index >= first && index < last);
+    if (hits != 0) {
+      const int owner = __ffs(static_cast<int>(hits)) - 1;
+      found.sequence = base + owner;
+      found.q_start = __shfl_sync(kAllLanes, place.q_start, owner);
+      found.k_start = __shfl_sync(kAllLanes, place.k_start, owner);
+      found.lq = __shfl_sync(kAllLanes, place.lq, owner);
+      found.lk = __shfl_sync(kAllLanes, place.lk, owner);
+      found.begin = static_cast<int>(index - __shfl_sync(kAllLanes, first, owner)) * tile;
+      return found;
+    }
+    before += __shfl_sync(kAllLanes, up_to, kWarp - 1);
+  }
   return found;
 }
 
 /// At most so many tiles, whatever the offsets are.
-inline unsigned most_tiles(const AttentionShape& shape, bool by_keys) {
+inline unsigned most_tiles(const AttentionShape& shape, bool by_keys, int tile = kTile) {
   if (shape.offsets.data == nullptr)
     return static_cast<unsigned>(shape.sequences.capacity *
-                                 tiles_of(by_keys ? shape.lk : shape.lq));
+                                 tiles_of(by_keys ? shape.lk : shape.lq, tile));
   if (shape.only_first && !by_keys) return static_cast<unsigned>(shape.sequences.capacity);
-  return static_cast<unsigned>(shape.keys.capacity / kTile + shape.sequences.capacity);
+  return static_cast<unsigned>(shape.keys.capacity / tile + shape.sequences.capacity);
+}
+
+/// Queries of a sequence if all were of one length.
+inline std::int64_t average_queries(const AttentionShape& shape) {
+  const std::int64_t sequences = shape.sequences.capacity;
+  return sequences == 0 ? 0 : shape.queries.capacity / sequences;
 }
 
 /// Where the elements of one head of one sequence begin, and how far its rows are apart.
@@ -184,9 +192,23 @@ __device__ inline float inverse_of(float total) {
   return total == total ? inverse : total;
 }
 
-__device__ inline float gradient_of_score(float weight, float dweight, float mean, float scale) {
-  const float ds = scale * weight * (dweight - mean);
-  return fabsf(ds) < kLeastScoreGradient ? 0.0f : ds;
+/// What the gradient needs of one query and head, made by one launch for all tiles. A weight is
+/// 2^(score - sum). A query that sees no key at all has masked scores of zero, any other minus
+/// infinity.
+struct alignas(16) QueryFacts {
+  float sum;   ///< log2 of the sum of 2^score
+  float mean;  ///< dot(dout, y) times the scale of scores
+  float masked;
+  float unused;
+};
+__device__ inline const QueryFacts* facts_of(const AttentionGradientArgs& args) {
+  return reinterpret_cast<const QueryFacts*>(args.scratch);
+}
+/// Where a part of dq begins, behind the facts.
+__device__ inline float* part_of(const AttentionGradientArgs& args, int part) {
+  const std::int64_t rows = args.shape.queries.capacity * args.shape.heads;
+  return args.scratch + rows * static_cast<std::int64_t>(sizeof(QueryFacts) / sizeof(float)) +
+         part * rows * args.shape.d;
 }
 
 /// Writes a result, rounded to bfloat16 where its element or the run's precision says so.
@@ -198,7 +220,8 @@ __device__ inline void store(T* to, float x, bool rounds) {
     *to = __float2bfloat16_rn(x);
 }
 
-/// Clears this block's share of the rows beyond the real ones. All blocks of the grid call it.
+/// Clears this block's share of the rows beyond the real ones. All blocks of the grid call it,
+/// last: how many rows are real takes a while to arrive.
 template <typename T>
 __device__ void clear_rows(T* rows, const Extent& extent, std::int64_t stride, std::int64_t width) {
   const std::int64_t blocks = static_cast<std::int64_t>(gridDim.x) * gridDim.y;

@@ -1,26 +1,33 @@
 #pragma once
 
-// Tiles of 64 rows in shared memory and their products in float, by a group of 128 threads.
+// Tiles of 64 rows in shared memory and their products in float, by groups of 8 x Lanes threads.
 //
-// Thread (ty, tx) of 8 x 16 has rows 8 ty + i of a result; of a tile of scores columns 4 tx + j, of
-// a row of D numbers four neighbours (two where D is 32) out of every 64. So one read of shared
-// memory serves 10 operations, and what is not the same address for half a warp is 16 addresses
-// side by side. Rows lie in chunks of four numbers whose place is exchanged by the row's number:
-// without that, the rows 4 tx would all be in the same banks.
+// Thread (ty, tx) has rows 8 ty + i of a result, and out of every 4 Lanes columns the four from
+// 4 tx on. What a multiprocessor can read from shared memory is a quarter of what it can multiply,
+// and numbers that all threads share count as often as any: only with 8 x 8 results a thread do
+// both take the same time. Rows lie in chunks of four numbers whose place is exchanged by the row's
+// number: without that, rows 4 tx would all be in the same banks.
 
 #include "lathe/engine/cuda/kernels/attention.cuh"
 
 namespace lathe::engine::cuda {
 
-inline constexpr int kGroup = 128;  // threads
-inline constexpr int kLanes = 16;   // that share a row: half a warp
-inline constexpr int kRows = 8, kColumns = 4;
+inline constexpr int kRows = 8;
 
 /// Where chunk `chunk` of a row of `Width` numbers lies.
 template <int Width>
 __device__ int chunk_place(int row, int chunk) {
-  constexpr int kMask = Width / 4 < kLanes ? Width / 4 - 1 : kLanes - 1;
+  constexpr int kMask = Width / 4 < 16 ? Width / 4 - 1 : 15;
   return row * Width + (chunk ^ (row / 4 & kMask)) * 4;
+}
+template <int Width>
+__device__ float4 load_chunk(const float* tile, int row, int chunk) {
+  return *reinterpret_cast<const float4*>(tile + chunk_place<Width>(row, chunk));
+}
+template <int Width>
+__device__ void store_chunk(float* tile, int row, int chunk, const float* four) {
+  *reinterpret_cast<float4*>(tile + chunk_place<Width>(row, chunk)) =
+      make_float4(four[0], four[1], four[2], four[3]);
 }
 
 /// Rows [begin, begin + 64) of one head into shared memory by `count` threads, zeros where there
@@ -29,6 +36,7 @@ template <int D>
 __device__ void load_rows(const float* rows, std::int64_t stride, int begin, int length, int d,
                           int thread, int count, float* tile) {
   if (d % 4 == 0 && stride % 4 == 0) {
+#pragma unroll 4
     for (int i = thread; i < kTile * (D / 4); i += count) {
       const int row = i / (D / 4), chunk = i % (D / 4);
       const bool is_there = begin + row < length && chunk * 4 < d;
@@ -44,190 +52,113 @@ __device__ void load_rows(const float* rows, std::int64_t stride, int begin, int
   }
 }
 
-using Scores = float[kRows][kColumns];
+/// A thread's part of 64 rows of Width numbers, `Rows` of them: chunk tx + Lanes * part of each.
+template <int Width, int Lanes, int Rows = kRows>
+using Part = float[Rows][Width / Lanes];
+template <int Lanes>
+__device__ int column_of(int tx, int j) {
+  return (tx + j / 4 * Lanes) * 4 + j % 4;
+}
 
-/// product[i][j] = dot(a[8 ty + i], b[4 tx + j]).
-template <int D>
-__device__ void multiply_rows(const float* a, const float* b, int ty, int tx, Scores& product) {
+/// product[i][j] = dot(a[8 ty + i], b[column j of the thread]).
+template <int D, int Lanes>
+__device__ void multiply_rows(const float* a, const float* b, int ty, int tx,
+                              Part<kTile, Lanes>& product) {
+  constexpr int kColumns = kTile / Lanes;
 #pragma unroll
   for (int i = 0; i < kRows; ++i)
 #pragma unroll
     for (int j = 0; j < kColumns; ++j) product[i][j] = 0;
 #pragma unroll 2
   for (int c = 0; c < D / 4; ++c) {
-    float4 left[kRows], right[kColumns];
+    float4 left[kRows];
 #pragma unroll
-    for (int j = 0; j < kColumns; ++j)
-      right[j] = *reinterpret_cast<const float4*>(b + chunk_place<D>(tx * kColumns + j, c));
+    for (int i = 0; i < kRows; ++i) left[i] = load_chunk<D>(a, ty * kRows + i, c);
 #pragma unroll
-    for (int i = 0; i < kRows; ++i)
-      left[i] = *reinterpret_cast<const float4*>(a + chunk_place<D>(ty * kRows + i, c));
+    for (int j = 0; j < kColumns; ++j) {
+      const float4 right = load_chunk<D>(b, column_of<Lanes>(tx, j), c);
 #pragma unroll
-    for (int i = 0; i < kRows; ++i)
-#pragma unroll
-      for (int j = 0; j < kColumns; ++j) {
-        product[i][j] = fmaf(left[i].x, right[j].x, product[i][j]);
-        product[i][j] = fmaf(left[i].y, right[j].y, product[i][j]);
-        product[i][j] = fmaf(left[i].z, right[j].z, product[i][j]);
-        product[i][j] = fmaf(left[i].w, right[j].w, product[i][j]);
+      for (int i = 0; i < kRows; ++i) {
+        product[i][j] = fmaf(left[i].x, right.x, product[i][j]);
+        product[i][j] = fmaf(left[i].y, right.y, product[i][j]);
+        product[i][j] = fmaf(left[i].z, right.z, product[i][j]);
+        product[i][j] = fmaf(left[i].w, right.w, product[i][j]);
       }
+    }
   }
 }
 
-/// A thread's columns of a row of D numbers: `kParts` runs of `kRun` side by side.
-template <int D>
-struct Columns {
-  static constexpr int kCount = D / kLanes;
-  static constexpr int kRun = kCount < 4 ? kCount : 4;
-  static constexpr int kParts = kCount / kRun;
-  __device__ static int at(int tx, int part) { return part * kLanes * kRun + tx * kRun; }
-};
-template <int D>
-using Sums = float[kRows][Columns<D>::kCount];
-
-template <int D>
-__device__ void load_run(const float* tile, int row, int column, float (&run)[Columns<D>::kRun]) {
-  const float* const from = tile + chunk_place<D>(row, column / 4) + column % 4;
-  if constexpr (Columns<D>::kRun == 4) {
-    const float4 value = *reinterpret_cast<const float4*>(from);
-    run[0] = value.x;
-    run[1] = value.y;
-    run[2] = value.z;
-    run[3] = value.w;
-  } else {
-    const float2 value = *reinterpret_cast<const float2*>(from);
-    run[0] = value.x;
-    run[1] = value.y;
+template <int D, int Lanes, int Rows>
+__device__ void add_product(const float (&factors)[Rows], const float* rows, int row, int tx,
+                            Part<D, Lanes, Rows>& sums) {
+#pragma unroll
+  for (int part = 0; part < D / Lanes / 4; ++part) {
+    const float4 right = load_chunk<D>(rows, row, tx + part * Lanes);
+#pragma unroll
+    for (int i = 0; i < Rows; ++i) {
+      float* const sum = &sums[i][part * 4];
+      sum[0] = fmaf(factors[i], right.x, sum[0]);
+      sum[1] = fmaf(factors[i], right.y, sum[1]);
+      sum[2] = fmaf(factors[i], right.z, sum[2]);
+      sum[3] = fmaf(factors[i], right.w, sum[3]);
+    }
   }
 }
 
-template <int D>
-__device__ void add_product(const float (&factors)[kRows], const float* rows, int row, int tx,
-                            Sums<D>& sums) {
-#pragma unroll
-  for (int part = 0; part < Columns<D>::kParts; ++part) {
-    float run[Columns<D>::kRun];
-    load_run<D>(rows, row, Columns<D>::at(tx, part), run);
-#pragma unroll
-    for (int i = 0; i < kRows; ++i)
-#pragma unroll
-      for (int e = 0; e < Columns<D>::kRun; ++e) {
-        float& sum = sums[i][part * Columns<D>::kRun + e];
-        sum = fmaf(factors[i], run[e], sum);
-      }
-  }
-}
-
-/// sums[i] += sum over n < count of weights[8 ty + i][n] * rows[n].
-template <int D>
-__device__ void add_weighted(const float* weights, const float* rows, int count, int ty, int tx,
-                             Sums<D>& sums) {
+/// sums[i] += sum over n < count of weights[first + i][n] * rows[n].
+template <int D, int Lanes, int Rows>
+__device__ void add_weighted(const float* weights, const float* rows, int count, int first, int tx,
+                             Part<D, Lanes, Rows>& sums) {
 #pragma unroll 2
   for (int chunk = 0; chunk < (count + 3) / 4; ++chunk) {
-    float4 weight[kRows];
+    float4 weight[Rows];
 #pragma unroll
-    for (int i = 0; i < kRows; ++i)
-      weight[i] =
-          *reinterpret_cast<const float4*>(weights + chunk_place<kTile>(ty * kRows + i, chunk));
+    for (int i = 0; i < Rows; ++i) weight[i] = load_chunk<kTile>(weights, first + i, chunk);
 #pragma unroll
     for (int step = 0; step < 4; ++step) {
-      float factors[kRows];
+      float factors[Rows];
 #pragma unroll
-      for (int i = 0; i < kRows; ++i)
+      for (int i = 0; i < Rows; ++i)
         factors[i] = step == 0   ? weight[i].x
                      : step == 1 ? weight[i].y
                      : step == 2 ? weight[i].z
                                  : weight[i].w;
-      add_product<D>(factors, rows, chunk * 4 + step, tx, sums);
+      add_product<D, Lanes, Rows>(factors, rows, chunk * 4 + step, tx, sums);
     }
   }
 }
 
 /// sums[i] += sum over n < count of weights[n][8 ty + i] * rows[n]: the same by columns.
-template <int D>
+template <int D, int Lanes>
 __device__ void add_weighted_by_columns(const float* weights, const float* rows, int count, int ty,
-                                        int tx, Sums<D>& sums) {
+                                        int tx, Part<D, Lanes>& sums) {
 #pragma unroll 4
   for (int n = 0; n < count; ++n) {
-    const float4 low = *reinterpret_cast<const float4*>(weights + chunk_place<kTile>(n, ty * 2));
-    const float4 high =
-        *reinterpret_cast<const float4*>(weights + chunk_place<kTile>(n, ty * 2 + 1));
+    const float4 low = load_chunk<kTile>(weights, n, ty * 2);
+    const float4 high = load_chunk<kTile>(weights, n, ty * 2 + 1);
     const float factors[kRows] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
-    add_product<D>(factors, rows, n, tx, sums);
+    add_product<D, Lanes, kRows>(factors, rows, n, tx, sums);
   }
 }
 
-__device__ inline void store_scores(const Scores& scores, int ty, int tx, float* tile) {
+template <int Width, int Lanes>
+__device__ void store_part(const Part<Width, Lanes>& numbers, int ty, int tx, float* tile) {
 #pragma unroll
   for (int i = 0; i < kRows; ++i)
-    *reinterpret_cast<float4*>(tile + chunk_place<kTile>(ty * kRows + i, tx)) =
-        make_float4(scores[i][0], scores[i][1], scores[i][2], scores[i][3]);
+#pragma unroll
+    for (int part = 0; part < Width / Lanes / 4; ++part)
+      store_chunk<Width>(tile, ty * kRows + i, tx + part * Lanes, &numbers[i][part * 4]);
 }
 
-/// Calls visit(column, run) for the thread's columns of row i that are below d.
-template <int D, typename Visit>
-__device__ void for_each_run(const Sums<D>& sums, int i, int d, int tx, const Visit& visit) {
-#pragma unroll
-  for (int part = 0; part < Columns<D>::kParts; ++part) {
-    const int column = Columns<D>::at(tx, part);
-    if (column < d) visit(column, &sums[i][part * Columns<D>::kRun]);
-  }
-}
-/// Writes a run; the last one of a head of odd size is cut.
-template <int D>
-__device__ void store_run(float* to, const float* run, int left) {
-  if constexpr (Columns<D>::kRun == 4) {
-    if (left >= 4 && reinterpret_cast<std::uintptr_t>(to) % sizeof(float4) == 0) {
-      *reinterpret_cast<float4*>(to) = make_float4(run[0], run[1], run[2], run[3]);
-      return;
-    }
+/// Writes four neighbours; those from `left` on are cut.
+__device__ inline void store_four(float* to, const float* four, int left) {
+  if (left >= 4 && reinterpret_cast<std::uintptr_t>(to) % sizeof(float4) == 0) {
+    *reinterpret_cast<float4*>(to) = make_float4(four[0], four[1], four[2], four[3]);
+    return;
   }
 #pragma unroll
-  for (int e = 0; e < Columns<D>::kRun; ++e)
-    if (e < left) to[e] = run[e];
-}
-/// Writes a thread's rows of a result, those below `length`.
-template <int D>
-__device__ void store_rows(const Sums<D>& sums, int begin, int length, int d, std::int64_t stride,
-                           int ty, int tx, float* rows) {
-#pragma unroll
-  for (int i = 0; i < kRows; ++i) {
-    const int row = begin + ty * kRows + i;
-    if (row >= length) continue;
-    for_each_run<D>(sums, i, d, tx, [&](int column, const float* run) {
-      store_run<D>(rows + row * stride + column, run, d - column);
-    });
-  }
-}
-
-/// The sum, or the largest, over the threads that share a row.
-template <typename Join>
-__device__ float join_row(float value, Join join) {
-#pragma unroll
-  for (int distance = kLanes / 2; distance > 0; distance /= 2)
-    value = join(value, __shfl_xor_sync(kAllLanes, value, distance));
-  return value;
-}
-
-/// Which of a thread's scores dropout keeps: bits 4 i to 4 i + 3 of row i. Two neighbours share
-/// blocks of eight keys, so each draws for half of the rows.
-__device__ inline std::uint32_t draw_kept(const KeptKeys& kept, int q_begin, int k_begin, int ty,
-                                          int tx) {
-  const int side = tx % 2;
-  std::uint32_t own = 0;
-#pragma unroll
-  for (int i = 0; i < kRows / 2; ++i)
-    own |= kept.bits(q_begin + ty * kRows + side * (kRows / 2) + i, k_begin + tx * kColumns)
-           << (8 * i);
-  const std::uint32_t other = __shfl_xor_sync(kAllLanes, own, 1);
-  const std::uint32_t low = side == 0 ? own : other, high = side == 0 ? other : own;
-  std::uint32_t result = 0;
-#pragma unroll
-  for (int i = 0; i < kRows / 2; ++i) {
-    result |= (low >> (8 * i + 4 * side) & 15u) << (4 * i);
-    result |= (high >> (8 * i + 4 * side) & 15u) << (4 * i + 16);
-  }
-  return result;
+  for (int e = 0; e < 4; ++e)
+    if (e < left) to[e] = four[e];
 }
 
 }  // namespace lathe::engine::cuda

@@ -1,9 +1,10 @@
 // The gradient of attention in float: a block has 64 keys of one head at a time, and goes through
-// the queries that see them, two groups of threads taking every second tile of queries each.
+// the queries that see them, groups of threads taking tiles of queries in turn.
 //
-// Weights come back from the forward pass's statistics, so a tile costs five products: scores, and
-// dout by values; dv, dk and dq. Sums for keys stay in registers and are joined at the end. Those
-// for queries go to device memory: the block adds all its tiles of keys to one part of dq, which
+// Weights come back from the forward pass's statistics, so a tile costs five products, and the two
+// halves of a group share them: one half makes the scores and dv, the other dout by values and dk,
+// and each half of dq's rows. Sums for keys stay in registers and are joined at the end. Those for
+// queries go to device memory: the block adds all its tiles of keys to one part of dq, which
 // belongs to no other block, so that the order of additions is always the same.
 
 #include "lathe/engine/cuda/kernels/attention_float.cuh"
@@ -11,90 +12,81 @@
 namespace lathe::engine::cuda {
 namespace {
 
-// How a block uses shared memory: tiles of queries are copied ahead where there is room, and
-// weights and their gradients have places of their own.
-template <int D, int Groups, int Copies, int Matrices>
+constexpr int kLanes = 8, kHalf = 64, kGroup = 2 * kHalf;
+constexpr int kColumns = kTile / kLanes;
+constexpr int kBitWords = 128;  // of a group: which weights of a tile dropout keeps
+
+template <int D, int Groups, int Copies>
 struct Layout {
   static constexpr int kRowsTile = kTile * D, kScoresTile = kTile * kTile;
-  static constexpr int kGroupFloats = 2 * Copies * kRowsTile + Matrices * kScoresTile;
+  static constexpr int kGroupFloats = 2 * Copies * kRowsTile + 2 * kScoresTile + kBitWords;
   static constexpr int kBytes =
       static_cast<int>(sizeof(float)) * (2 * kRowsTile + Groups * kGroupFloats);
 };
 
-// dot(dout, y) of a thread's rows, dout in shared memory.
-template <int D>
-__device__ void products_of_rows(const float* douts, const float* y, std::int64_t stride, int begin,
-                                 int length, int d, int ty, int tx, float (&mean)[kRows]) {
+// A word has the bits of four rows and eight neighbouring keys; a thread draws one of those that
+// its half needs and its neighbour the other.
+__device__ void draw_bits(const KeptKeys& kept, int q_begin, int k_begin, int half, int ty, int tx,
+                          std::uint32_t* words) {
+  const int side = tx % 2;
+  std::uint32_t word = 0;
 #pragma unroll
-  for (int i = 0; i < kRows; ++i) {
-    const int row = ty * kRows + i;
-    mean[i] = 0;
-#pragma unroll
-    for (int part = 0; part < Columns<D>::kParts; ++part) {
-      const int column = Columns<D>::at(tx, part);
-      float run[Columns<D>::kRun];
-      load_run<D>(douts, row, column, run);
-      const float* const from = y + (begin + row) * stride + column;
-      if (begin + row >= length) continue;
-#pragma unroll
-      for (int e = 0; e < Columns<D>::kRun; ++e)
-        if (column + e < d) mean[i] = fmaf(run[e], from[e], mean[i]);
-    }
-  }
-#pragma unroll
-  for (int i = 0; i < kRows; ++i) mean[i] = join_row(mean[i], Add());
+  for (int i = 0; i < 4; ++i)
+    word |= kept.bits(q_begin + ty * kRows + half * 4 + i, k_begin + tx * 4 + side * kTile / 2)
+            << (8 * i);
+  words[(half * 2 + side) * 32 + ty * 4 + tx / 2] = word;
+}
+__device__ bool is_kept(const std::uint32_t (&words)[4], int i, int j, int tx) {
+  return (words[i / 4 * 2 + j / 4] >> (i % 4 * 8 + tx % 2 * 4 + j % 4) & 1u) != 0;
 }
 
-// Adds the second group's sums to the first's and writes them.
-template <int D, int Groups>
-__device__ void join_and_store(Sums<D>& sums, float* handed, int group, int thread, int begin,
-                               int length, int d, std::int64_t stride, int ty, int tx,
-                               float* rows) {
-  if constexpr (Groups > 1) {
-    __syncthreads();
-#pragma unroll
-    for (int i = 0; i < kRows; ++i)
-#pragma unroll
-      for (int c = 0; c < Columns<D>::kCount; ++c)
-        if (group == 1) handed[(i * Columns<D>::kCount + c) * kGroup + thread] = sums[i][c];
-    __syncthreads();
-    if (group == 1) return;
-#pragma unroll
-    for (int i = 0; i < kRows; ++i)
-#pragma unroll
-      for (int c = 0; c < Columns<D>::kCount; ++c)
-        sums[i][c] += handed[(i * Columns<D>::kCount + c) * kGroup + thread];
+// Which of a thread's scores do not count as they are: bit 8 i + j. A loop, because few tiles are
+// at an edge and registers are short.
+__device__ std::uint64_t hidden_scores(const AttentionShape& shape, const Place& place, int q_begin,
+                                       int k_begin, int ty, int tx) {
+  if (is_plain(shape, place, q_begin, k_begin, kTile)) return 0;
+  std::uint64_t hidden = 0;
+#pragma unroll 1
+  for (int bit = 0; bit < kRows * kColumns; ++bit) {
+    const int query = q_begin + ty * kRows + bit / kColumns;
+    const int key = k_begin + column_of<kLanes>(tx, bit % kColumns);
+    if (key >= place.lk || is_masked(shape, place, query, key)) hidden |= std::uint64_t{1} << bit;
   }
-  store_rows<D>(sums, begin, length, d, stride, ty, tx, rows);
+  return hidden;
 }
 
-template <int D, int Groups, int Copies, int Matrices>
+template <int D, int Groups, int Copies>
 __global__ void __launch_bounds__(kGroup* Groups)
     backward_kernel(AttentionGradientArgs args, int parts) {
-  using Room = Layout<D, Groups, Copies, Matrices>;
+  using Room = Layout<D, Groups, Copies>;
   extern __shared__ float4 room[];
   float* const keys = reinterpret_cast<float*>(room);
   float* const values = keys + Room::kRowsTile;
   const int group = static_cast<int>(threadIdx.x) / kGroup;
-  const int thread = static_cast<int>(threadIdx.x) % kGroup;
+  const int in_group = static_cast<int>(threadIdx.x) % kGroup;
+  const int half = in_group / kHalf, thread = in_group % kHalf;
   float* const own = values + Room::kRowsTile + group * Room::kGroupFloats;
   float* const weights = own + 2 * Copies * Room::kRowsTile;
-  float* const dscores = weights + (Matrices - 1) * Room::kScoresTile;
+  float* const dscores = weights + Room::kScoresTile;
+  auto* const bits = reinterpret_cast<std::uint32_t*>(dscores + Room::kScoresTile);
 
   const AttentionShape& shape = args.shape;
   const int ty = thread / kLanes, tx = thread % kLanes;
   const std::int64_t k_width = static_cast<std::int64_t>(shape.kv_heads) * shape.d;
   const std::int64_t k_stride = shape.k_stride != 0 ? shape.k_stride : k_width;
-  clear_rows(static_cast<float*>(args.dk), shape.keys, k_stride, k_width);
-  clear_rows(static_cast<float*>(args.dv), shape.keys, k_stride, k_width);
+  const auto clear = [&] {
+    clear_rows(static_cast<float*>(args.dk), shape.keys, k_stride, k_width);
+    clear_rows(static_cast<float*>(args.dv), shape.keys, k_stride, k_width);
+  };
   const int sequence = static_cast<int>(blockIdx.x) / parts;
   const int part = static_cast<int>(blockIdx.x) % parts;
-  if (sequence >= real_size(shape.sequences)) return;
+  if (sequence >= real_size(shape.sequences)) return clear();
   const Place place = sequence_at(shape, sequence);
   const int heads_each = shape.heads / shape.kv_heads;
   const int first_head = static_cast<int>(blockIdx.y) * heads_each;
   const float scale = shape.scale * kLog2E;
   const auto meet_group = [&] { meet<kGroup>(1 + group); };
+  const auto meet_half = [&] { meet<kHalf>(1 + Groups + group); };
 
   for (int k_begin = part * kTile; k_begin < place.lk; k_begin += parts * kTile) {
     const HeadPlace shared = head_place(shape, place, first_head);
@@ -106,21 +98,19 @@ __global__ void __launch_bounds__(kGroup* Groups)
     close_copies();
     await_copies<0>();
     __syncthreads();
-    Sums<D> dk = {}, dv = {};
+    Part<D, kLanes> sums = {};  // the first half's of dv, the second's of dk
     for (int head = first_head; head < first_head + heads_each; ++head) {
       const HeadPlace at = head_place(shape, place, head);
-      const float* const dout = static_cast<const float*>(args.dout) + at.y;
-      const float* const y = static_cast<const float*>(args.y) + at.y;
-      float* const dq = args.scratch + part * shape.queries.capacity * at.y_stride + at.y;
+      float* const dq = part_of(args, part) + at.y;
       const KeptKeys kept(shape, place, head);
       const int first = first_query_seeing(shape, k_begin) + group * kTile;
       const auto load = [&](int q_begin, int copy) {
         float* const to = own + copy * 2 * Room::kRowsTile;
         if (q_begin < place.lq) {
           load_rows<D>(static_cast<const float*>(shape.q) + at.q, at.q_stride, q_begin, place.lq,
-                       shape.d, thread, kGroup, to);
-          load_rows<D>(dout, at.y_stride, q_begin, place.lq, shape.d, thread, kGroup,
-                       to + Room::kRowsTile);
+                       shape.d, in_group, kGroup, to);
+          load_rows<D>(static_cast<const float*>(args.dout) + at.y, at.y_stride, q_begin, place.lq,
+                       shape.d, in_group, kGroup, to + Room::kRowsTile);
         }
         close_copies();
       };
@@ -130,98 +120,155 @@ __global__ void __launch_bounds__(kGroup* Groups)
         const float* const queries = own + copy * 2 * Room::kRowsTile;
         const float* const douts = queries + Room::kRowsTile;
         if constexpr (Copies > 1) {
-          // Everybody is done with the other copy: its last reader met the group after it.
-          load(q_begin + Groups * kTile, 1 - copy);
+          load(q_begin + Groups * kTile, 1 - copy);  // its last readers have met
           copy = 1 - copy;
           await_copies<1>();
         } else {
           await_copies<0>();
         }
-        meet_group();
-        float mean[kRows];
-        products_of_rows<D>(douts, y, at.y_stride, q_begin, place.lq, shape.d, ty, tx, mean);
-        Scores weight, dscore;
-        multiply_rows<D>(queries, keys, ty, tx, weight);
-        multiply_rows<D>(douts, values, ty, tx, dscore);
-        const std::uint32_t bits =
-            shape.threshold != 0 ? draw_kept(kept, q_begin, k_begin, ty, tx) : 0;
-        const bool plain = is_plain(shape, place, q_begin, k_begin, kTile);
+        // Asked for before the product, there after it.
+        const QueryFacts* const facts = facts_of(args) + place.q_start * shape.heads + head;
+        float fact[kRows];
 #pragma unroll
         for (int i = 0; i < kRows; ++i) {
-          const int query = q_begin + ty * kRows + i;
-          float highest = INFINITY, inverse = 0;  // of no query: weights are zero
-          if (query < place.lq) {
-            const float* const numbers =
-                args.statistics + statistics_place(shape, place, head, query);
-            highest = numbers[0];
-            inverse = numbers[1];
-          }
-#pragma unroll
-          for (int j = 0; j < kColumns; ++j) {
-            const int key = k_begin + tx * kColumns + j;
-            float score = weight[i][j] * scale;
-            bool masked = false;
-            if (!plain) {
-              masked = key >= place.lk || is_masked(shape, place, query, key);
-              if (masked) score = key >= place.lk ? -INFINITY : kMasked;
-            }
-            const float p = power_of_two(score - highest) * inverse;
-            float factor = 1;
-            if (shape.threshold != 0)
-              factor = (bits >> (4 * i + j) & 1u) != 0 ? shape.dropout_scale : 0.0f;
-            weight[i][j] = p * factor;
-            // A masked key weighs nothing, or its query sees no key and its weights stay as they
-            // are.
-            dscore[i][j] =
-                masked ? 0.0f : gradient_of_score(p, dscore[i][j] * factor, mean[i], shape.scale);
-          }
+          const int query = min(q_begin + ty * kRows + i, place.lq - 1);
+          fact[i] = half == 0 ? facts[query * shape.heads].sum : facts[query * shape.heads].mean;
         }
+        if (shape.threshold != 0) draw_bits(kept, q_begin, k_begin, half, ty, tx, bits);
+        meet_group();
+        std::uint32_t words[4] = {};
+        if (shape.threshold != 0)
+#pragma unroll
+          for (int i = 0; i < 4; ++i) words[i] = bits[i * 32 + ty * 4 + tx / 2];
+        const std::uint64_t hidden = hidden_scores(shape, place, q_begin, k_begin, ty, tx);
         const int rows = min(kTile, place.lq - q_begin);
-        store_scores(weight, ty, tx, weights);
-        if constexpr (Matrices > 1) store_scores(dscore, ty, tx, dscores);
-        meet_group();
-        add_weighted_by_columns<D>(weights, douts, rows, ty, tx, dv);
-        if constexpr (Matrices == 1) {
+        Part<kTile, kLanes> score;
+        if (half == 0) {
+          multiply_rows<D, kLanes>(queries, keys, ty, tx, score);
+#pragma unroll
+          for (int i = 0; i < kRows; ++i)
+#pragma unroll
+            for (int j = 0; j < kColumns; ++j) {
+              score[i][j] *= scale;
+              if ((hidden >> (i * kColumns + j) & 1u) != 0) {
+                const int query = min(q_begin + ty * kRows + i, place.lq - 1);
+                score[i][j] = facts[query * shape.heads].masked;
+              }
+              score[i][j] = power_of_two(score[i][j] - fact[i]);
+            }
+          store_part<kTile, kLanes>(score, ty, tx, dscores);
+          if (shape.threshold != 0)
+#pragma unroll
+            for (int i = 0; i < kRows; ++i)
+#pragma unroll
+              for (int j = 0; j < kColumns; ++j)
+                score[i][j] = is_kept(words, i, j, tx) ? score[i][j] * shape.dropout_scale : 0.0f;
+          store_part<kTile, kLanes>(score, ty, tx, weights);
           meet_group();
-          store_scores(dscore, ty, tx, dscores);
-          meet_group();
+          add_weighted_by_columns<D, kLanes>(weights, douts, rows, ty, tx, sums);
+        } else {
+          multiply_rows<D, kLanes>(douts, values, ty, tx, score);
+          meet_group();  // the weights are there
+#pragma unroll
+          for (int i = 0; i < kRows; ++i)
+#pragma unroll
+            for (int quarter = 0; quarter < kColumns / 4; ++quarter) {
+              const float4 four = load_chunk<kTile>(dscores, ty * kRows + i, tx + quarter * kLanes);
+              const float weight[4] = {four.x, four.y, four.z, four.w};
+#pragma unroll
+              for (int e = 0; e < 4; ++e) {
+                const int j = quarter * 4 + e;
+                float factor = shape.scale;
+                if (shape.threshold != 0)
+                  factor = is_kept(words, i, j, tx) ? shape.scale * shape.dropout_scale : 0.0f;
+                score[i][j] = weight[e] * fmaf(score[i][j], factor, -fact[i]);
+                // A masked key weighs nothing, or its query sees no key and its weights stay as
+                // they are.
+                if ((hidden >> (i * kColumns + j) & 1u) != 0) score[i][j] = 0;
+              }
+            }
+          store_part<kTile, kLanes>(score, ty, tx, dscores);
+          meet_half();
+          add_weighted_by_columns<D, kLanes>(dscores, queries, rows, ty, tx, sums);
         }
-        add_weighted_by_columns<D>(dscores, queries, rows, ty, tx, dk);
-        Sums<D> sums = {};
-        add_weighted<D>(dscores, keys, min(kTile, place.lk - k_begin), ty, tx, sums);
+        meet_group();  // the gradients of the scores are there
+        Part<D, kLanes, kRows / 2> query_sums = {};
+        const int first_row = half * kTile / 2 + ty * (kRows / 2);
+        add_weighted<D, kLanes, kRows / 2>(dscores, keys, min(kTile, place.lk - k_begin), first_row,
+                                           tx, query_sums);
+        // What is there already is read all at once, or each read would wait for the write before.
         const bool is_first = k_begin == part * kTile;
+        const bool is_even = shape.d % 4 == 0;
+        if (!is_first) {
 #pragma unroll
-        for (int i = 0; i < kRows; ++i) {
-          const int row = q_begin + ty * kRows + i;
-          if (row >= place.lq) continue;
-          for_each_run<D>(sums, i, shape.d, tx, [&](int column, const float* run) {
-            float* const to = dq + row * at.y_stride + column;
-            float total[Columns<D>::kRun];
+          for (int i = 0; i < kRows / 2; ++i)
 #pragma unroll
-            for (int e = 0; e < Columns<D>::kRun; ++e)
-              total[e] = is_first || column + e >= shape.d ? run[e] : to[e] + run[e];
-            store_run<D>(to, total, shape.d - column);
-          });
+            for (int c = 0; c < D / kLanes / 4; ++c) {
+              const int row = q_begin + first_row + i, column = (tx + c * kLanes) * 4;
+              if (row >= place.lq || column >= shape.d) continue;
+              const float* const from = dq + row * at.y_stride + column;
+              float* const sum = &query_sums[i][c * 4];
+              if (is_even) {
+                const float4 before = *reinterpret_cast<const float4*>(from);
+                sum[0] += before.x;
+                sum[1] += before.y;
+                sum[2] += before.z;
+                sum[3] += before.w;
+              } else {
+                for (int e = 0; e < 4; ++e)
+                  if (column + e < shape.d) sum[e] += from[e];
+              }
+            }
         }
+#pragma unroll
+        for (int i = 0; i < kRows / 2; ++i)
+#pragma unroll
+          for (int c = 0; c < D / kLanes / 4; ++c) {
+            const int row = q_begin + first_row + i, column = (tx + c * kLanes) * 4;
+            if (row < place.lq && column < shape.d)
+              store_four(dq + row * at.y_stride + column, &query_sums[i][c * 4], shape.d - column);
+          }
         meet_group();
         if constexpr (Copies == 1) load(q_begin + Groups * kTile, 0);
       }
     }
-    const auto k_stride_now = shared.k_stride;
-    join_and_store<D, Groups>(dk, values + Room::kRowsTile, group, thread, k_begin, place.lk,
-                              shape.d, k_stride_now, ty, tx,
-                              static_cast<float*>(args.dk) + shared.k);
-    join_and_store<D, Groups>(dv, values + Room::kRowsTile, group, thread, k_begin, place.lk,
-                              shape.d, k_stride_now, ty, tx,
-                              static_cast<float*>(args.dv) + shared.k);
+    // The second group hands over its sums, where the first group's queries were.
+    if constexpr (Groups > 1) {
+      float* const handed = values + Room::kRowsTile + in_group;
+      __syncthreads();
+#pragma unroll
+      for (int i = 0; i < kRows; ++i)
+#pragma unroll
+        for (int c = 0; c < D / kLanes; ++c)
+          if (group == 1) handed[(i * (D / kLanes) + c) * kGroup] = sums[i][c];
+      __syncthreads();
+#pragma unroll
+      for (int i = 0; i < kRows; ++i)
+#pragma unroll
+        for (int c = 0; c < D / kLanes; ++c)
+          if (group == 0) sums[i][c] += handed[(i * (D / kLanes) + c) * kGroup];
+    }
+    if (group != 0) continue;
+    float* const result = static_cast<float*>(half == 0 ? args.dv : args.dk) + shared.k;
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+      const int row = k_begin + ty * kRows + i;
+#pragma unroll
+      for (int c = 0; c < D / kLanes / 4; ++c) {
+        const int column = (tx + c * kLanes) * 4;
+        if (row < place.lk && column < shape.d)
+          store_four(result + row * k_stride + column, &sums[i][c * 4], shape.d - column);
+      }
+    }
   }
+  clear();
 }
 
-template <int D, int Groups, int Copies, int Matrices>
+template <int D, int Groups, int Copies>
 bool try_run(const AttentionGradientArgs& args, int parts, cudaStream_t on) {
-  constexpr int kBytes = Layout<D, Groups, Copies, Matrices>::kBytes;
+  constexpr int kBytes = Layout<D, Groups, Copies>::kBytes;
   if (kBytes > most_shared_memory()) return false;
-  const auto kernel = backward_kernel<D, Groups, Copies, Matrices>;
+  const auto kernel = backward_kernel<D, Groups, Copies>;
   cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
   const dim3 grid(static_cast<unsigned>(args.shape.sequences.capacity * parts),
                   static_cast<unsigned>(args.shape.kv_heads));
@@ -232,13 +279,13 @@ bool try_run(const AttentionGradientArgs& args, int parts, cudaStream_t on) {
 }  // namespace
 
 void differentiate_float(const AttentionGradientArgs& args, int parts, cudaStream_t on) {
-  if (args.shape.d <= 32) {
-    try_run<32, 2, 1, 1>(args, parts, on);
-  } else if (args.shape.d <= 64) {
-    if (!try_run<64, 2, 2, 2>(args, parts, on)) try_run<64, 1, 1, 1>(args, parts, on);
-  } else {
-    if (!try_run<128, 2, 1, 1>(args, parts, on)) try_run<128, 1, 1, 1>(args, parts, on);
-  }
+  // Queries are copied ahead where there is room for it.
+  if (args.shape.d <= 32)
+    try_run<32, 1, 2>(args, parts, on);
+  else if (args.shape.d <= 64)
+    try_run<64, 2, 2>(args, parts, on) || try_run<64, 1, 1>(args, parts, on);
+  else
+    try_run<128, 1, 2>(args, parts, on) || try_run<128, 1, 1>(args, parts, on);
 }
 
 }  // namespace lathe::engine::cuda

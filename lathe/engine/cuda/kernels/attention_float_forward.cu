@@ -1,40 +1,75 @@
 // Attention in float: a block has 64 queries of one head.
 //
-// Two groups of threads take every second tile of keys each, with a softmax of their own that
-// follows the keys (largest score and sum so far), and are joined at the end: while one group is at
-// its exponentials, the other multiplies. Keys are copied ahead while values are multiplied, and
-// the other way round.
+// Groups of threads take tiles of keys in turn, with a softmax of their own that follows the keys
+// (largest score and sum so far), and are joined at the end: while one group is at its
+// exponentials, the others multiply. Keys are copied ahead while values are multiplied, and the
+// other way round.
 
 #include "lathe/engine/cuda/kernels/attention_float.cuh"
 
 namespace lathe::engine::cuda {
 namespace {
 
+template <int D>
+constexpr int kGroupFloats = 2 * kTile * D + kTile * kTile;
 template <int D, int Groups>
-constexpr int kBytes =
-    static_cast<int>(sizeof(float)) * (kTile * D + Groups * (2 * kTile * D + kTile * kTile));
+constexpr int kBytes = static_cast<int>(sizeof(float)) * (kTile * D + Groups * kGroupFloats<D>);
 
-template <int D, int Groups>
-__global__ void __launch_bounds__(kGroup* Groups) forward_kernel(AttentionArgs args) {
+// Which of a thread's scores dropout keeps. Two neighbours share blocks of eight keys: with eight
+// columns each draws one of the two blocks for all rows, with four one block for half of the rows.
+template <int Lanes>
+struct KeptScores {
+  static constexpr int kWords = kTile / Lanes / 4;
+  std::uint32_t words[2];  // four rows each; with eight columns a second pair for the neighbour's
+  std::uint32_t others[2];
+  int tx;
+
+  __device__ KeptScores(const KeptKeys& kept, int q_begin, int k_begin, int ty, int of_tx)
+      : words{}, others{}, tx(of_tx) {
+    if (kept.threshold == 0) return;
+    const int side = tx % 2;
+#pragma unroll
+    for (int i = 0; i < 4 * kWords; ++i) {
+      const int row = kWords == 2 ? i : side * 4 + i;
+      const int key = tx * 4 + (kWords == 2 ? side * kTile / 2 : 0);
+      words[i / 4] |= kept.bits(q_begin + ty * kRows + row, k_begin + key) << (i % 4 * 8);
+    }
+#pragma unroll
+    for (int word = 0; word < kWords; ++word)
+      others[word] = __shfl_xor_sync(kAllLanes, words[word], 1);
+  }
+  __device__ bool keeps(int i, int j) const {
+    const int side = tx % 2;
+    const bool is_own = kWords == 2 ? j / 4 == side : i / 4 == side;
+    const int word = kWords == 2 ? i / 4 : 0;
+    const std::uint32_t from = is_own ? words[word] : others[word];
+    return (from >> (i % 4 * 8 + side * 4 + j % 4) & 1u) != 0;
+  }
+};
+
+template <int D, int Lanes, int Groups>
+__global__ void __launch_bounds__(8 * Lanes * Groups) forward_kernel(AttentionArgs args) {
+  constexpr int kGroup = 8 * Lanes, kColumns = kTile / Lanes, kCount = D / Lanes;
   extern __shared__ float4 room[];
   float* const queries = reinterpret_cast<float*>(room);
   const int group = static_cast<int>(threadIdx.x) / kGroup;
   const int thread = static_cast<int>(threadIdx.x) % kGroup;
-  float* const keys = queries + kTile * D + group * (2 * kTile * D + kTile * kTile);
+  float* const keys = queries + kTile * D + group * kGroupFloats<D>;
   float* const values = keys + kTile * D;
   float* const weights = values + kTile * D;
 
   const AttentionShape& shape = args.shape;
-  clear_rows(static_cast<float*>(args.y), shape.queries,
-             static_cast<std::int64_t>(shape.heads) * shape.d,
-             static_cast<std::int64_t>(shape.heads) * shape.d);
+  const auto clear = [&] {
+    const std::int64_t width = static_cast<std::int64_t>(shape.heads) * shape.d;
+    clear_rows(static_cast<float*>(args.y), shape.queries, width, width);
+  };
   const Place place = find_place(shape, blockIdx.x, false);
-  if (place.sequence < 0) return;
+  if (place.sequence < 0) return clear();
   const int head = static_cast<int>(blockIdx.y);
   const HeadPlace at = head_place(shape, place, head);
   const float* const k = static_cast<const float*>(shape.k) + at.k;
   const float* const v = static_cast<const float*>(shape.v) + at.k;
-  const int ty = thread / kLanes, tx = thread % kLanes;
+  const int ty = thread / Lanes, tx = thread % Lanes;
   const int tiles = tiles_of(keys_seen(shape, place, place.begin + kTile));
   const KeptKeys kept(shape, place, head);
   const float scale = shape.scale * kLog2E;
@@ -52,7 +87,7 @@ __global__ void __launch_bounds__(kGroup* Groups) forward_kernel(AttentionArgs a
   await_copies<1>();
   __syncthreads();
 
-  Sums<D> sums = {};
+  Part<D, Lanes> sums = {};
   float highest[kRows], total[kRows];
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
@@ -63,21 +98,22 @@ __global__ void __launch_bounds__(kGroup* Groups) forward_kernel(AttentionArgs a
     const int k_begin = tile * kTile;
     await_copies<1>();
     meet_group();
-    Scores score;
-    multiply_rows<D>(queries, keys, ty, tx, score);
+    Part<kTile, Lanes> score;
+    multiply_rows<D, Lanes>(queries, keys, ty, tx, score);
     meet_group();
     load(k, tile + Groups, keys);
-    const std::uint32_t bits =
-        shape.threshold != 0 ? draw_kept(kept, place.begin, k_begin, ty, tx) : 0;
+    const KeptScores<Lanes> keeps(kept, place.begin, k_begin, ty, tx);
     if (is_plain(shape, place, place.begin, k_begin, kTile)) {
 #pragma unroll
       for (int i = 0; i < kRows; ++i)
 #pragma unroll
         for (int j = 0; j < kColumns; ++j) score[i][j] *= scale;
     } else {
+#pragma unroll
       for (int i = 0; i < kRows; ++i)
+#pragma unroll
         for (int j = 0; j < kColumns; ++j) {
-          const int query = place.begin + ty * kRows + i, key = k_begin + tx * kColumns + j;
+          const int query = place.begin + ty * kRows + i, key = k_begin + column_of<Lanes>(tx, j);
           score[i][j] = key >= place.lk                       ? -INFINITY
                         : is_masked(shape, place, query, key) ? kMasked
                                                               : score[i][j] * scale;
@@ -88,7 +124,10 @@ __global__ void __launch_bounds__(kGroup* Groups) forward_kernel(AttentionArgs a
       float most = score[i][0];
 #pragma unroll
       for (int j = 1; j < kColumns; ++j) most = fmaxf(most, score[i][j]);
-      most = fmaxf(highest[i], join_row(most, [](float a, float b) { return fmaxf(a, b); }));
+#pragma unroll
+      for (int distance = Lanes / 2; distance > 0; distance /= 2)
+        most = fmaxf(most, __shfl_xor_sync(kAllLanes, most, distance));
+      most = fmaxf(highest[i], most);
       const float shrink = power_of_two(highest[i] - most);
       highest[i] = most;
       float sum = 0;
@@ -98,97 +137,85 @@ __global__ void __launch_bounds__(kGroup* Groups) forward_kernel(AttentionArgs a
         sum += weight;
         score[i][j] = weight;
         if (shape.threshold != 0)
-          score[i][j] = (bits >> (4 * i + j) & 1u) != 0 ? weight * shape.dropout_scale : 0.0f;
+          score[i][j] = keeps.keeps(i, j) ? weight * shape.dropout_scale : 0.0f;
       }
       total[i] = fmaf(total[i], shrink, sum);  // of this thread's columns
 #pragma unroll
-      for (int c = 0; c < Columns<D>::kCount; ++c) sums[i][c] *= shrink;
+      for (int c = 0; c < kCount; ++c) sums[i][c] *= shrink;
     }
-    store_scores(score, ty, tx, weights);
+    store_part<kTile, Lanes>(score, ty, tx, weights);
     await_copies<1>();
     meet_group();
-    add_weighted<D>(weights, values, min(kTile, place.lk - k_begin), ty, tx, sums);
+    add_weighted<D, Lanes, kRows>(weights, values, min(kTile, place.lk - k_begin), ty * kRows, tx,
+                                  sums);
     meet_group();
     load(v, tile + Groups, values);
   }
-#pragma unroll
-  for (int i = 0; i < kRows; ++i) total[i] = join_row(total[i], Add());
 
-  if constexpr (Groups > 1) {
-    // The second group hands over what it has, each thread to its like in the first.
-    float* const handed = queries + kTile * D;
-    __syncthreads();
-    const auto each = [&](const auto& visit) {
-#pragma unroll
-      for (int i = 0; i < kRows; ++i) {
-        float* const numbers = handed + i * (Columns<D>::kCount + 2) * kGroup + thread;
-        visit(i, numbers);
-      }
-    };
-    if (group == 1) {
-      each([&](int i, float* numbers) {
-        numbers[0] = highest[i];
-        numbers[kGroup] = total[i];
-#pragma unroll
-        for (int c = 0; c < Columns<D>::kCount; ++c) numbers[(2 + c) * kGroup] = sums[i][c];
-      });
-    }
-    __syncthreads();
-    if (group == 1) return;
-    if (tiles > 1) {
-      each([&](int i, const float* numbers) {
-        const float most = fmaxf(highest[i], numbers[0]);
-        const float mine = power_of_two(highest[i] - most);
-        const float others = power_of_two(numbers[0] - most);
-        highest[i] = most;
-        total[i] = fmaf(total[i], mine, numbers[kGroup] * others);
-#pragma unroll
-        for (int c = 0; c < Columns<D>::kCount; ++c)
-          sums[i][c] = fmaf(sums[i][c], mine, numbers[(2 + c) * kGroup] * others);
-      });
-    }
-  }
+  // Each group leaves its sums where its keys were, and all threads join them.
+  store_part<D, Lanes>(sums, ty, tx, keys);
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
-    const float inverse = inverse_of(total[i]);
 #pragma unroll
-    for (int c = 0; c < Columns<D>::kCount; ++c) sums[i][c] *= inverse;
-    const int query = place.begin + ty * kRows + i;
-    if (args.statistics != nullptr && tx == 0 && query < place.lq) {
-      float* const numbers = args.statistics + statistics_place(shape, place, head, query);
-      numbers[0] = highest[i];
-      numbers[1] = inverse;
+    for (int distance = Lanes / 2; distance > 0; distance /= 2)
+      total[i] += __shfl_xor_sync(kAllLanes, total[i], distance);
+    if (tx == 0) {
+      weights[2 * (ty * kRows + i)] = highest[i];
+      weights[2 * (ty * kRows + i) + 1] = total[i];
     }
   }
-  store_rows<D>(sums, place.begin, place.lq, shape.d, at.y_stride, ty, tx,
-                static_cast<float*>(args.y) + at.y);
+  __syncthreads();
+  const int groups = min(Groups, max(tiles, 1));
+  for (int i = static_cast<int>(threadIdx.x); i < kTile * (D / 4); i += kGroup * Groups) {
+    const int row = i / (D / 4), chunk = i % (D / 4), query = place.begin + row;
+    if (query >= place.lq || chunk * 4 >= shape.d) continue;
+    const float* const first = queries + kTile * D;  // the first group's sums
+    const float* const numbers = first + 2 * kTile * D + 2 * row;
+    float most = -INFINITY, all = 0, y[4] = {};
+    for (int g = 0; g < groups; ++g) most = fmaxf(most, numbers[g * kGroupFloats<D>]);
+    for (int g = 0; g < groups; ++g) {
+      const float factor = power_of_two(numbers[g * kGroupFloats<D>] - most);
+      all = fmaf(numbers[g * kGroupFloats<D> + 1], factor, all);
+      const float4 part = load_chunk<D>(first + g * kGroupFloats<D>, row, chunk);
+      y[0] = fmaf(part.x, factor, y[0]);
+      y[1] = fmaf(part.y, factor, y[1]);
+      y[2] = fmaf(part.z, factor, y[2]);
+      y[3] = fmaf(part.w, factor, y[3]);
+    }
+    const float inverse = inverse_of(all);
+#pragma unroll
+    for (int e = 0; e < 4; ++e) y[e] *= inverse;
+    store_four(static_cast<float*>(args.y) + at.y + query * at.y_stride + chunk * 4, y,
+               shape.d - chunk * 4);
+    if (chunk == 0 && args.statistics != nullptr) {
+      float* const kept_numbers = args.statistics + statistics_place(shape, place, head, query);
+      kept_numbers[0] = most;
+      kept_numbers[1] = inverse;
+    }
+  }
+  clear();
 }
 
-template <int D, int Groups>
-void run(const AttentionArgs& args, cudaStream_t on) {
-  cudaFuncSetAttribute(forward_kernel<D, Groups>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                       kBytes<D, Groups>);
+template <int D, int Lanes, int Groups>
+bool try_run(const AttentionArgs& args, cudaStream_t on) {
+  if (kBytes<D, Groups> > most_shared_memory()) return false;
+  const auto kernel = forward_kernel<D, Lanes, Groups>;
+  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes<D, Groups>);
   const dim3 grid(most_tiles(args.shape, false), static_cast<unsigned>(args.shape.heads));
-  forward_kernel<D, Groups><<<grid, kGroup * Groups, kBytes<D, Groups>, on>>>(args);
-}
-
-template <int D>
-void run(const AttentionArgs& args, cudaStream_t on) {
-  if (kBytes<D, 2> <= most_shared_memory())
-    run<D, 2>(args, on);
-  else
-    run<D, 1>(args, on);
+  kernel<<<grid, 8 * Lanes * Groups, kBytes<D, Groups>, on>>>(args);
+  return true;
 }
 
 }  // namespace
 
 void attend_float(const AttentionArgs& args, cudaStream_t on) {
+  // Blocks as large as shared memory allows, and one group where it is small.
   if (args.shape.d <= 32)
-    run<32>(args, on);
+    try_run<32, 8, 2>(args, on);
   else if (args.shape.d <= 64)
-    run<64>(args, on);
+    try_run<64, 8, 4>(args, on) || try_run<64, 8, 1>(args, on);
   else
-    run<128>(args, on);
+    try_run<128, 16, 2>(args, on) || try_run<128, 16, 1>(args, on);
 }
 
 }  // namespace lathe::engine::cuda

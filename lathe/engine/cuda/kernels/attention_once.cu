@@ -136,9 +136,8 @@ __global__ void __launch_bounds__(kMostHeadSize) join_kernel(AttentionArgs args)
   const AttentionShape& shape = args.shape;
   const std::int64_t width = static_cast<std::int64_t>(shape.heads) * shape.d;
   T* const y = static_cast<T*>(args.y);
-  clear_rows(y, shape.queries, width, width);
   const int sequence = static_cast<int>(blockIdx.x), head = static_cast<int>(blockIdx.y);
-  if (sequence >= real_size(shape.sequences)) return;
+  if (sequence >= real_size(shape.sequences)) return clear_rows(y, shape.queries, width, width);
   const Place place = sequence_at(shape, sequence);
   const std::int64_t step = static_cast<std::int64_t>(shape.heads) * (shape.d + 2);
   const float* const first = args.scratch + tile_number(place) * step + head * (shape.d + 2);
@@ -161,6 +160,7 @@ __global__ void __launch_bounds__(kMostHeadSize) join_kernel(AttentionArgs args)
     kept[0] = highest;
     kept[1] = inverse;
   }
+  clear_rows(y, shape.queries, width, width);
 }
 
 // dk and dv of 64 keys, through all heads that share them, and each head's part of dq.
@@ -171,10 +171,12 @@ __global__ void __launch_bounds__(kThreads) backward_kernel(AttentionGradientArg
   const bool rounds = shape.precision == Precision::Bf16;
   const std::int64_t width = static_cast<std::int64_t>(shape.kv_heads) * shape.d;
   const std::int64_t stride = shape.k_stride != 0 ? shape.k_stride : width;
-  clear_rows(static_cast<T*>(args.dk), shape.keys, stride, width);
-  clear_rows(static_cast<T*>(args.dv), shape.keys, stride, width);
+  const auto clear = [&] {
+    clear_rows(static_cast<T*>(args.dk), shape.keys, stride, width);
+    clear_rows(static_cast<T*>(args.dv), shape.keys, stride, width);
+  };
   const Place place = find_place(shape, blockIdx.x, true);
-  if (place.sequence < 0) return;
+  if (place.sequence < 0) return clear();
   const int heads_each = shape.heads / shape.kv_heads;
   const int first_head = static_cast<int>(blockIdx.y) * heads_each;
   const int lane = static_cast<int>(threadIdx.x) % kWarp,
@@ -209,8 +211,7 @@ __global__ void __launch_bounds__(kThreads) backward_kernel(AttentionGradientArg
       const float p = power_of_two(score[n] - highest) * inverse;
       float factor = 1;
       if (shape.threshold != 0) factor = (bits >> n & 1u) != 0 ? shape.dropout_scale : 0.0f;
-      const float ds =
-          masked[n] ? 0.0f : gradient_of_score(p, dweight[n] * factor, mean, shape.scale);
+      const float ds = masked[n] ? 0.0f : shape.scale * p * (dweight[n] * factor - mean);
 #pragma unroll
       for (int e = 0; e < N; ++e) {
         dq[e] = fmaf(ds, keys[n][e], dq[e]);
@@ -234,6 +235,7 @@ __global__ void __launch_bounds__(kThreads) backward_kernel(AttentionGradientArg
       store(static_cast<T*>(args.dv) + row + column, dv[n][e], rounds);
     }
   }
+  clear();
 }
 
 template <typename T>
@@ -242,17 +244,18 @@ __global__ void __launch_bounds__(kMostHeadSize) join_queries_kernel(AttentionGr
   const std::int64_t width = static_cast<std::int64_t>(shape.heads) * shape.d;
   const std::int64_t stride = shape.q_stride != 0 ? shape.q_stride : width;
   T* const dq = static_cast<T*>(args.dq);
-  clear_rows(dq, shape.queries, stride, width);
   const int sequence = static_cast<int>(blockIdx.x), head = static_cast<int>(blockIdx.y);
-  if (sequence >= real_size(shape.sequences)) return;
+  if (sequence >= real_size(shape.sequences)) return clear_rows(dq, shape.queries, stride, width);
   const Place place = sequence_at(shape, sequence);
   const int element = static_cast<int>(threadIdx.x);
-  if (element >= shape.d) return;
   float sum = 0;
-  for (int tile = 0; tile < tiles_of(place.lk); ++tile)
-    sum += args.scratch[((tile_number(place) + tile) * shape.heads + head) * shape.d + element];
-  store(dq + place.q_start * stride + static_cast<std::int64_t>(head) * shape.d + element, sum,
-        shape.precision == Precision::Bf16);
+  if (element < shape.d) {
+    for (int tile = 0; tile < tiles_of(place.lk); ++tile)
+      sum += args.scratch[((tile_number(place) + tile) * shape.heads + head) * shape.d + element];
+    store(dq + place.q_start * stride + static_cast<std::int64_t>(head) * shape.d + element, sum,
+          shape.precision == Precision::Bf16);
+  }
+  clear_rows(dq, shape.queries, stride, width);
 }
 
 dim3 tiles_by(const AttentionShape& shape, std::int32_t heads) {

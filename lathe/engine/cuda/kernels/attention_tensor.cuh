@@ -72,7 +72,7 @@ struct Bf16Products {
     const int row = step * kStep + lane % 16, chunk = columns * 2 + lane / 16;
     load_matrices_across(tile + chunk_at<Element, Width>(row, chunk), b);
   }
-  /// A result of 16 keys and 8 N queries, as [keys][queries].
+  /// A result of 16 keys and 8 N queries, as [keys][queries]; or any 16 rows, as they are.
   template <int Queries, int N>
   __device__ static void keep_across(const Accumulator (&sums)[N], int key, int lane,
                                      Element* tile) {
@@ -92,7 +92,22 @@ struct Bf16Products {
     const int key = step * kStep + lane % 8 + lane / 16 * 8;
     load_matrices_across(tile + chunk_at<Element, Queries>(key, query / 8 + lane / 8 % 2), a);
   }
-  __device__ static void round_tile(Element*, int, int, int) {}
+  /// Rounds the chunks that this thread has copied.
+  __device__ static void settle(Element* tile, const float* raw, int chunks, int thread,
+                                int count) {
+    if (raw == nullptr) return;
+#pragma unroll 4
+    for (int i = thread; i < chunks; i += count) {
+      const float4 low = reinterpret_cast<const float4*>(raw)[2 * i];
+      const float4 high = reinterpret_cast<const float4*>(raw)[2 * i + 1];
+      uint4 chunk;
+      chunk.x = pack(low.x, low.y);
+      chunk.y = pack(low.z, low.w);
+      chunk.z = pack(high.x, high.y);
+      chunk.w = pack(high.z, high.w);
+      reinterpret_cast<uint4*>(tile)[i] = chunk;
+    }
+  }
 };
 
 struct Tf32Products {
@@ -147,8 +162,7 @@ struct Tf32Products {
     const int row = query + lane % 16, chunk = step * 2 + lane / 16;
     load_matrices(tile + chunk_at<Element, kTile>(row, chunk), a);
   }
-  /// Rounds the chunks that this thread has copied.
-  __device__ static void round_tile(Element* tile, int chunks, int thread, int count) {
+  __device__ static void settle(Element* tile, const float*, int chunks, int thread, int count) {
     for (int i = thread; i < chunks; i += count) {
       float4* const chunk = reinterpret_cast<float4*>(tile) + i;
       float4 x = *chunk;
@@ -166,17 +180,27 @@ __device__ inline float element_at(const void* rows, bool is_bf16, std::int64_t 
                  : static_cast<const float*>(rows)[place];
 }
 
+/// Whether rows come as float and are rounded to bfloat16 on their way, whole chunks at a time:
+/// they are copied ahead as they are, to a place of their own, and rounded when they have arrived.
+template <typename Products>
+__host__ __device__ bool comes_raw(const AttentionShape& shape) {
+  return sizeof(typename Products::Element) == 2 && shape.elements == Number::F32 &&
+         shape.d % 8 == 0 && shape.q_stride % 4 == 0 && shape.k_stride % 4 == 0;
+}
+
 /// Rows [begin, begin + Rows) of one head, which begin at element `start`, into shared memory;
-/// zeros where there are none. The caller closes the copies.
+/// zeros where there are none. The caller closes the copies, waits for them, and settles the tile
+/// with the same threads. `raw` has room for as many floats, or is null.
 template <typename Products, int D, int Rows>
 __device__ void load_tile(const void* from, bool is_bf16, std::int64_t start, std::int64_t stride,
                           int begin, int length, int d, int thread, int count,
-                          typename Products::Element* tile) {
+                          typename Products::Element* tile, float* raw) {
   using Element = typename Products::Element;
   constexpr int kEach = 16 / static_cast<int>(sizeof(Element)), kChunks = D / kEach;
   const bool is_same = is_bf16 == (sizeof(Element) == 2);
   const bool is_even = d % 8 == 0 && stride % 8 == 0;
-  // Thread i copies what lies at chunk i: round_tile relies on it.
+  // Thread i copies what lies at chunk i: settling relies on it.
+#pragma unroll 4
   for (int i = thread; i < Rows * kChunks; i += count) {
     const int row = i / kChunks;
     Element* const to = tile + i * kEach;
@@ -187,11 +211,28 @@ __device__ void load_tile(const void* from, bool is_bf16, std::int64_t start, st
       copy_ahead(to, static_cast<const Element*>(from) + (is_there ? place : start), is_there);
       continue;
     }
+    const float* const floats = static_cast<const float*>(from) + (is_there ? place : start);
+    if (raw != nullptr) {
+      copy_ahead(raw + i * kEach, floats, is_there);
+      copy_ahead(raw + i * kEach + 4, floats + 4, is_there);
+      continue;
+    }
     alignas(16) Element numbers[kEach];
+    if (!is_bf16 && sizeof(Element) == 2 && is_even) {
+      float4 low = make_float4(0, 0, 0, 0), high = low;
+      if (is_there) {
+        low = *reinterpret_cast<const float4*>(floats);
+        high = *reinterpret_cast<const float4*>(floats + 4);
+      }
+      const float eight[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
 #pragma unroll
-    for (int e = 0; e < kEach; ++e)
-      numbers[e] =
-          Element(is_there && chunk * kEach + e < d ? element_at(from, is_bf16, place + e) : 0.0f);
+      for (int e = 0; e < kEach; ++e) numbers[e] = Element(eight[e]);
+    } else {
+#pragma unroll
+      for (int e = 0; e < kEach; ++e)
+        numbers[e] = Element(
+            is_there && chunk * kEach + e < d ? element_at(from, is_bf16, place + e) : 0.0f);
+    }
     *reinterpret_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(numbers);
   }
 }
@@ -204,17 +245,20 @@ __device__ void load_left(const typename Products::Element* tile, int row, int s
       tile + chunk_at<typename Products::Element, D>(row + lane % 16, step * 2 + lane / 16), a);
 }
 
-/// sums[n] += left by rows 8 n and on of a tile, for one step.
-template <typename Products, int D, int N>
-__device__ void add_step(const Fragment& left, const typename Products::Element* tile, int step,
-                         int lane, Accumulator (&sums)[N]) {
+/// sums[strip][n] += left[strip] by rows 8 n and on of a tile, for one step.
+template <typename Products, int D, int N, int Strips>
+__device__ void add_step(const Fragment (&left)[Strips], const typename Products::Element* tile,
+                         int step, int lane, Accumulator (&sums)[Strips][N]) {
 #pragma unroll
   for (int n = 0; n < N; n += 2) {
     Fragment right;
     const int row = n * 8 + lane % 8 + lane / 16 * 8, chunk = step * 2 + lane / 8 % 2;
     load_matrices(tile + chunk_at<typename Products::Element, D>(row, chunk), right);
-    Products::multiply(left, right[0], right[1], sums[n]);
-    Products::multiply(left, right[2], right[3], sums[n + 1]);
+#pragma unroll
+    for (int strip = 0; strip < Strips; ++strip) {
+      Products::multiply(left[strip], right[0], right[1], sums[strip][n]);
+      Products::multiply(left[strip], right[2], right[3], sums[strip][n + 1]);
+    }
   }
 }
 
@@ -222,34 +266,38 @@ __device__ void add_step(const Fragment& left, const typename Products::Element*
 template <typename Products, int D, int N>
 __device__ void multiply_tiles(const typename Products::Element* left, int row,
                                const typename Products::Element* right, int lane,
-                               Accumulator (&sums)[N]) {
+                               Accumulator (&sums)[1][N]) {
 #pragma unroll
   for (int n = 0; n < N; ++n)
 #pragma unroll
-    for (int i = 0; i < 4; ++i) sums[n][i] = 0;
+    for (int i = 0; i < 4; ++i) sums[0][n][i] = 0;
 #pragma unroll
   for (int step = 0; step < D / Products::kStep; ++step) {
-    Fragment a;
-    load_left<Products, D>(left, row, step, lane, a);
-    add_step<Products, D, N>(a, right, step, lane, sums);
+    Fragment a[1];
+    load_left<Products, D>(left, row, step, lane, a[0]);
+    add_step<Products, D, N, 1>(a, right, step, lane, sums);
   }
 }
 
 /// sums += weights, of 8 K columns, by the rows of a tile.
-template <typename Products, int D, int K>
-__device__ void add_weighted(const Accumulator (&weights)[K],
+template <typename Products, int D, int K, int Strips>
+__device__ void add_weighted(const Accumulator (&weights)[Strips][K],
                              const typename Products::Element* tile, int lane,
-                             Accumulator (&sums)[D / 8]) {
+                             Accumulator (&sums)[Strips][D / 8]) {
 #pragma unroll
   for (int step = 0; step < K * 8 / Products::kStep; ++step) {
-    Fragment a;
-    Products::take(weights, step, a);
+    Fragment a[Strips];
+#pragma unroll
+    for (int strip = 0; strip < Strips; ++strip) Products::take(weights[strip], step, a[strip]);
 #pragma unroll
     for (int n = 0; n < D / 8; n += 2) {
       Fragment b;
       Products::template load_across<D>(tile, step, n / 2, lane, b);
-      Products::multiply(a, b[0], b[1], sums[n]);
-      Products::multiply(a, b[2], b[3], sums[n + 1]);
+#pragma unroll
+      for (int strip = 0; strip < Strips; ++strip) {
+        Products::multiply(a[strip], b[0], b[1], sums[strip][n]);
+        Products::multiply(a[strip], b[2], b[3], sums[strip][n + 1]);
+      }
     }
   }
 }
@@ -273,13 +321,30 @@ __device__ inline void store_two(void* rows, bool is_bf16, bool rounds, std::int
   if (left > 1) store(to + 1, second, rounds);
 }
 
-/// Writes a warp's 16 rows from row `begin` of a head on, those below `length`.
-template <int D>
+/// Writes a warp's 16 rows from row `begin` of a head on, those below `length`. Whole chunks of
+/// bfloat16 go through `room` for 16 rows first, so that rows are written side by side.
+template <typename Products, int D>
 __device__ void store_tile(const Accumulator (&sums)[D / 8], const AttentionShape& shape,
                            std::int64_t start, std::int64_t stride, int begin, int length, int lane,
-                           void* rows) {
+                           typename Products::Element* room, void* rows) {
+  using Element = typename Products::Element;
   const bool is_bf16 = shape.elements == Number::BF16;
   const bool rounds = shape.precision == Precision::Bf16;
+  if constexpr (sizeof(Element) == 2) {
+    if (is_bf16 && shape.d % 8 == 0 && stride % 8 == 0) {
+      __syncwarp();
+      Products::template keep_across<D>(sums, 0, lane, room);
+      __syncwarp();
+      for (int i = lane; i < 16 * (D / 8); i += kWarp) {
+        const int row = i / (D / 8), chunk = i % (D / 8);
+        if (begin + row < length && chunk * 8 < shape.d)
+          *reinterpret_cast<uint4*>(static_cast<Element*>(rows) + start + (begin + row) * stride +
+                                    chunk * 8) =
+              *reinterpret_cast<const uint4*>(room + chunk_at<Element, D>(row, chunk));
+      }
+      return;
+    }
+  }
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int row = begin + lane / 4 + half * 8;
