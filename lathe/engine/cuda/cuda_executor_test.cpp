@@ -111,6 +111,55 @@ INSTANTIATE_TEST_SUITE_P(
                                   "heads=4, kv_heads=2, dropout=0.1, site=3", 384, 192, true, "S"}),
     [](const auto& c) { return c.param.name; });
 
+// Operands and results of bfloat16, on tensor cores. Of the largest number of a result: a weight or
+// a gradient of a score is rounded once, the result once, and what the gradient takes from y once
+// more; each by 2^-9 at most.
+TEST(CudaExecutor, AttendsInBfloat16) {
+  LATHE_NEEDS_GPU();
+  for (const char* attributes : {"heads=2", "heads=2, causal=true", "heads=1",
+                                 "heads=4, kv_heads=1", "heads=2, dropout=0.1, site=3"}) {
+    SCOPED_TRACE(attributes);
+    const bool is_shared = std::string_view(attributes).find("kv_heads") != std::string_view::npos;
+    const bool drops = std::string_view(attributes).find("dropout") != std::string_view::npos;
+    const std::string operands =
+        fmt::format("q, k, v, none, offsets{}", drops ? ", random, examples" : "");
+    const Graph graph = parse_graph(fmt::format(R"(
+      fdout = input() : f32[T,128]
+      fq = input() : f32[T,128]
+      fk = input() : f32[T,{0}]
+      fv = input() : f32[T,{0}]
+      offsets = input() : i32[S+1]
+      random = input() : i32[3]
+      examples = input() : i32[S]
+      one = state() : f32[]
+      next = neg(one)
+      dout = cast(fdout) : bf16[T,128]
+      q = cast(fq) : bf16[T,128]
+      k = cast(fk) : bf16[T,{0}]
+      v = cast(fv) : bf16[T,{0}]
+      a = attention({1}) {{{2}}}
+      d = attention_gradient(dout, {1}) {{{2}}}
+      y = cast(a) : f32[T,128]
+      dq = cast(d) : f32[T,128]
+      dk = cast(d#1) : f32[T,{0}]
+      dv = cast(d#2) : f32[T,{0}]
+      output y <- y
+      output dq <- dq
+      output dk <- dk
+      output dv <- dv
+      state one <- next)",
+                                                is_shared ? 32 : 128, operands, attributes));
+    const State state = random_state(graph, 1);
+    for (const std::vector<std::int32_t>& lengths :
+         std::vector<std::vector<std::int32_t>>{{65, 1, 130, 64}, {1, 1, 200, 58}}) {
+      const Feed feed = packed_feed(graph, lengths, 4);
+      const Feed actual = make_executor(graph, state, {.device = "cuda"})->run(feed);
+      expect_near(actual, make_executor(graph, state, {.device = "reference"})->run(feed), 0x1p-7);
+      expect_identical(make_executor(graph, state, {.device = "cuda"})->run(feed), actual);
+    }
+  }
+}
+
 TEST(CudaExecutor, MasksPaddedKeys) {
   LATHE_NEEDS_GPU();
   for (const char* op :

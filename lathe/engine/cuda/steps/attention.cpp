@@ -15,13 +15,18 @@ bool has_operand(const Graph& graph, NodeId id, std::size_t operand) {
   return operand < graph.inputs(id).size() && !graph.input(id, operand).is_none();
 }
 
-// Whether the kernels can do it. Weights rounded to a format have none yet.
+// Whether the kernels can do it, of all float or all bfloat16. Weights rounded to a format have
+// none yet.
 bool is_supported(const Graph& graph, NodeId id, std::size_t first) {
-  const std::optional<CudaRows> q = cuda_rows(graph.type(graph.input(id, first)));
-  if (!q) return false;
+  const Type& q = graph.type(graph.input(id, first));
+  if (q.dtype != DType::F32 && q.dtype != DType::BF16) return false;
+  if (q.shape.empty() || !q.shape.back().is_constant() || q.shape.back().constant() == 0)
+    return false;
+  for (const std::size_t operand : {first + 1, first + 2, first == 0 ? first : 0})
+    if (graph.type(graph.input(id, operand)).dtype != q.dtype) return false;
   const AttributeReader attributes = graph.attribute(id);
   if (!attributes.text("weight_format").empty()) return false;
-  if (q->width / attributes.integer("heads") > cuda::kMostHeadSize) return false;
+  if (q.shape.back().constant() / attributes.integer("heads") > cuda::kMostHeadSize) return false;
   for (const std::size_t operand : {kMask, kOffsets, kExamples})
     if (has_operand(graph, id, first + operand) &&
         !is_integer(graph, graph.input(id, first + operand)))
@@ -36,6 +41,10 @@ cuda::AttentionShape shape_of(const CudaCall& call, std::size_t first) {
   const Type& k = call.input_type(first + 1);
   cuda::AttentionShape shape;
   shape.precision = call.precision;
+  if (q.dtype == DType::BF16) {
+    shape.precision = cuda::Precision::Bf16;
+    shape.elements = cuda::Number::BF16;
+  }
   shape.q = call.inputs[first];
   shape.k = call.inputs[first + 1];
   shape.v = call.inputs[first + 2];
