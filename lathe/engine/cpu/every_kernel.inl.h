@@ -13,6 +13,7 @@
 #include "lathe/engine/cpu/normalize.inl.h"
 #include "lathe/engine/cpu/softmax.inl.h"
 #include "lathe/engine/cpu/rope.inl.h"
+#include "lathe/engine/cpu/integer_products.inl.h"
 #include "lathe/engine/cpu/attention.inl.h"
 #include "lathe/engine/cpu/elementwise_backward.inl.h"
 #include "lathe/engine/cpu/weight_gradient.inl.h"

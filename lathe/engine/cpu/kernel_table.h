@@ -230,6 +230,19 @@ struct EmbeddingSumArgs {
 
 inline constexpr std::int64_t kSquaresBlock = 4096;
 
+/// y[i, j] is the sum over p of a[i, p] * b[j, p] modulo 2^32: exact where the sum fits. Rows of a
+/// and b are padded with zeros to kIntegerDepth, which strides and depth are multiples of.
+struct IntegerProductsArgs {
+  std::int64_t m, n, depth;
+  const std::int16_t* a;
+  std::int64_t a_stride;
+  const std::int16_t* b;
+  std::int64_t b_stride;
+  std::int32_t* y;
+  std::int64_t y_stride;
+};
+constexpr std::int64_t kIntegerDepth = 32;
+
 /// The kernels of one instruction set. Each runs on the calling thread, over the rows it is given.
 struct Kernels {
   const char* isa;
@@ -252,6 +265,7 @@ struct Kernels {
   void (*softmax_rows)(const RowsArgs&);
   void (*log_softmax_rows)(const RowsArgs&);
   void (*rope_rows)(const RopeArgs&);
+  void (*integer_products)(const IntegerProductsArgs&);
   /// y[i] = op(x[i]); y may be x.
   void (*unary)(Unary op, const float* x, std::int64_t count, float* y);
   void (*binary)(const BinaryArgs&);
@@ -311,6 +325,7 @@ struct Kernels {
   X(softmax_rows)                    \
   X(log_softmax_rows)                \
   X(rope_rows)                       \
+  X(integer_products)                \
   X(unary)                           \
   X(binary)                          \
   X(embedding_sum)                   \

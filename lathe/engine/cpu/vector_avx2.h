@@ -193,3 +193,27 @@ inline Doubles add_squares(Doubles sums, Vec a) {
   const __m256d high = _mm256_cvtps_pd(_mm256_extractf128_ps(a.value, 1));
   return {_mm256_fmadd_pd(low, low, sums.low), _mm256_fmadd_pd(high, high, sums.high)};
 }
+
+struct Shorts {
+  __m256i value;
+};
+struct ProductSums {
+  __m256i value;
+};
+constexpr std::int64_t kShorts = 16;
+inline Shorts load_shorts(const std::int16_t* from) {
+  return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))};
+}
+inline ProductSums no_products() {
+  return {_mm256_setzero_si256()};
+}
+inline ProductSums add_products(ProductSums sums, Shorts a, Shorts b) {
+  return {_mm256_add_epi32(sums.value, _mm256_madd_epi16(a.value, b.value))};
+}
+inline std::int32_t total(ProductSums sums) {
+  __m128i four = _mm_add_epi32(_mm256_castsi256_si128(sums.value),
+                               _mm256_extracti128_si256(sums.value, 1));
+  four = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0x4e));
+  four = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0xb1));
+  return _mm_cvtsi128_si32(four);
+}

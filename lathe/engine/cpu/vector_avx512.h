@@ -216,3 +216,24 @@ inline Doubles add_squares(Doubles sums, Vec a) {
   const __m512d high = _mm512_cvtps_pd(upper_half(a.value));
   return {_mm512_fmadd_pd(low, low, sums.low), _mm512_fmadd_pd(high, high, sums.high)};
 }
+
+// 16-bit integers, and sums of their products in 32 bits that wrap around.
+struct Shorts {
+  __m512i value;
+};
+struct ProductSums {
+  __m512i value;
+};
+constexpr std::int64_t kShorts = 32;
+inline Shorts load_shorts(const std::int16_t* from) {
+  return {_mm512_loadu_si512(from)};
+}
+inline ProductSums no_products() {
+  return {_mm512_setzero_si512()};
+}
+inline ProductSums add_products(ProductSums sums, Shorts a, Shorts b) {
+  return {_mm512_add_epi32(sums.value, _mm512_madd_epi16(a.value, b.value))};
+}
+inline std::int32_t total(ProductSums sums) {
+  return _mm512_reduce_add_epi32(sums.value);
+}

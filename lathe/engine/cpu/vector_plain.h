@@ -181,3 +181,24 @@ inline Doubles add_squares(Doubles sums, Vec a) {
   for (int i = 0; i < kWidth; ++i) sums.lanes[i] += double{a.value[i]} * double{a.value[i]};
   return sums;
 }
+
+struct Shorts {
+  std::int16_t value;
+};
+struct ProductSums {
+  std::uint32_t value;
+};
+constexpr std::int64_t kShorts = 1;
+inline Shorts load_shorts(const std::int16_t* from) {
+  return {*from};
+}
+inline ProductSums no_products() {
+  return {0};
+}
+inline ProductSums add_products(ProductSums sums, Shorts a, Shorts b) {
+  const std::int32_t product = std::int32_t{a.value} * b.value;
+  return {sums.value + static_cast<std::uint32_t>(product)};
+}
+inline std::int32_t total(ProductSums sums) {
+  return static_cast<std::int32_t>(sums.value);
+}

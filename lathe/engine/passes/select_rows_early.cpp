@@ -112,7 +112,8 @@ class RowSelector {
   }
 
   bool is_attention(NodeId id) const {
-    return graph_.is(id, "attention") && !graph_.attribute(id).flag("causal") &&
+    const bool attends = graph_.is(id, "attention") || graph_.is(id, "integer_attention");
+    return attends && !graph_.attribute(id).flag("causal") &&
            is_token_shaped(graph_.type(graph_.input(id, 1)));
   }
 

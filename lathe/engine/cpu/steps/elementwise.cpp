@@ -3,6 +3,7 @@
 
 #include "lathe/engine/cpu/activations.h"
 #include "lathe/engine/cpu/step.h"
+#include "lathe/engine/cpu/steps/integer/row_map.h"
 #include "lathe/ops/axes.h"
 
 namespace lathe::engine {
@@ -113,6 +114,11 @@ std::optional<RowShape> element_rows(const Type& type) {
 }
 
 std::unique_ptr<Step> make_unary(const Graph& graph, NodeId id) {
+  if (graph.is(id, "relu") && !is_floating(graph.types(id)[0].dtype))
+    return make_integer_row_step(graph, id, {true}, [](const IntegerRow& row) {
+      for (std::size_t i = 0; i < row.result.size(); ++i)
+        row.result[i] = std::max<std::int64_t>(0, row.operands[0][i]);
+    });
   const std::optional<RowShape> x = element_rows(graph.types(id)[0]);
   const Activation* const activation = find_activation(graph.op(id).name, graph.attribute(id));
   if (!x || activation == nullptr) return nullptr;

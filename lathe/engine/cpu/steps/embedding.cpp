@@ -1,4 +1,7 @@
+#include <cstring>
+
 #include "lathe/engine/cpu/step.h"
+#include "lathe/engine/cpu/steps/integer/integer_rows.h"
 
 namespace lathe::engine {
 namespace {
@@ -33,7 +36,39 @@ class EmbeddingStep final : public Step {
   std::vector<std::int64_t> table_rows_;
 };
 
+// embedding of integers: whole rows are copied.
+class IntegerEmbeddingStep final : public Step {
+ public:
+  IntegerEmbeddingStep(RowSpace space, std::int64_t table_rows, std::int64_t row_bytes)
+      : space_(std::move(space)), table_rows_(table_rows), row_bytes_(row_bytes) {}
+  const RowSpace* rows() const override { return &space_; }
+  void run_rows(const RowCall& call) const override {
+    const auto* const ids = reinterpret_cast<const std::int32_t*>(call.inputs[0]);
+    for (std::int64_t r = 0; r < call.rows; ++r) {
+      if (ids[r] < 0 || ids[r] >= table_rows_)
+        fail("id {} is outside the table of {} rows", ids[r], table_rows_);
+      std::memcpy(call.outputs[0] + r * row_bytes_, call.inputs[1] + ids[r] * row_bytes_,
+                  static_cast<std::size_t>(row_bytes_));
+    }
+  }
+
+ private:
+  RowSpace space_;
+  std::int64_t table_rows_, row_bytes_;
+};
+
+std::unique_ptr<Step> make_integer_embedding(const Graph& graph, NodeId id) {
+  const std::optional<IntegerRows> y = integer_rows(graph.types(id)[0]);
+  const Type& table = graph.type(graph.input(id, 1));
+  if (!y || graph.type(graph.input(id, 0)).dtype != DType::I32 || !table.shape[0].is_constant())
+    return nullptr;
+  return std::make_unique<IntegerEmbeddingStep>(RowSpace{y->rows, {1, 0}, {y->width}},
+                                                table.shape[0].constant(),
+                                                y->width * size_of(table.dtype));
+}
+
 std::unique_ptr<Step> make_embedding(const Graph& graph, NodeId id) {
+  if (!is_floating(graph.types(id)[0].dtype)) return make_integer_embedding(graph, id);
   const std::optional<RowShape> y = row_shape(graph.types(id)[0]);
   if (!y) return nullptr;
   RowSpace space{y->rows, {}, {y->width}};
