@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lathe/core/role.h"
+#include "lathe/ops/elements.h"
 #include "lathe/ops/integer/integer_result.h"
 
 namespace lathe::compress {
@@ -33,6 +33,41 @@ SumRange range_of_sums(const ExactSums& sums, const std::vector<std::int64_t>& b
   return range;
 }
 
+// y = (sum - mean) * factor + bias for each output, where only a batch norm reads the sums.
+bool fold_batch_norm(IntegerLowering& lowering, NodeId node, ExactSums& sums) {
+  const Graph& graph = lowering.graph();
+  const std::vector<Use>& uses = graph.uses(node);
+  if (uses.size() != 1 || uses[0].kind != Use::Kind::Operand || uses[0].operand != 0 ||
+      !graph.is(uses[0].user, "batch_norm"))
+    return true;
+  const NodeId norm = uses[0].user;
+  std::vector<std::vector<double>> given;
+  for (std::size_t i = 1; i < 5; ++i) {
+    const Value value = graph.input(norm, i);
+    if (!lowering.is_fixed(value)) {
+      lowering.refuse(norm, fmt::format("{} is no state", graph.name(value)));
+      return false;
+    }
+    const Tensor tensor = lowering.parameter(value);
+    given.push_back(ops::read_elements(tensor));
+  }
+  const auto outputs = static_cast<std::size_t>(sums.weight_dims.front());
+  const std::size_t width = sums.weight.size() / outputs;
+  if (sums.scales.size() == 1) sums.scales.resize(outputs, sums.scales.front());
+  sums.real_bias.resize(outputs, 0.0);
+  if (sums.bias_name.empty()) sums.bias_name = graph.name(graph.input(norm, 2).node);
+  for (std::size_t j = 0; j < outputs; ++j) {
+    const double factor = given[0][j] / std::sqrt(given[3][j] + graph.attribute(norm).real("eps"));
+    sums.real_bias[j] = (sums.real_bias[j] - given[2][j]) * factor + given[1][j];
+    // A requant has no sign: the weights take it. Without a factor nothing is summed.
+    const std::int64_t sign = factor < 0 ? -1 : factor > 0 ? 1 : 0;
+    for (std::size_t i = 0; i < width; ++i) sums.weight[j * width + i] *= sign;
+    if (sign != 0) sums.scales[j] *= std::fabs(factor);
+  }
+  sums.result = {norm, 0};
+  return true;
+}
+
 }  // namespace
 
 std::optional<ExactSums> exact_sums(IntegerLowering& lowering, NodeId node) {
@@ -54,16 +89,18 @@ std::optional<ExactSums> exact_sums(IntegerLowering& lowering, NodeId node) {
                  .weight = std::move(integers->values),
                  .weight_dims = dims,
                  .scales = std::move(integers->scales),
-                 .real_bias = {}};
+                 .real_bias = {},
+                 .result = {node, 0}};
   for (double& scale : sums.scales) scale *= input->scale();
-  if (graph.inputs(node).size() <= 2 || graph.input(node, 2).is_none()) return sums;
-  if (!lowering.is_parameter(graph.input(node, 2))) {
-    lowering.refuse(node, "its bias is no parameter");
-    return std::nullopt;
+  if (graph.inputs(node).size() > 2 && !graph.input(node, 2).is_none()) {
+    if (!lowering.is_parameter(graph.input(node, 2))) {
+      lowering.refuse(node, "its bias is no parameter");
+      return std::nullopt;
+    }
+    sums.bias_name = lowering.parameter_name(graph.input(node, 2));
+    sums.real_bias = ops::read_elements(lowering.parameter(graph.input(node, 2)));
   }
-  sums.bias_name = lowering.parameter_name(graph.input(node, 2));
-  const Tensor bias = lowering.parameter(graph.input(node, 2));
-  for (const float value : bias.data<float>()) sums.real_bias.push_back(value);
+  if (!fold_batch_norm(lowering, node, sums)) return std::nullopt;
   return sums;
 }
 
@@ -93,12 +130,12 @@ void add_exact_sums(IntegerLowering& lowering, NodeId node, const std::string& o
         lowering.add_state(sums.bias_name, bias, {static_cast<std::int64_t>(outputs)}, "codes"));
   for (auto& [name, value] : ops::to_attributes({.width = width}, sums.scales))
     spec.attributes[name] = value;
-  lowering.set({node, 0}, {.value = lowering.add(std::move(spec)),
-                           .scales = sums.scales,
-                           .channel_axis = sums.scales.size() > 1 ? channel_axis : -1,
-                           .low = range.low,
-                           .high = range.high,
-                           .is_sum = true});
+  lowering.set(sums.result, {.value = lowering.add(std::move(spec)),
+                             .scales = sums.scales,
+                             .channel_axis = sums.scales.size() > 1 ? channel_axis : -1,
+                             .low = range.low,
+                             .high = range.high,
+                             .is_sum = true});
 }
 
 }  // namespace lathe::compress

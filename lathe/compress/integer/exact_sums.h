@@ -17,9 +17,12 @@ struct ExactSums {
   std::vector<std::int64_t> weight_dims;
   std::vector<double> scales;     ///< of a sum; one, or one for each output
   std::vector<double> real_bias;  ///< one for each output; empty: none
+  Value result;                   ///< what the sums are: the layer's, or its batch norm's
 };
 
-/// What a layer with the operands x, weight and bias? sums. Refuses the node and gives nothing
+/// What a layer with the operands x, weight and bias? sums. A batch norm that alone reads it is
+/// folded in: a factor of the scale and of the bias for each output, or of the weights' signs too.
+/// Refuses the node and gives nothing
 /// where one of them has no integers.
 std::optional<ExactSums> exact_sums(IntegerLowering& lowering, NodeId node);
 

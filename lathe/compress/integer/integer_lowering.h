@@ -42,7 +42,9 @@ class IntegerLowering {
   // The quantized graph.
   const Graph& graph() const { return graph_; }
   bool is_parameter(Value value) const { return parameters_.contains(value); }
-  /// The floats of a parameter.
+  /// Whether states alone decide it: a parameter, or a statistic that was measured.
+  bool is_fixed(Value value) const { return is_parameter(value) || graph_.is(value.node, "state"); }
+  /// The floats of what is fixed.
   Tensor parameter(Value value) const;
   /// The quantizer of a parameter, through a mask behind it; none where it is not rounded.
   std::optional<NodeId> parameter_quantizer(Value value) const;

@@ -156,5 +156,45 @@ TEST(LowerToInteger, TakesWeightsOfEveryFamily) {
   }
 }
 
+// A factor below 0 turns the signs of its weights, one of 0 leaves the bias alone.
+TEST(LowerToInteger, FoldsBatchNormIntoTheSumsInFrontOfIt) {
+  Graph graph = parse_graph(R"(
+    symbols B
+    x = input() : f32[B,1,3,3]
+    w = state() : f32[3,1,2,2]
+    gamma = state() : f32[3]
+    beta = state() : f32[3]
+    mean = state() {role="buffer"} : f32[3]
+    variance = state() {role="buffer"} : f32[3]
+    x/quantized = quantize(x) {format="fixed:8,4"} : f32[B,1,3,3]
+    w/quantized = quantize(w) {format="fixed:8,5"} : f32[3,1,2,2]
+    conv = conv2d(x/quantized, w/quantized) : f32[B,3,2,2]
+    norm = batch_norm(conv, gamma, beta, mean, variance) {eps=0.0} : f32[B,3,2,2]
+    act = relu(norm) : f32[B,3,2,2]
+    act/quantized = quantize(act) {format="fixed:8,3"} : f32[B,3,2,2]
+    pool = max_pool2d(act/quantized) {kernel=[2,2]} : f32[B,3,1,1]
+    mean_pool = avg_pool2d(act/quantized) {kernel=[2,2]} : f32[B,3,1,1]
+    mean_pool/quantized = quantize(mean_pool) {format="fixed:8,4"} : f32[B,3,1,1]
+    output largest <- pool
+    output mean <- mean_pool/quantized
+  )");
+  State state{{"w", Tensor::from<float>({3, 1, 2, 2},
+                                        {0.5f, -1, 0.25f, 2, 1, 1, -0.5f, 0.75f, 2, 2, 2, 2})},
+              {"gamma", Tensor::from<float>({3}, {2.0f, -0.5f, 0.0f})},
+              {"beta", Tensor::from<float>({3}, {0.25f, 1.0f, 0.5f})},
+              {"mean", Tensor::from<float>({3}, {0.5f, -0.25f, 3.0f})},
+              {"variance", Tensor::from<float>({3}, {4.0f, 0.25f, 1.0f})}};
+  std::vector<float> values;
+  for (int i = 0; i < 90; ++i) values.push_back(0.07f * static_cast<float>(i * 29 % 91 - 45));
+  const Feed feed{{"x", Tensor::from<float>({10, 1, 3, 3}, std::span<const float>(values))}};
+  const Feed expected = engine::run_reference(graph, state, feed);
+  lower_to_integer(graph, state);
+  // Every factor, bias and scale is a power of two times what the sums' step divides: all exact.
+  const Feed got = engine::run_reference(graph, state, feed);
+  EXPECT_TRUE(identical(got.at("largest"), expected.at("largest")));
+  EXPECT_TRUE(identical(got.at("mean"), expected.at("mean")));
+  EXPECT_FALSE(graph.find("norm"));
+}
+
 }  // namespace
 }  // namespace lathe::compress

@@ -11,7 +11,7 @@ namespace {
 
 using numerics::Integer128;
 
-constexpr int kFraction = 12;     // of a normalized element
+constexpr int kFraction = 12;     // of a normalized element, or the result's width where larger
 constexpr int kRootFraction = 4;  // of the square root, or less where 63 bits would not do
 
 // Weight and bias behind the division, so that (z * weight + bias) / 2^shift is in the result's
@@ -20,16 +20,16 @@ struct Affine {
   std::vector<std::int64_t> weight, bias;
   int shift = 0;
 };
-Affine affine(const Tensor& weight, const Tensor& bias, double scale) {
+Affine affine(const Tensor& weight, const Tensor& bias, double scale, int fraction) {
   double largest = 0;
   for (const float w : weight.data<float>()) largest = std::max<double>(largest, std::fabs(w));
-  const double ratio = largest == 0 ? 1.0 : largest / std::ldexp(scale, kFraction);
+  const double ratio = largest == 0 ? 1.0 : largest / std::ldexp(scale, fraction);
   int exponent = 0;
   std::frexp(ratio, &exponent);
   Affine result{.weight = {}, .bias = {}, .shift = numerics::kMultiplierBits - exponent};
   for (const float w : weight.data<float>())
     result.weight.push_back(
-        std::llrint(std::ldexp(static_cast<double>(w) / scale, result.shift - kFraction)));
+        std::llrint(std::ldexp(static_cast<double>(w) / scale, result.shift - fraction)));
   for (const float b : bias.data<float>())
     result.bias.push_back(std::llrint(std::ldexp(static_cast<double>(b) / scale, result.shift)));
   return result;
@@ -57,7 +57,8 @@ void lower(IntegerLowering& lowering, NodeId node) {
   for (const NodeId quantizer : lowering.quantizers_of(node)) {
     const std::optional<IntegerFormat> format = lowering.format_of(quantizer);
     if (!format) continue;
-    const Affine behind = affine(weight, bias, format->scale);
+    const int fraction = std::max(kFraction, format->range.width);
+    const Affine behind = affine(weight, bias, format->scale, fraction);
     if (behind.shift < 0 || behind.shift > 62) {
       lowering.refuse(
           quantizer, fmt::format("its scale {} is too far from that of the weight", format->scale));
@@ -66,7 +67,7 @@ void lower(IntegerLowering& lowering, NodeId node) {
     Attributes attributes = ops::to_attributes(format->range, {format->scale});
     attributes["epsilon"] = static_cast<std::int64_t>(epsilon);
     attributes["root_fraction"] = std::int64_t{root_fraction};
-    attributes["fraction"] = std::int64_t{kFraction};
+    attributes["fraction"] = std::int64_t{fraction};
     attributes["shift"] = std::int64_t{behind.shift};
     const Value y =
         lowering.add({.name = graph.name(quantizer),

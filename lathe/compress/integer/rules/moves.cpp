@@ -8,6 +8,9 @@ void lower_move(IntegerLowering& lowering, NodeId node) {
   const Graph& graph = lowering.graph();
   const IntegerValue* const from = lowering.operand(node, 0);
   if (from == nullptr) return;
+  // Integers of up to 53 bits are doubles, in which reference kernels compare.
+  if (numerics::signed_bits(from->low, from->high) > 53)
+    return lowering.refuse(node, "it chooses among sums of more than 53 bits");
   if (from->scales.size() > 1)
     return lowering.refuse(node, fmt::format("{} has a scale for each channel, and no quantizer",
                                              graph.name(graph.input(node, 0))));
@@ -31,6 +34,7 @@ const Register transpose{IntegerRule{"transpose", lower_move}};
 const Register select{IntegerRule{"select", lower_move}};
 const Register slice{IntegerRule{"slice", lower_move}};
 const Register select_in_sequence{IntegerRule{"select_in_sequence", lower_move}};
+const Register max_pool2d{IntegerRule{"max_pool2d", lower_move}};
 const Register last_token{IntegerRule{"last_token", lower_move}};
 
 }  // namespace
