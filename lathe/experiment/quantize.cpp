@@ -1,5 +1,6 @@
 #include "lathe/experiment/quantize.h"
 
+#include "lathe/compress/hardware_profile.h"
 #include "lathe/data/match_labels.h"
 #include "lathe/experiment/read_data.h"
 #include "lathe/io/mapped_file.h"
@@ -7,7 +8,26 @@
 
 namespace lathe::experiment {
 
-compress::QuantizeOptions to_rules(const QuantizeOptions& options) {
+namespace {
+
+compress::HardwareFormats hardware_formats(const QuantizeOptions& options) {
+  if (options.profile != "hardware") throw unknown_name("profile", options.profile, {"hardware"});
+  for (const auto& [name, format] :
+       {std::pair("bias", &options.bias), std::pair("embeddings", &options.embeddings),
+        std::pair("attention", &options.attention),
+        std::pair("attention-weights", &options.attention_weights)})
+    if (!format->empty())
+      fail("{}: profile hardware says what that is; give weights, activations or outputs", name);
+  compress::HardwareFormats formats;
+  if (!options.weights.empty()) formats.weights = options.weights;
+  if (!options.activations.empty()) formats.activations = options.activations;
+  if (!options.outputs.empty()) formats.residuals = options.outputs;
+  return formats;
+}
+
+}  // namespace
+
+compress::QuantizeOptions to_rules(const QuantizeOptions& options, const Graph* graph) {
   using compress::TensorRole;
   compress::QuantizeOptions result;
   for (const auto& [layer, format] : options.by_name) {
@@ -36,8 +56,17 @@ compress::QuantizeOptions to_rules(const QuantizeOptions& options) {
   take(TensorRole::Embeddings, "embeddings", options.embeddings);
   take(TensorRole::Attention, "attention", options.attention);
   take(TensorRole::AttentionWeights, "attention-weights", options.attention_weights);
-  if (!everywhere.formats.empty()) result.rules.push_back(everywhere);
-  if (result.rules.empty()) fail("nothing to quantize: give weights, activations or rules");
+  const bool is_everywhere = !options.profile.empty();
+  if (is_everywhere) {
+    const compress::HardwareFormats formats = hardware_formats(options);
+    if (graph != nullptr)
+      for (compress::QuantizationRule& rule : compress::hardware_rules(*graph, formats))
+        result.rules.push_back(std::move(rule));
+  } else if (!everywhere.formats.empty()) {
+    result.rules.push_back(everywhere);
+  }
+  if (result.rules.empty() && !is_everywhere)
+    fail("nothing to quantize: give weights, activations or rules");
   result.parameter_range =
       with_place("weight-range", [&] { return compress::parse_range_rule(options.weight_range); });
   result.activation_range = with_place(
@@ -59,13 +88,14 @@ Quantized quantize(const io::Model& original, const QuantizeOptions& options,
                    train::ExampleSource* calibration, const engine::ExecutionOptions& execution,
                    const Callbacks& callbacks) {
   Quantized result{.model = original, .result = {}, .tensors = {}, .bits = {}};
-  result.result = compress::quantize_model(
-      result.model, to_rules(options), calibration, execution, [&](std::int64_t done) {
-        return callbacks.goes_on({.activity = "calibrating",
-                                  .unit = "examples",
-                                  .done = done,
-                                  .total = calibration->size()});
-      });
+  result.result =
+      compress::quantize_model(result.model, to_rules(options, &original.graph), calibration,
+                               execution, [&](std::int64_t done) {
+                                 return callbacks.goes_on({.activity = "calibrating",
+                                                           .unit = "examples",
+                                                           .done = done,
+                                                           .total = calibration->size()});
+                               });
   for (const std::string& rule : result.result.unused_rules)
     callbacks.warn(fmt::format("{}: matches no layer of the model", rule));
   for (const std::string& note : result.result.notes) callbacks.warn(note);

@@ -17,6 +17,9 @@ namespace lathe::experiment {
 struct QuantizeOptions {
   std::string weights = {}, activations = {}, bias = {}, outputs = {}, embeddings = {},
               attention = {}, attention_weights = {};
+  /// Where quantizers stand: "" at layers, or "hardware" everywhere, so that nothing stays float.
+  /// The formats then are those of docs/integer.md unless given: `outputs` is that of residuals.
+  std::string profile = {};
   /// Formats of single layers and tables by their names; they come before everything else.
   std::map<std::string, std::string> by_name = {};
   std::string rules = {};      ///< TOML file of rules by layer, which come before the formats
@@ -27,8 +30,9 @@ struct QuantizeOptions {
   bool operator==(const QuantizeOptions&) const = default;
 };
 
-/// The rules and ranges that the options say. Fails on a wrong format before any long work.
-compress::QuantizeOptions to_rules(const QuantizeOptions& options);
+/// The rules and ranges that the options say for a graph; without one, those that need none. Fails
+/// on a wrong format before any long work.
+compress::QuantizeOptions to_rules(const QuantizeOptions& options, const Graph* graph = nullptr);
 
 /// Examples of the split `train` of the data that the options name, to calibrate or measure on.
 data::Dataset calibration_examples(const io::Model& model, const QuantizeOptions& options,

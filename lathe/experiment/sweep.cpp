@@ -19,6 +19,7 @@ nlohmann::json to_json(const SweepOptions& options) {
           {"embeddings", quantize.embeddings},
           {"attention", quantize.attention},
           {"attention-weights", quantize.attention_weights},
+          {"profile", quantize.profile},
           {"rules", absolute_path(quantize.rules)},
           {"calibrate", absolute_path(quantize.calibrate)},
           {"calibration-examples", quantize.calibration_examples},

@@ -6,6 +6,7 @@
 #include "lathe/cli/quantize_flags.h"
 #include "lathe/cli/resumable_run.h"
 #include "lathe/cli/sweep_flags.h"
+#include "lathe/compress/integer/lower_to_integer.h"
 #include "lathe/compress/packed_weights.h"
 #include "lathe/experiment/quantize_report.h"
 #include "lathe/experiment/sensitivity.h"
@@ -21,7 +22,7 @@ struct Arguments {
   experiment::QuantizeOptions quantize;
   experiment::SweepOptions sweep;
   std::string out;
-  bool force = false, is_simulated = false, no_masters = false;
+  bool force = false, is_simulated = false, no_masters = false, is_integer = false;
   io::Storage storage = io::Storage::Sparse;
   std::int64_t sensitivity = 0;
   std::string report;
@@ -114,8 +115,31 @@ int run_sweep(Arguments arguments, const Settings& settings) {
       });
 }
 
+// A model that is quantized already, as integers.
+int write_integers(const Arguments& arguments, const Settings& settings) {
+  if (arguments.out.empty()) fail("lathe quantize: --out is required");
+  io::check_output_directory(arguments.out, arguments.force);
+  io::Model model =
+      io::load_model(arguments.model.model, {.task = arguments.model.task, .seed = settings.seed});
+  compress::lower_to_integer(model.graph, model.state);
+  io::write_output_directory(arguments.out, arguments.force, [&](const auto& path) {
+    io::write_checkpoint(path, model, arguments.storage);
+  });
+  if (settings.json)
+    print_json({{"out", arguments.out}, {"nodes", model.graph.num_nodes()}});
+  else
+    fmt::print("{} nodes, all between inputs and outputs of integers\nwritten to {}\n",
+               model.graph.num_nodes(), arguments.out);
+  return 0;
+}
+
 int run(const Arguments& arguments, const Settings& settings) {
   if (!arguments.sweep.formats.empty()) return run_sweep(arguments, settings);
+  if (arguments.is_integer) {
+    if (arguments.quantize != experiment::QuantizeOptions{})
+      fail("--integer: takes a model that is quantized already, and no formats");
+    return write_integers(arguments, settings);
+  }
   if (arguments.out.empty() && arguments.sensitivity == 0 && arguments.report.empty())
     fail("lathe quantize: --out is required");
   if (arguments.sensitivity > 0 && arguments.quantize.calibrate.empty())
@@ -161,6 +185,9 @@ std::function<int(const Settings&)> setup(Flags flags) {
   add_storage_option(flags, arguments->storage);
   flags.add_flag("--simulate", arguments->is_simulated,
                  "keep floats and round them in every run, instead of packed codes");
+  flags.add_flag("--integer", arguments->is_integer,
+                 "write a model that is quantized already as the integers that lathe emit makes "
+                 "hardware of");
   flags.add_flag("--no-masters", arguments->no_masters,
                  "do not keep the floats that training would go on from");
   flags
@@ -179,7 +206,9 @@ const Register registration{Command{
                 "--calibrate D --out q\n"
                 "  lathe quantize --model M --weights mxint:8 --activations mxint:8 --out q\n"
                 "  lathe quantize --model M --rules rules.toml --calibrate D --sensitivity 1000\n"
-                "  lathe quantize --model M --sweep widths --data D --out sweep",
+                "  lathe quantize --model M --sweep widths --data D --out sweep\n"
+                "  lathe quantize --model M --profile hardware --calibrate D --out q\n"
+                "  lathe quantize --model q --integer --out i",
     .setup = setup,
 }};
 

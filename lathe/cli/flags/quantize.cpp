@@ -13,6 +13,10 @@ void add_quantize_options(Flags flags, experiment::QuantizeOptions& options) {
                    "format of the queries, keys and values that attention multiplies [float]");
   flags.add_option("--attention-weights", options.attention_weights,
                    "format of the softmax that attention multiplies values with [float]");
+  flags.add_option(
+      "--profile", options.profile,
+      "hardware: quantizers everywhere, so that lathe emit finds no float; --outputs is "
+      "the format of residuals then");
   flags.add_option("--rules", options.rules,
                    "TOML file of rules by type, name or pattern; they come before the flags");
   flags.add_option("--calibrate", options.calibrate,

@@ -21,6 +21,7 @@ QuantizeOptions read_options(const json& settings) {
     visit("embeddings", options.embeddings);
     visit("attention", options.attention);
     visit("attention-weights", options.attention_weights);
+    visit("profile", options.profile);
     visit("by-name", options.by_name);
     visit("rules", options.rules);
     visit("calibration-examples", options.calibration_examples);
