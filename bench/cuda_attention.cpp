@@ -14,6 +14,7 @@
 #include "lathe/core/error.h"
 #include "lathe/core/graph_text.h"
 #include "lathe/engine/executor.h"
+#include "lathe/engine/precision.h"
 
 namespace {
 
@@ -52,8 +53,8 @@ double microseconds(const std::string& text) {
     const Type& type = graph.types(id)[0];
     state.emplace(graph.name(id), Tensor(type.dtype, type.dims({})));
   }
-  const std::unique_ptr<engine::Executor> executor =
-      engine::make_executor(graph, std::move(state), {.device = "cuda"});
+  const std::unique_ptr<engine::Executor> executor = engine::make_executor(
+      graph, std::move(state), {.device = "cuda", .precision = engine::Precision::Bf16});
   for (int i = 0; i < 3; ++i) executor->run({});
   std::vector<double> times = executor->repeat(9, true);
   std::ranges::sort(times);
