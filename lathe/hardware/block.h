@@ -72,6 +72,8 @@ struct Block {
   /// The prefixes of its stream ports. A fork has one port that holds all its outputs.
   std::vector<std::string> input_ports = {"s"}, output_ports = {"m"};
   bool has_any_outputs = false;
+  /// The module's text, of a block that is not in rtl/.
+  std::string source = {};
 
   /// The types of its outputs; fails where the inputs or parameters cannot be.
   std::function<std::vector<Stream>(const BlockCall&)> infer;

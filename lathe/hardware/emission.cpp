@@ -147,7 +147,10 @@ class Emitter {
       for (std::size_t i = 0; i < call.block.output_ports.size(); ++i)
         connect(call.block.output_ports[i], {call.instance.outputs[i]});
     module_.instances.push_back(std::move(instance));
-    add_source(call.block.name);
+    if (call.block.source.empty())
+      add_source(call.block.name);
+    else
+      emission_.files["rtl/" + call.block.name + ".sv"] = call.block.source;
     for (const std::string& part : call.block.parts) add_source(part);
   }
 

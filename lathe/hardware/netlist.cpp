@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "lathe/core/error.h"
+#include "lathe/core/registry.h"
 
 namespace lathe::hardware {
 
@@ -13,6 +14,19 @@ void Netlist::require_new_name(const std::string& wanted) const {
   };
   if (wanted.empty()) fail("netlist \"{}\": a part without a name", name);
   if (has(streams_) || has(instances_)) fail("netlist \"{}\": two parts \"{}\"", name, wanted);
+}
+
+void Netlist::define(Block block) {
+  const std::string block_name = block.name;
+  if (Registry<Block>::instance().find(block_name) != nullptr)
+    fail("block \"{}\" has the name of one of the library's", block_name);
+  if (!own_blocks_.emplace(block_name, std::move(block)).second)
+    fail("block \"{}\" is defined twice", block_name);
+}
+
+const Block& Netlist::block(std::string_view block_name) const {
+  const auto own = own_blocks_.find(block_name);
+  return own == own_blocks_.end() ? block_named(block_name) : own->second;
 }
 
 StreamId Netlist::add_input(const std::string& stream_name, const Stream& type) {
@@ -27,7 +41,7 @@ StreamId Netlist::add_input(const std::string& stream_name, const Stream& type) 
 
 BlockCall Netlist::call(std::size_t index) const {
   const Instance& instance = instances_.at(index);
-  BlockCall result{.block = block_named(instance.block), .instance = instance, .inputs = {}};
+  BlockCall result{.block = block(instance.block), .instance = instance, .inputs = {}};
   for (const StreamId stream : instance.inputs) result.inputs.push_back(type(stream));
   for (const StreamId stream : instance.outputs) result.outputs.push_back(type(stream));
   return result;
@@ -36,23 +50,23 @@ BlockCall Netlist::call(std::size_t index) const {
 std::vector<StreamId> Netlist::add(Instance instance) {
   require_new_name(instance.name);
   return with_place(instance.name, [&] {
-    const Block& block = block_named(instance.block);
+    const Block& record = block(instance.block);
     for (const auto& [parameter, value] : instance.parameters) {
       std::vector<std::string> known;
-      for (const Block::Parameter& each : block.parameters) known.push_back(each.name);
+      for (const Block::Parameter& each : record.parameters) known.push_back(each.name);
       if (std::find(known.begin(), known.end(), parameter) == known.end())
-        throw unknown_name("parameter of block " + block.name, parameter, known);
+        throw unknown_name("parameter of block " + record.name, parameter, known);
     }
     for (const auto& [table, values] : instance.tables)
-      if (std::find(block.tables.begin(), block.tables.end(), table) == block.tables.end())
-        throw unknown_name("table of block " + block.name, table, block.tables);
-    if (instance.inputs.size() != block.input_ports.size())
-      fail("block {} reads {} streams, not {}", block.name, block.input_ports.size(),
+      if (std::find(record.tables.begin(), record.tables.end(), table) == record.tables.end())
+        throw unknown_name("table of block " + record.name, table, record.tables);
+    if (instance.inputs.size() != record.input_ports.size())
+      fail("block {} reads {} streams, not {}", record.name, record.input_ports.size(),
            instance.inputs.size());
     instances_.push_back(instance);
     std::vector<Stream> types;
     try {
-      types = block.infer(call(instances_.size() - 1));
+      types = record.infer(call(instances_.size() - 1));
     } catch (...) {
       instances_.pop_back();
       throw;

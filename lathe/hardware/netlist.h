@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,12 @@ class Netlist {
   explicit Netlist(std::string design_name = "top") : name(std::move(design_name)) {}
 
   std::string name;
+
+  /// Adds a block that only this design has. Its name must be none of the registered ones.
+  void define(Block block);
+  const std::map<std::string, Block, std::less<>>& own_blocks() const { return own_blocks_; }
+  /// The design's own block of that name, or the registered one; fails with the nearest.
+  const Block& block(std::string_view block_name) const;
 
   /// A stream that comes from outside.
   StreamId add_input(const std::string& stream_name, const Stream& type);
@@ -49,6 +56,7 @@ class Netlist {
  private:
   void require_new_name(const std::string& wanted) const;
 
+  std::map<std::string, Block, std::less<>> own_blocks_;
   std::vector<NamedStream> streams_;
   std::vector<Instance> instances_;
   std::vector<StreamId> inputs_, outputs_;

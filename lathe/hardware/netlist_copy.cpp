@@ -6,6 +6,7 @@ namespace lathe::hardware {
 
 NetlistCopy::NetlistCopy(const Netlist& original)
     : result(original.name), original_(original), copies_(original.streams().size()) {
+  for (const auto& [name, block] : original.own_blocks()) result.define(block);
   for (const StreamId stream : original.inputs())
     copies_[stream] = result.add_input(original.stream_name(stream), original.type(stream));
 }
