@@ -1,5 +1,7 @@
 #include "lathe/hardware/resources.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -9,7 +11,17 @@ namespace lathe::hardware {
 Resources& Resources::operator+=(const Resources& other) {
   dsp += other.dsp;
   bram18 += other.bram18;
+  lut += other.lut;
   return *this;
+}
+
+std::string to_text(const Resources& resources) {
+  const auto count = [](std::int64_t n, const char* one, const char* many) {
+    return fmt::format("{} {}", n, n == 1 ? one : many);
+  };
+  return fmt::format("{} DSP, {}, {}", resources.dsp,
+                     count(resources.bram18, "block RAM of 18 kbit", "block RAMs of 18 kbit"),
+                     count(resources.lut, "LUT", "LUTs"));
 }
 
 std::int64_t dsp_of_product(int a, int b) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace lathe::hardware {
 
@@ -8,10 +9,14 @@ namespace lathe::hardware {
 struct Resources {
   std::int64_t dsp = 0;     ///< DSP48E1
   std::int64_t bram18 = 0;  ///< RAMB18E1, two for a RAMB36E1
+  std::int64_t lut = 0;     ///< fitted, not exact
 
   Resources& operator+=(const Resources& other);
   bool operator==(const Resources&) const = default;
 };
+
+/// "16 DSP, 2 block RAMs, 1200 LUTs".
+std::string to_text(const Resources& resources);
 
 /// Multipliers of a times b bits, both two's complement. Small products are made of logic.
 std::int64_t dsp_of_product(int a, int b);

@@ -1,0 +1,242 @@
+#include "lathe/hardware/mapping/solve_folding.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <set>
+
+#include "lathe/core/error.h"
+
+namespace lathe::hardware {
+namespace {
+
+using Options = std::vector<FoldingOption>;
+
+// A Zynq 7020.
+constexpr Resources kDevice{.dsp = 220, .bram18 = 280, .lut = 53200};
+constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max() / 4;
+constexpr std::int64_t kMostSteps = 2'000'000;  // of the search over several resources
+
+using Vector = std::array<std::int64_t, 3>;
+Vector to_vector(const Resources& r) {
+  return {r.dsp, r.bram18, r.lut};
+}
+
+// Options that no other one beats in every resource, those of least area first.
+Options undominated(const Options& options, std::int64_t cycles) {
+  Options kept;
+  for (const FoldingOption& option : options)
+    if (option.cycles <= cycles) kept.push_back(option);
+  std::stable_sort(kept.begin(), kept.end(), [](const FoldingOption& a, const FoldingOption& b) {
+    return area(a.resources) < area(b.resources);
+  });
+  Options result;
+  for (const FoldingOption& option : kept) {
+    const Vector cost = to_vector(option.resources);
+    const bool is_beaten = std::ranges::any_of(result, [&](const FoldingOption& other) {
+      const Vector better = to_vector(other.resources);
+      return better[0] <= cost[0] && better[1] <= cost[1] && better[2] <= cost[2];
+    });
+    if (!is_beaten) result.push_back(option);
+  }
+  return result;
+}
+
+// The choice of least area within the budget, by depth first with the least that the layers behind
+// must take, of each resource and of area, as bounds.
+class Search {
+ public:
+  Search(std::vector<Options> layers, const Vector& budget)
+      : layers_(std::move(layers)), budget_(budget), least_(layers_.size() + 1) {
+    for (std::size_t i = layers_.size(); i-- > 0;) {
+      Vector least = {kNoLimit, kNoLimit, kNoLimit};
+      for (const FoldingOption& option : layers_[i])
+        for (std::size_t r = 0; r < 3; ++r)
+          least[r] = std::min(least[r], to_vector(option.resources)[r]);
+      for (std::size_t r = 0; r < 3; ++r) least_[i].cost[r] = least_[i + 1].cost[r] + least[r];
+      least_[i].area = least_[i + 1].area + area(layers_[i].front().resources);
+    }
+  }
+  bool can_fit() const { return fits({}, 0); }
+  std::optional<std::vector<FoldingOption>> run() {
+    if (can_fit()) visit(0, {}, 0);
+    return best_;
+  }
+
+ private:
+  struct Least {
+    Vector cost = {};
+    double area = 0;
+  };
+  bool fits(const Vector& spent, std::size_t layer) const {
+    for (std::size_t r = 0; r < 3; ++r)
+      if (spent[r] + least_[layer].cost[r] > budget_[r]) return false;
+    return true;
+  }
+  void visit(std::size_t layer, const Vector& spent, double so_far) {
+    if (layer == layers_.size()) {
+      best_ = chosen_;
+      best_area_ = so_far;
+      return;
+    }
+    for (const FoldingOption& option : layers_[layer]) {
+      if (++steps_ > kMostSteps && best_) return;
+      const double now = so_far + area(option.resources);
+      if (best_ && now + least_[layer + 1].area >= best_area_ - 1e-12) return;  // sorted by area
+      Vector next = spent;
+      for (std::size_t r = 0; r < 3; ++r) next[r] += to_vector(option.resources)[r];
+      if (!fits(next, layer + 1)) continue;
+      chosen_.push_back(option);
+      visit(layer + 1, next, now);
+      chosen_.pop_back();
+      if (steps_ > 4 * kMostSteps) return;
+    }
+  }
+
+  std::vector<Options> layers_;
+  Vector budget_;
+  std::vector<Least> least_;
+  std::vector<FoldingOption> chosen_;
+  std::optional<std::vector<FoldingOption>> best_;
+  double best_area_ = 0;
+  std::int64_t steps_ = 0;
+};
+
+Vector budget_of(const FoldingGoal& goal) {
+  return {goal.dsp.value_or(kNoLimit), goal.bram18.value_or(kNoLimit), goal.lut.value_or(kNoLimit)};
+}
+
+std::optional<std::vector<FoldingOption>> within(const std::vector<Options>& layers,
+                                                 std::int64_t cycles, const Vector& budget) {
+  std::vector<Options> kept;
+  for (const Options& options : layers) {
+    kept.push_back(undominated(options, cycles));
+    if (kept.back().empty()) return {};
+  }
+  return Search(std::move(kept), budget).run();
+}
+
+}  // namespace
+
+double area(const Resources& resources) {
+  const auto share = [](std::int64_t used, std::int64_t all) {
+    return static_cast<double>(used) / static_cast<double>(all);
+  };
+  return share(resources.dsp, kDevice.dsp) + share(resources.bram18, kDevice.bram18) +
+         share(resources.lut, kDevice.lut);
+}
+
+FoldingGoal small_device() {
+  return {.dsp = kDevice.dsp, .bram18 = kDevice.bram18, .lut = kDevice.lut};
+}
+
+std::optional<Resources> FoldingGoal::excess(const Resources& used) const {
+  const auto over = [](std::int64_t taken, const std::optional<std::int64_t>& limit) {
+    return limit ? std::max<std::int64_t>(0, taken - *limit) : 0;
+  };
+  const Resources result{
+      .dsp = over(used.dsp, dsp), .bram18 = over(used.bram18, bram18), .lut = over(used.lut, lut)};
+  if (result == Resources{}) return {};
+  return result;
+}
+
+FoldingGoal FoldingGoal::reduced_by(const Resources& excess) const {
+  FoldingGoal result = *this;
+  const auto reduce = [](std::optional<std::int64_t>& limit, std::int64_t by, const char* name) {
+    if (!limit || by == 0) return;
+    if (*limit < by) fail("{}: too few for FIFOs and converters alone", name);
+    *limit -= by;
+  };
+  reduce(result.dsp, excess.dsp, "dsp");
+  reduce(result.bram18, excess.bram18, "bram");
+  reduce(result.lut, excess.lut, "lut");
+  return result;
+}
+
+std::vector<std::size_t> choose_folding(const std::vector<Options>& layers,
+                                        const FoldingGoal& goal) {
+  const Vector budget = budget_of(goal);
+  std::set<std::int64_t> all;
+  std::int64_t fewest = 0;  // cycles, with all the lanes there can be
+  for (const Options& options : layers) {
+    std::int64_t best = kNoLimit;
+    for (const FoldingOption& option : options) {
+      all.insert(option.cycles);
+      best = std::min(best, option.cycles);
+    }
+    fewest = std::max(fewest, best);
+  }
+  std::optional<std::vector<FoldingOption>> found;
+  if (goal.cycles) {
+    if (*goal.cycles < fewest)
+      fail("cycles {}: an example takes at least {}, whatever the lanes", *goal.cycles, fewest);
+    found = within(layers, *goal.cycles, budget);
+  } else {
+    std::vector<std::int64_t> targets(all.lower_bound(fewest), all.end());
+    // The more cycles, the more choices: the first that fits is found by halving.
+    std::size_t low = 0, high = targets.size();
+    while (low < high) {
+      const std::size_t middle = low + (high - low) / 2;
+      if (within(layers, targets[middle], budget))
+        high = middle;
+      else
+        low = middle + 1;
+    }
+    if (low < targets.size()) found = within(layers, targets[low], budget);
+  }
+  if (!found) {
+    Vector least = {};
+    for (const Options& options : layers) {
+      Vector of_layer = {kNoLimit, kNoLimit, kNoLimit};
+      for (const FoldingOption& option : options)
+        for (std::size_t r = 0; r < 3; ++r)
+          if (!goal.cycles || option.cycles <= *goal.cycles)
+            of_layer[r] = std::min(of_layer[r], to_vector(option.resources)[r]);
+      for (std::size_t r = 0; r < 3; ++r) least[r] += of_layer[r];
+    }
+    fail(
+        "no lanes fit the budget: the layers take at least {} DSP, {} block RAMs of 18 kbit, {} "
+        "LUTs",
+        least[0], least[1], least[2]);
+  }
+  std::vector<std::size_t> result;
+  for (std::size_t i = 0; i < layers.size(); ++i)
+    for (std::size_t o = 0; o < layers[i].size(); ++o)
+      if (layers[i][o].lanes == (*found)[i].lanes) {
+        result.push_back(o);
+        break;
+      }
+  return result;
+}
+
+Parallelism solve_folding(const GraphMapper& mapper, const FoldingGoal& goal,
+                          const Parallelism& given) {
+  std::vector<Options> layers;
+  std::vector<std::string> names;
+  for (const GraphMapper::FoldedLayer& layer : mapper.folded_layers()) {
+    names.push_back(mapper.graph().name(layer.node));
+    Options& options = layers.emplace_back();
+    const auto add = [&](Lanes lanes) {
+      const GraphMapper::LayerCost cost = mapper.cost_of(layer.node, lanes);
+      options.push_back({.lanes = lanes, .cycles = cost.cycles, .resources = cost.resources});
+    };
+    if (const auto fixed = given.find(names.back()); fixed != given.end()) {
+      add(fixed->second);
+      continue;
+    }
+    if (!goal.cycles && !goal.has_budget()) {
+      add({});
+      continue;
+    }
+    for (const int in : lane_choices(layer.in))
+      for (const int out : lane_choices(layer.out)) add({.in = in, .out = out});
+  }
+  Parallelism result;
+  const std::vector<std::size_t> choice = choose_folding(layers, goal);
+  for (std::size_t i = 0; i < layers.size(); ++i) result[names[i]] = layers[i][choice[i]].lanes;
+  return result;
+}
+
+}  // namespace lathe::hardware

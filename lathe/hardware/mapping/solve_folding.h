@@ -1,0 +1,49 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lathe/hardware/mapping/graph_mapper.h"
+#include "lathe/hardware/resources.h"
+
+namespace lathe::hardware {
+
+/// What lanes are chosen for. Without a number of cycles: the fewest that the budget allows.
+struct FoldingGoal {
+  std::optional<std::int64_t> cycles = {};  ///< from one example to the next, at most
+  std::optional<std::int64_t> dsp = {}, bram18 = {}, lut = {};
+
+  bool has_budget() const { return dsp || bram18 || lut; }
+  /// By how much a design breaks the budget; nothing where it does not.
+  std::optional<Resources> excess(const Resources& used) const;
+  /// The same goal with less to spend; fails where that is less than nothing.
+  FoldingGoal reduced_by(const Resources& excess) const;
+};
+
+/// All of a Zynq 7020, the small device that boards for teaching carry.
+FoldingGoal small_device();
+
+/// A layer's lanes and what they cost.
+struct FoldingOption {
+  Lanes lanes = {};
+  std::int64_t cycles = 0;
+  Resources resources = {};
+};
+
+/// For each layer the index of the option chosen, so that the slowest needs no more cycles than the
+/// goal, or as few as its budget allows, and of such choices the one of least `area`. Exact for one
+/// limited resource; for several, exact as long as the search stays small. Fails where no choice
+/// will do, saying what the least would be.
+std::vector<std::size_t> choose_folding(const std::vector<std::vector<FoldingOption>>& layers,
+                                        const FoldingGoal& goal);
+
+/// The share of a Zynq 7020 that resources take, added up over its kinds: one number to compare
+/// designs by.
+double area(const Resources& resources);
+
+/// Lanes for every layer that `given` has none for.
+Parallelism solve_folding(const GraphMapper& mapper, const FoldingGoal& goal,
+                          const Parallelism& given);
+
+}  // namespace lathe::hardware
