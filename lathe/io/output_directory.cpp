@@ -80,6 +80,7 @@ std::string recognized_as(const fs::path& directory) {
                            has_file(directory, "model.safetensors.index.json");
   if (has_weights && has_file(directory, "config.json")) return "a model";
   if (has_file(directory, "adapter_config.json")) return "an adapter";
+  if (has_file_saying(directory, "design.json", {"\"lathe-design\""})) return "a design";
   if (has_file_saying(directory, "results.json", {"\"lathe-compression\""})) return "a compression";
   if (has_file_saying(directory, "results.json", {"\"configuration\"", "\"points\""}))
     return "a sweep";

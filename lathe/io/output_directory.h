@@ -13,7 +13,7 @@ namespace lathe::io {
 bool contains_path(const std::filesystem::path& directory, const std::filesystem::path& path);
 
 /// What a directory is known to be, of what this program writes or reads: "a run", "a checkpoint",
-/// "a model", "an adapter", "a sweep", "a compression", "a demo", or "empty"; nothing for any
+/// "a model", "an adapter", "a sweep", "a compression", "a design", "a demo", or "empty"; nothing for any
 /// other.
 std::string recognized_as(const std::filesystem::path& directory);
 

@@ -298,7 +298,10 @@ VerilatorDesign observed_design(const Netlist& netlist, const Emission& emission
 }  // namespace
 
 Simulator::Simulator(const Netlist& netlist, Waves waves)
-    : netlist_(netlist), emission_(emit(netlist)), waves_(waves) {
+    : Simulator(netlist, emit(netlist), waves) {}
+
+Simulator::Simulator(const Netlist& netlist, Emission emission, Waves waves)
+    : netlist_(netlist), emission_(std::move(emission)), waves_(waves) {
   for (StreamId stream = 0; stream < netlist.streams().size(); ++stream) visible_.push_back(stream);
   VerilatorDesign design = observed_design(netlist, emission_, visible_);
   design.sources = emission_.sources();

@@ -46,6 +46,8 @@ struct Simulation {
 class Simulator {
  public:
   explicit Simulator(const Netlist& netlist, Waves waves = Waves::None);
+  /// Runs these files, which may have been changed since they were emitted.
+  Simulator(const Netlist& netlist, Emission emission, Waves waves);
   /// Runs another description of the same design, such as a synthesized one: `source` is Verilog
   /// text with the emission's top module, `visible` the streams whose nets it still has.
   Simulator(const Netlist& netlist, const std::string& source, const std::vector<bool>& visible);
