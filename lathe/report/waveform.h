@@ -13,7 +13,7 @@ namespace lathe::report {
 struct WaveSignal {
   std::string name;
   bool is_bus = false;
-  std::vector<std::pair<std::int64_t, std::string>> changes;
+  std::vector<std::pair<std::int64_t, std::string>> changes = {};
 };
 
 /// Signals over time as a logic analyser shows them, up to `end`, with a line for each `period`.

@@ -1,0 +1,64 @@
+#include "lathe/experiment/hardware/emit.h"
+
+#include "lathe/compress/integer/lower_to_integer.h"
+#include "lathe/core/error.h"
+#include "lathe/core/graph_text.h"
+#include "lathe/experiment/hardware/hardware_report.h"
+#include "lathe/hardware/design_file.h"
+#include "lathe/io/atomic_file.h"
+#include "lathe/io/mapped_file.h"
+#include "lathe/io/output_directory.h"
+
+namespace lathe::experiment {
+namespace {
+
+hardware::DesignOptions to_design_options(const EmitOptions& options) {
+  hardware::DesignOptions result{.name = options.name,
+                                 .goal = {.cycles = options.cycles,
+                                          .dsp = options.dsp,
+                                          .bram18 = options.bram,
+                                          .lut = options.lut}};
+  if (!options.rules.empty()) {
+    hardware::HardwareRules rules =
+        hardware::parse_hardware_rules(io::MappedFile::open(options.rules)->text(), options.rules);
+    result.parallelism = std::move(rules.parallelism);
+    result.external = std::move(rules.external);
+  }
+  hardware::Parallelism given;
+  with_place("parallelism", [&] {
+    for (const std::string& text : options.parallelism) hardware::add_parallelism(given, text);
+  });
+  for (const auto& [layer, lanes] : given) result.parallelism[layer] = lanes;
+  if (!options.cycles && !result.goal.has_budget() && result.parallelism.empty())
+    result.goal = hardware::small_device();
+  if (options.length > 0) result.symbols["L"] = options.length;
+  return result;
+}
+
+}  // namespace
+
+hardware::Design design_model(const io::Model& model, const EmitOptions& options) {
+  const hardware::DesignOptions design_options = to_design_options(options);
+  Graph graph = model.graph;
+  State state = model.state;
+  compress::lower_to_integer(graph, state);
+  return hardware::design_hardware(graph, state, design_options);
+}
+
+EmitResult emit(const EmitOptions& options) {
+  io::check_output_directory(options.out, options.replaces);
+  to_design_options(options);  // what is wrong is said before the model is read
+  const io::Model model =
+      io::load_model(options.model, {.seed = options.seed, .with_masters = true});
+  EmitResult result{.design = design_model(model, options), .files = {}};
+  for (const auto& [path, text] : hardware::emit(result.design.netlist).files)
+    result.files.push_back(path);
+  io::write_output_directory(options.out, options.replaces, [&](const auto& path) {
+    hardware::write_design(result.design, path);
+    io::write_checkpoint(path / "model", model);
+    io::write_atomically(path / "index.html", design_page(options.model, result.design));
+  });
+  return result;
+}
+
+}  // namespace lathe::experiment

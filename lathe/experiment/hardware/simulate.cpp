@@ -1,0 +1,235 @@
+#include "lathe/experiment/hardware/simulate.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <random>
+
+#include "lathe/compress/integer/lower_to_integer.h"
+#include "lathe/compress/packed_weights.h"
+#include "lathe/core/error.h"
+#include "lathe/core/select_outputs.h"
+#include "lathe/engine/reference_executor.h"
+#include "lathe/experiment/hardware/wave_picture.h"
+#include "lathe/experiment/read_data.h"
+#include "lathe/hardware/design_file.h"
+#include "lathe/hardware/schedule.h"
+#include "lathe/io/atomic_file.h"
+#include "lathe/io/model.h"
+#include "lathe/io/safetensors.h"
+#include "lathe/ops/elements.h"
+#include "lathe/train/make_source.h"
+
+namespace lathe::experiment {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// Numbers that the design's inputs can hold, each of them as likely as any other.
+Feed drawn_examples(const hardware::Design& design, std::int64_t examples, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  Feed feed;
+  for (const hardware::DesignPort& port : design.inputs) {
+    std::vector<std::int64_t> dims{examples};
+    dims.insert(dims.end(), port.dims.begin(), port.dims.end());
+    Tensor tensor(DType::F32, dims);
+    const auto span = static_cast<std::uint64_t>(port.range.high() - port.range.low()) + 1;
+    for (float& value : tensor.mutable_data<float>())
+      value = static_cast<float>(
+          static_cast<double>(port.range.low() + static_cast<std::int64_t>(random() % span)) *
+          port.scale.front());
+    feed[port.name] = std::move(tensor);
+  }
+  return feed;
+}
+
+Feed examples_of_file(const hardware::Design& design, const std::filesystem::path& path) {
+  const io::SafetensorsFile file = io::SafetensorsFile::open(path);
+  Feed feed;
+  for (const hardware::DesignPort& port : design.inputs) {
+    if (!file.has(port.name)) fail("{}: has no tensor \"{}\"", path.string(), port.name);
+    Tensor tensor = file.tensor(port.name).converted(DType::F32);
+    std::vector<std::int64_t> dims = port.dims;
+    if (tensor.rank() == dims.size()) {  // one example, without an axis for it
+      dims.insert(dims.begin(), 1);
+      tensor = tensor.reshaped(dims);
+    } else {
+      dims.insert(dims.begin(), tensor.rank() == 0 ? 0 : tensor.dim(0));
+    }
+    if (tensor.dims() != dims || dims[0] < 1)
+      fail("{}: \"{}\" is {}, and expected examples of {}", path.string(), port.name,
+           to_text(tensor.dims()), to_text(port.dims));
+    feed[port.name] = std::move(tensor);
+  }
+  return feed;
+}
+
+Feed examples_of_data(const io::Model& model, const SimulateOptions& options,
+                      const engine::ExecutionOptions& execution, const Callbacks& callbacks) {
+  const data::Dataset dataset =
+      read_examples(model, options.data, options.split, options.examples, callbacks.should_stop);
+  const auto source = train::make_evaluation_source(
+      model, dataset, {.objective = train::objective_of(model), .is_padded = true}, execution.pool,
+      callbacks.should_stop);
+  std::vector<std::int64_t> rows;
+  for (std::int64_t i = 0; i < std::min(source->size(), options.examples); ++i) rows.push_back(i);
+  if (rows.empty()) fail("{}: has no examples", options.data);
+  return source->evaluation_batch(rows).feed;
+}
+
+// The inputs that a graph has, of those that are there.
+Feed feed_of(const Graph& graph, const Feed& all) {
+  Feed feed;
+  for (const NodeId node : graph.nodes_of("input")) {
+    const auto found = all.find(graph.name(node));
+    if (found == all.end()) fail("there are no values for input \"{}\"", graph.name(node));
+    feed.insert(*found);
+  }
+  return feed;
+}
+
+std::vector<std::string> output_names(const hardware::Design& design) {
+  std::vector<std::string> names;
+  for (const hardware::DesignPort& port : design.outputs) names.push_back(port.name);
+  return names;
+}
+
+// The model as it was before anything was rounded, as far as its floats were kept.
+Feed run_float(const io::Model& model, const std::vector<std::string>& outputs, const Feed& feed,
+               const engine::ExecutionOptions& execution) {
+  Graph graph = select_outputs(model.graph, outputs);
+  State state = model.state;
+  compress::unpack_weights(graph, state, model.masters);
+  for (const NodeId node : graph.nodes_of("quantize"))
+    graph.replace_all_uses({node, 0}, graph.input(node, 0));
+  graph = select_outputs(std::move(graph), outputs);
+  return engine::make_executor(graph, std::move(state), execution)->run(feed_of(graph, feed));
+}
+
+// The elements of all examples in the order of the stream.
+hardware::Values to_stream(const hardware::DesignPort& port,
+                           const std::vector<std::int64_t>& elements, std::int64_t examples) {
+  const auto size = static_cast<std::int64_t>(elements.size()) / examples;
+  hardware::Values stream;
+  for (std::int64_t example = 0; example < examples; ++example) {
+    const auto begin = elements.begin() + example * size;
+    const hardware::Values frame = hardware::to_frame(port, {begin, begin + size});
+    stream.insert(stream.end(), frame.begin(), frame.end());
+  }
+  return stream;
+}
+
+void compare_output(SimulatedOutput& output, const hardware::DesignPort& port,
+                    const Tensor& quantized, const Tensor& floats, std::int64_t examples) {
+  const auto size = static_cast<std::int64_t>(output.got.size()) / examples;
+  double sum = 0;
+  for (std::int64_t example = 0; example < examples; ++example) {
+    const auto begin = output.got.begin() + example * size;
+    const std::vector<std::int64_t> got = hardware::from_frame(port, {begin, begin + size});
+    for (std::int64_t i = 0; i < size; ++i) {
+      const double scale = port.scale[static_cast<std::size_t>(i) % port.scale.size()];
+      const double value = static_cast<double>(got[static_cast<std::size_t>(i)]) * scale;
+      const std::int64_t at = example * size + i;
+      if (static_cast<float>(value) != static_cast<float>(quantized.at(at)))
+        ++output.quantized_differences;
+      const double steps = std::fabs(value - floats.at(at)) / scale;
+      sum += steps;
+      output.largest_deviation = std::max(output.largest_deviation, steps);
+    }
+  }
+  output.mean_deviation = sum / static_cast<double>(output.got.size());
+}
+
+}  // namespace
+
+std::int64_t SimulateResult::num_wrong() const {
+  std::int64_t count = simulation.num_differences;
+  for (const SimulatedOutput& output : outputs)
+    for (std::size_t i = 0; i < output.expected.size(); ++i)
+      if (i >= output.got.size() || output.got[i] != output.expected[i]) ++count;
+  return count;
+}
+
+SimulateResult simulate(const SimulateOptions& options, const engine::ExecutionOptions& execution,
+                        const Callbacks& callbacks) {
+  if (options.wave_format != "vcd" && options.wave_format != "fst")
+    throw unknown_name("wave format", options.wave_format, {"fst", "vcd"});
+  if (!options.data.empty() && !options.inputs.empty()) fail("give either data or inputs");
+  if (options.stalls < 0 || options.stalls >= 1) fail("stalls {}: expected 0 to 1", options.stalls);
+  const hardware::VerilatorTools tools = hardware::find_verilator();
+  if (!tools.are_there()) throw UserError("designs are simulated by Verilator", tools.hint);
+  const hardware::Design design = hardware::read_design(options.design);
+  const io::Model model =
+      io::load_model((options.design / "model").string(), {.with_masters = true});
+  const Feed all = !options.inputs.empty() ? examples_of_file(design, options.inputs)
+                   : !options.data.empty() ? examples_of_data(model, options, execution, callbacks)
+                                           : drawn_examples(design, options.examples, options.seed);
+
+  // The integer model, which says what every stream carries.
+  Graph graph = model.graph;
+  State state = model.state;
+  compress::lower_to_integer(graph, state);
+  const Feed feed = feed_of(graph, all);
+  SimulateResult result{.examples = feed.begin()->second.dim(0), .simulation = {}};
+  std::map<std::string, std::vector<std::int64_t>, std::less<>> integers;
+  engine::run_reference(graph, state, feed, [&](Value value, const Tensor& tensor) {
+    const auto is_wanted = [&](const std::vector<hardware::DesignPort>& ports) {
+      return std::ranges::any_of(ports,
+                                 [&](const auto& port) { return port.node == graph.name(value); });
+    };
+    if (is_wanted(design.inputs) || is_wanted(design.outputs))
+      integers[graph.name(value)] = ops::read_integers(tensor);
+  });
+  std::vector<hardware::Values> frames;
+  for (const hardware::DesignPort& port : design.inputs)
+    frames.push_back(to_stream(port, integers.at(port.node), result.examples));
+  for (const hardware::ExternalLayer& layer : design.external)
+    result.own_layers.push_back(layer.layer);
+
+  const Clock::time_point build_start = Clock::now();
+  const hardware::Waves waves = !options.waves                 ? hardware::Waves::None
+                                : options.wave_format == "fst" ? hardware::Waves::Fst
+                                                               : hardware::Waves::Vcd;
+  const hardware::Simulator simulator(design.netlist,
+                                      hardware::read_emission(design, options.design), waves);
+  result.build_seconds = seconds_since(build_start);
+  result.was_cached = simulator.was_cached();
+  if (options.waves) result.waves = options.design / ("waves." + options.wave_format);
+  const Clock::time_point test_start = Clock::now();
+  result.simulation = simulator.run(
+      frames, {.stall = options.stalls, .seed = options.seed + 1, .waves = result.waves});
+  result.test_seconds = seconds_since(test_start);
+  result.problems = result.simulation.text(design.netlist);
+  result.predicted_cycles = hardware::schedule(design.netlist, {.frames = result.examples}).cycles;
+
+  const std::vector<std::string> names = output_names(design);
+  const Graph quantized = select_outputs(model.graph, names);
+  const Feed rounded =
+      engine::make_executor(quantized, model.state, execution)->run(feed_of(quantized, all));
+  const Feed floats = run_float(model, names, all, execution);
+  for (std::size_t i = 0; i < design.outputs.size(); ++i) {
+    const hardware::DesignPort& port = design.outputs[i];
+    SimulatedOutput output{.name = port.name,
+                           .stream = design.netlist.type(design.netlist.outputs()[i]),
+                           .got = result.simulation.outputs[i],
+                           .expected = {},
+                           .scale = port.scale.front()};
+    // What a layer of the user's own computes is in its definition, not in the model.
+    output.expected = result.own_layers.empty()
+                          ? to_stream(port, integers.at(port.node), result.examples)
+                          : hardware::evaluate(design.netlist, frames)[design.netlist.outputs()[i]];
+    if (output.got.size() == output.expected.size())
+      compare_output(output, port, rounded.at(port.name), floats.at(port.name), result.examples);
+    result.outputs.push_back(std::move(output));
+  }
+  if (waves == hardware::Waves::Vcd) {
+    result.picture = options.design / "waves.svg";
+    io::write_atomically(result.picture, wave_picture(design, result.waves));
+  }
+  return result;
+}
+
+}  // namespace lathe::experiment
