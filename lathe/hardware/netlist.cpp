@@ -5,6 +5,7 @@
 
 #include "lathe/core/error.h"
 #include "lathe/core/registry.h"
+#include "lathe/hardware/lut_model.h"
 
 namespace lathe::hardware {
 
@@ -173,8 +174,7 @@ std::vector<Values> evaluate(const Netlist& netlist, const std::vector<Values>& 
 Resources resources(const Netlist& netlist) {
   Resources sum;
   for (std::size_t i = 0; i < netlist.instances().size(); ++i) {
-    const BlockCall call = netlist.call(i);
-    sum += call.block.resources(call);
+    sum += resources_of(netlist.call(i));
   }
   return sum;
 }

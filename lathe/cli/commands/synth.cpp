@@ -1,0 +1,62 @@
+#include <nlohmann/json.hpp>
+
+#include "lathe/cli/command.h"
+#include "lathe/cli/print_json.h"
+#include "lathe/experiment/hardware/synthesize.h"
+#include "lathe/report/table.h"
+
+namespace lathe::cli::synth_command {
+namespace {
+
+using experiment::SynthesizeOptions;
+using experiment::SynthesizeResult;
+
+void print_result(const SynthesizeOptions& options, const SynthesizeResult& result,
+                  const Settings& settings) {
+  const hardware::Resources &estimate = result.estimate, &found = result.synthesis.resources;
+  if (settings.json) {
+    nlohmann::ordered_json line;
+    line["target"] = options.target;
+    line["estimate"] = {{"dsp", estimate.dsp}, {"bram18", estimate.bram18}, {"lut", estimate.lut}};
+    line["yosys"] = {{"dsp", found.dsp}, {"bram18", found.bram18}, {"lut", found.lut}};
+    line["registers"] = result.synthesis.registers;
+    line["cells"] = result.synthesis.cells;
+    line["seconds"] = settings.seconds();
+    print_json(line);
+    return;
+  }
+  // The estimate is of Xilinx 7: nothing is estimated for another target.
+  const bool is_estimated = options.target == "xilinx7";
+  report::Table table({"resource", "estimate", "Yosys"});
+  const auto row = [&](const char* name, std::int64_t expected, std::int64_t got) {
+    table.row({name, is_estimated ? fmt::format("{}", expected) : "-", fmt::format("{}", got)});
+  };
+  row(is_estimated ? "DSP48E1" : "SB_MAC16", estimate.dsp, found.dsp);
+  row(is_estimated ? "RAMB18E1" : "SB_RAM40", estimate.bram18, found.bram18);
+  row(is_estimated ? "LUT" : "SB_LUT4", estimate.lut, found.lut);
+  table.row({"register", "-", fmt::format("{}", result.synthesis.registers)});
+  fmt::print("{}", table.to_text());
+}
+
+int run(const SynthesizeOptions& options, const Settings& settings) {
+  print_result(options, experiment::synthesize(options), settings);
+  return 0;
+}
+
+std::function<int(const Settings&)> setup(Flags flags) {
+  auto options = std::make_shared<SynthesizeOptions>();
+  flags.add_option("design", options->design, "the directory that lathe emit wrote").required();
+  flags.add_option("--target", options->target, "xilinx7 or ice40 [xilinx7]");
+  return [options](const Settings& settings) { return run(*options, settings); };
+}
+
+const Register registration{Command{
+    .name = "synth",
+    .summary = "synthesize a design with Yosys and show it beside the estimate",
+    .examples = "  lathe synth d\n"
+                "  lathe synth d --target ice40 --json",
+    .setup = setup,
+}};
+
+}  // namespace
+}  // namespace lathe::cli::synth_command

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "lathe/hardware/synthesis/synthesize.h"
+
+namespace lathe::experiment {
+
+struct SynthesizeOptions {
+  std::filesystem::path design = {};
+  std::string target = "xilinx7";
+};
+
+/// What was estimated when a design was emitted, and what Yosys made of its files.
+struct SynthesizeResult {
+  hardware::Resources estimate;
+  hardware::Synthesis synthesis;
+  double seconds = 0;
+};
+
+SynthesizeResult synthesize(const SynthesizeOptions& options);
+
+}  // namespace lathe::experiment
