@@ -31,6 +31,12 @@ TEST(Mlp, HasNoReluAfterItsLastLayer) {
   EXPECT_EQ(graph.name(*graph.output("logits")), "layers.2");
 }
 
+TEST(Mlp, TakesAnyActivation) {
+  EXPECT_EQ(print(mlp("mlp:4,8,activation=tanh"), "layers.0.activation"),
+            "layers.0.activation = tanh(layers.0) : f32[B,8]");
+  EXPECT_THROW(mlp("mlp:4,8,activation=rulu"), UserError);
+}
+
 TEST(Mlp, HasALossWhereItHasLabels) {
   const Graph graph = mlp("mlp:4,3", {"x", "labels"});
   EXPECT_EQ(print(graph, "labels"), "labels = input() : i32[B]");
