@@ -41,7 +41,8 @@ Json to_json(const DesignPort& port) {
           {"width", port.range.width},
           {"signed", port.range.is_signed},
           {"symmetric", port.range.is_symmetric},
-          {"scale", port.scale}};
+          {"scale", port.scale},
+          {"is_length", port.is_length}};
 }
 
 DesignPort port_of(const nlohmann::json& json) {
@@ -52,7 +53,8 @@ DesignPort port_of(const nlohmann::json& json) {
           .range = {.width = json.at("width"),
                     .is_signed = json.at("signed"),
                     .is_symmetric = json.at("symmetric")},
-          .scale = json.at("scale")};
+          .scale = json.at("scale"),
+          .is_length = json.at("is_length")};
 }
 
 Json to_json(const ExternalLayer& layer) {
@@ -142,6 +144,7 @@ void write_design(const Design& design, const std::filesystem::path& folder) {
             {"parallelism", to_text(design.parallelism)},
             {"cycles", design.frame_interval},
             {"latency", design.latency},
+            {"symbols", design.symbols},
             {"dsp", design.resources.dsp},
             {"bram18", design.resources.bram18},
             {"lut", design.resources.lut},
@@ -183,6 +186,7 @@ Design read_design(const std::filesystem::path& folder) {
       }
       design.frame_interval = json.at("cycles");
       design.latency = json.at("latency");
+      for (const auto& [symbol, value] : json.at("symbols").items()) design.symbols[symbol] = value;
       design.resources = {
           .dsp = json.at("dsp"), .bram18 = json.at("bram18"), .lut = json.at("lut")};
       read_netlist(design.netlist, json.at("netlist"),

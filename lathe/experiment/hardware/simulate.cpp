@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstring>
 #include <random>
 
 #include "lathe/compress/integer/lower_to_integer.h"
@@ -67,17 +68,36 @@ Feed examples_of_file(const hardware::Design& design, const std::filesystem::pat
   return feed;
 }
 
-Feed examples_of_data(const io::Model& model, const SimulateOptions& options,
-                      const engine::ExecutionOptions& execution, const Callbacks& callbacks) {
+// A batch of texts is as long as its longest; a design has one length for all.
+Tensor padded(const Tensor& tensor, std::int64_t length) {
+  if (tensor.rank() != 2 || tensor.dim(1) >= length) return tensor;
+  Tensor result(tensor.dtype(), {tensor.dim(0), length});
+  const auto row = static_cast<std::size_t>(tensor.num_bytes() / tensor.dim(0));
+  const auto longer = static_cast<std::size_t>(result.num_bytes() / tensor.dim(0));
+  std::byte* const to = result.mutable_bytes();
+  for (std::size_t i = 0; i < static_cast<std::size_t>(tensor.dim(0)); ++i)
+    std::memcpy(to + i * longer, tensor.bytes() + i * row, row);
+  return result;
+}
+
+Feed examples_of_data(const hardware::Design& design, const io::Model& model,
+                      const SimulateOptions& options, const engine::ExecutionOptions& execution,
+                      const Callbacks& callbacks) {
+  const auto length = design.symbols.find("L");
+  const std::int64_t most = length == design.symbols.end() ? 0 : length->second;
   const data::Dataset dataset =
       read_examples(model, options.data, options.split, options.examples, callbacks.should_stop);
   const auto source = train::make_evaluation_source(
-      model, dataset, {.objective = train::objective_of(model), .is_padded = true}, execution.pool,
+      model, dataset,
+      {.objective = train::objective_of(model), .length = most, .is_padded = true}, execution.pool,
       callbacks.should_stop);
   std::vector<std::int64_t> rows;
   for (std::int64_t i = 0; i < std::min(source->size(), options.examples); ++i) rows.push_back(i);
   if (rows.empty()) fail("{}: has no examples", options.data);
-  return source->evaluation_batch(rows).feed;
+  Feed feed = source->evaluation_batch(rows).feed;
+  if (most > 0)
+    for (auto& [name, tensor] : feed) tensor = padded(tensor, most);
+  return feed;
 }
 
 // The inputs that a graph has, of those that are there.
@@ -165,7 +185,7 @@ SimulateResult simulate(const SimulateOptions& options, const engine::ExecutionO
   const io::Model model =
       io::load_model((options.design / "model").string(), {.with_masters = true});
   const Feed all = !options.inputs.empty() ? examples_of_file(design, options.inputs)
-                   : !options.data.empty() ? examples_of_data(model, options, execution, callbacks)
+                   : !options.data.empty() ? examples_of_data(design, model, options, execution, callbacks)
                                            : drawn_examples(design, options.examples, options.seed);
 
   // The integer model, which says what every stream carries.

@@ -7,6 +7,7 @@
 #include "lathe/core/error.h"
 #include "lathe/core/pass.h"
 #include "lathe/core/registry.h"
+#include "lathe/hardware/lut_model.h"
 #include "lathe/hardware/passes/insert_forks.h"
 #include "lathe/hardware/schedule.h"
 
@@ -34,7 +35,7 @@ void describe_instance(HardwareMetadata& metadata, const Netlist& netlist, std::
                     image.depth(), image.word_bits()));
   metadata.cycles =
       std::max(metadata.cycles, period_cycles(call.block.timing(call)) * call.inputs[0].vectors);
-  metadata.resources += call.block.resources(call);
+  metadata.resources += resources_of(call);
 }
 
 std::map<std::string, HardwareMetadata, std::less<>> describe_layers(const GraphMapper& mapper) {
@@ -115,11 +116,18 @@ Design design_hardware(const Graph& integer_graph, const State& state,
             .resources = used,
             .frame_interval = sized.frame_interval,
             .external = options.external,
+            .symbols = options.symbols,
             .latency = once.cycles};
   }
 }
 
 Values to_frame(const DesignPort& port, const std::vector<std::int64_t>& elements) {
+  if (port.is_length) {
+    const auto end = std::ranges::find(elements, 0);
+    if (end == elements.begin() || std::any_of(end, elements.end(), [](auto e) { return e != 0; }))
+      fail("{}: a mask that is not some ones and then zeros", port.name);
+    return {end - elements.begin()};
+  }
   if (port.order.empty()) return elements;
   Values frame;
   frame.reserve(port.order.size());

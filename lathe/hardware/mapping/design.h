@@ -32,6 +32,7 @@ struct Design {
   Resources resources = {};
   std::int64_t frame_interval = 0;  ///< cycles from one example to the next
   std::vector<ExternalLayer> external = {};
+  SymbolValues symbols = {};
   std::int64_t latency = 0;  ///< cycles from an example's first beat in to its last out
 };
 

@@ -49,12 +49,17 @@ void GraphMapper::map(NodeId node) {
     refused_.insert(node);
     return;
   }
+  const auto* mapping = Registry<BlockMapping>::instance().find(graph_.op(node).name);
+  const bool is_fed = std::ranges::any_of(graph_.inputs(node), [&](const Value& value) {
+    return !value.is_none() && values_.contains(value);
+  });
+  // Ids, positions and masks are the host's; who needs one as a stream says so.
+  if (!is_fed && mapping == nullptr) return;
   const auto refuse = [&](const std::string& reason) {
     refused_.insert(node);
     places_.push_back(described(graph_, node) + (reason.empty() ? "" : ": " + reason));
   };
   const ExternalLayer* external = external_of(node);
-  const auto* mapping = Registry<BlockMapping>::instance().find(graph_.op(node).name);
   if (external == nullptr && mapping == nullptr) return refuse("");
   try {
     if (external != nullptr)
@@ -135,9 +140,8 @@ const MappedValue& GraphMapper::operand(NodeId node, std::size_t index) const {
 
 StreamId GraphMapper::read(NodeId node, std::size_t index, int lanes) {
   const StreamId stream = operand(node, index).stream;
-  const std::size_t before = netlist.instances().size();
   const StreamId result = convert_lanes(netlist, stream, lanes);
-  if (netlist.instances().size() > before) origins.push_back(node);
+  claim(node);
   return result;
 }
 
@@ -175,7 +179,7 @@ std::string GraphMapper::instance_name(NodeId node, const std::string& suffix) c
 StreamId GraphMapper::add(NodeId node, Instance instance, NodeId result) {
   instance.name = instance_name(node, instance.name);
   const StreamId stream = netlist.add_single(std::move(instance));
-  origins.push_back(node);
+  claim(node);
   const AttributeReader attributes = graph_.attribute(result);
   const Attributes& given = graph_.attributes(result);
   if (given.contains(ops::kWidth))
@@ -184,6 +188,23 @@ StreamId GraphMapper::add(NodeId node, Instance instance, NodeId result) {
   else if (const MappedValue* from = find(graph_.input(result, 0)))
     netlist.set_meaning(stream, type(*from).element.meaning);
   return stream;
+}
+
+StreamId GraphMapper::length_of(Value mask) {
+  if (const auto found = lengths_.find(mask); found != lengths_.end()) return found->second;
+  const std::vector<std::int64_t> dims = example_dims(mask);
+  if (dims.size() != 1)
+    fail("mask {} has {} axes, and expected one", graph_.name(mask), dims.size());
+  DesignPort port{.name = graph_.name(mask),
+                  .node = graph_.name(mask),
+                  .dims = dims,
+                  .range = {.width = signed_width(0, dims[0]) - 1, .is_signed = false},
+                  .scale = {1.0},
+                  .is_length = true};
+  const StreamId stream = netlist.add_input(
+      new_name(mask.node), {.element = {.width = port.range.width, .is_signed = false}});
+  inputs.push_back(std::move(port));
+  return lengths_[mask] = stream;
 }
 
 std::optional<NodeId> GraphMapper::requant_behind(NodeId node) const {

@@ -35,6 +35,8 @@ struct DesignPort {
   std::vector<std::int64_t> order = {};
   numerics::IntegerRange range = {};
   std::vector<double> scale = {};  ///< what 1 is worth; one, or one for each of the last axis
+  /// The node is a mask of ones and then zeros; one number passes, how many are one.
+  bool is_length = false;
 };
 
 struct MappingOptions {
@@ -80,6 +82,13 @@ class GraphMapper {
   /// Adds an instance that is named after a node; sets what its elements mean from the attributes
   /// of the node `result`.
   StreamId add(NodeId node, Instance instance, NodeId result);
+  /// The name of a node in the model, or all of it where another part has that.
+  std::string new_name(NodeId node) const { return instance_name(node, ""); }
+  /// Says that the instances added since come from a node.
+  void claim(NodeId node) { origins.resize(netlist.instances().size(), node); }
+  /// How many elements of an example a mask keeps, as a stream of one number that comes from
+  /// outside.
+  StreamId length_of(Value mask);
   void set(NodeId node, MappedValue value) { values_[{node, 0}] = std::move(value); }
   /// The requant that is the only reader of a node's result, for a block that rounds what it
   /// gives; nothing where there is none.
@@ -113,6 +122,7 @@ class GraphMapper {
   const State& state_;
   MappingOptions options_;
   std::map<Value, MappedValue> values_;
+  std::map<Value, StreamId> lengths_;
   std::set<NodeId> refused_;
   std::vector<std::string> places_;
 };
