@@ -30,6 +30,7 @@ configure:
 demo: build  ## the whole story on built-in data, ending in an HTML report
 	@scripts/install-packages demo
 	$(PROGRAM) demo --force $(DEMO)
+	scripts/demo-hardware $(PROGRAM) demo-hardware
 
 test:  ## build and run every test of the release build, examples included
 	@scripts/install-packages build demo test
