@@ -141,6 +141,7 @@ TEST(DesignHardware, UsesAndChecksTheUsersOwnModule) {
   DesignOptions options{.parallelism = {{"fc", {.in = 4, .out = 4}}},
                         .external = {random_leaky_relu()}};
   const Design design = design_hardware(lab.graph, lab.state, options);
+  EXPECT_EQ(design.netlist.instances().size(), 2U);
   EXPECT_EQ(design.layers.at("act/quantized").toolchain, "external");
   const Values x = {-5, 17, 100, -90, 33, -128, 127, 8, -1, -77, 20, 4};
   const Simulation right = Simulator(design.netlist).run({x});

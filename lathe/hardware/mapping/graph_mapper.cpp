@@ -71,13 +71,17 @@ void GraphMapper::map(NodeId node) {
   }
 }
 
-// A layer is known by its whole name or by the name it has in the model; what rounds its operands
-// belongs to the blocks in front.
+// A layer is known by its whole name or, where no node has that, by the name it has in the model.
+// What rounds its operands belongs to the blocks in front, and the host scales what leaves.
 const ExternalLayer* GraphMapper::external_of(NodeId node) const {
   const std::string& name = graph_.name(node);
-  if (graph_.is(node, "requant") || graph_.op(node).is_source) return nullptr;
-  for (const ExternalLayer& layer : options_.external)
-    if (layer.layer == name || layer.layer == name.substr(0, name.find('/'))) return &layer;
+  for (const char* other : {"requant", "to_integer", "from_integer"})
+    if (graph_.is(node, other)) return nullptr;
+  if (graph_.op(node).is_source) return nullptr;
+  for (const ExternalLayer& layer : options_.external) {
+    if (layer.layer == name) return &layer;
+    if (layer.layer == name.substr(0, name.find('/')) && !graph_.find(layer.layer)) return &layer;
+  }
   return nullptr;
 }
 
