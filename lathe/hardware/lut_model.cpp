@@ -105,14 +105,6 @@ double fifo_luts(const BlockCall& call) {
   return pointers + (size["BLOCK"] != 0 ? 0 : memory_luts(size["WIDTH"], size["DEPTH"]));
 }
 
-// A beat may be put at several places of the store.
-double converter_luts(const BlockCall& call) {
-  const std::int64_t size = call.inputs[0].size, from = call.inputs[0].lanes,
-                     to = call.outputs[0].lanes, common = std::gcd(from, to);
-  const std::int64_t capacity = from + to - common, places = capacity / std::gcd(common, size);
-  return 0.87 * static_cast<double>(capacity * call.inputs[0].element.width * places) + 34;
-}
-
 double lane_luts(const BlockCall& call, double a_bit) {
   const Sizes size(call);
   return size["LANES"] * (size["WIDTH"] - 1) * a_bit + 2;
@@ -128,7 +120,10 @@ const std::vector<Register> registrations = [] {
   add("requantize", requantize_luts);
   add("table_function", table_luts);
   add("stream_fifo", fifo_luts);
-  add("width_converter", converter_luts);
+  add("width_converter", [](const BlockCall& call) {
+    return converter_luts(call.inputs[0].size, call.inputs[0].lanes, call.outputs[0].lanes,
+                          call.inputs[0].element.width);
+  });
   add("relu", [](const BlockCall& call) { return lane_luts(call, 1); });
   add("leaky_relu", [](const BlockCall& call) { return lane_luts(call, 3); });
   return result;
@@ -136,6 +131,14 @@ const std::vector<Register> registrations = [] {
 
 }  // namespace
 }  // namespace lut_models
+
+// A beat may be put at several places of the store.
+double converter_luts(std::int64_t size, std::int64_t from, std::int64_t to, int width) {
+  if (from == to) return 0;
+  const std::int64_t common = std::gcd(from, to), capacity = from + to - common,
+                     places = capacity / std::gcd(common, size);
+  return 0.87 * static_cast<double>(capacity * width * places) + 34;
+}
 
 Resources resources_of(const BlockCall& call) {
   Resources result = call.block.resources(call);

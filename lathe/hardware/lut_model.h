@@ -15,6 +15,9 @@ struct LutModel {
   std::function<double(const BlockCall&)> luts;
 };
 
+/// LUTs of a width converter for vectors of `size` elements; 0 where the lanes are the same.
+double converter_luts(std::int64_t size, std::int64_t from, std::int64_t to, int width);
+
 /// What an instance takes: multipliers and block RAM as the block counts them, LUTs by its model,
 /// or by the bits of its streams where it has none.
 Resources resources_of(const BlockCall& call);

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <set>
 
 #include "lathe/core/error.h"
+#include "lathe/hardware/lut_model.h"
 
 namespace lathe::hardware {
 namespace {
@@ -118,6 +120,94 @@ std::optional<std::vector<FoldingOption>> within(const std::vector<Options>& lay
   return Search(std::move(kept), budget).run();
 }
 
+// Improves a choice within a number of cycles by what converters between layers take.
+class Refinement {
+ public:
+  Refinement(const std::vector<Options>& layers, const std::vector<FoldingEdge>& edges,
+             std::int64_t cycles, const FoldingGoal& goal)
+      : layers_(layers), edges_(edges), cycles_(cycles), goal_(goal) {}
+
+  std::vector<std::size_t> run(std::vector<std::size_t> choice) const {
+    std::vector<std::size_t> best = least_area();
+    if (!goal_.excess(total(best))) return best;
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (std::size_t i = 0; i < layers_.size(); ++i)
+        for (std::size_t o = 0; o < layers_[i].size(); ++o) {
+          if (layers_[i][o].cycles > cycles_) continue;
+          std::vector<std::size_t> other = choice;
+          other[i] = o;
+          const bool is_legal = !goal_.excess(total(other)) || goal_.excess(total(choice));
+          if (!is_legal || area(total(other)) >= area(total(choice)) - 1e-12) continue;
+          choice = std::move(other);
+          changed = true;
+        }
+    }
+    return choice;
+  }
+
+ private:
+  double converter(const FoldingEdge& edge, std::size_t from, std::size_t to) const {
+    return converter_luts(edge.size, layers_[edge.from][from].lanes.out,
+                          layers_[edge.to][to].lanes.in, edge.width);
+  }
+  Resources total(const std::vector<std::size_t>& choice) const {
+    Resources sum;
+    for (std::size_t i = 0; i < layers_.size(); ++i) sum += layers_[i][choice[i]].resources;
+    for (const FoldingEdge& edge : edges_)
+      sum.lut += std::lround(converter(edge, choice[edge.from], choice[edge.to]));
+    return sum;
+  }
+
+  // From the last layer to the first: the least that each option of a layer costs together with
+  // all layers that hang from it. A layer with two producers hangs from the first.
+  std::vector<std::size_t> least_area() const {
+    struct Best {
+      double area = 0;
+      std::vector<std::pair<std::size_t, std::size_t>> children = {};  // layer and its option
+    };
+    std::vector<std::vector<Best>> best(layers_.size());
+    std::vector<const FoldingEdge*> parent(layers_.size());
+    for (const FoldingEdge& edge : edges_)
+      if (parent[edge.to] == nullptr && edge.from < edge.to) parent[edge.to] = &edge;
+    for (std::size_t i = layers_.size(); i-- > 0;) {
+      best[i].resize(layers_[i].size());
+      for (std::size_t o = 0; o < layers_[i].size(); ++o) {
+        best[i][o].area = layers_[i][o].cycles > cycles_ ? 1e30 : area(layers_[i][o].resources);
+        for (std::size_t child = i + 1; child < layers_.size(); ++child) {
+          if (parent[child] == nullptr || parent[child]->from != i) continue;
+          double least = 1e30;
+          std::size_t chosen = 0;
+          for (std::size_t c = 0; c < layers_[child].size(); ++c) {
+            const double cost =
+                best[child][c].area +
+                area({.lut = std::lround(converter(*parent[child], o, c))});
+            if (cost < least) {
+              least = cost;
+              chosen = c;
+            }
+          }
+          best[i][o].area += least;
+          best[i][o].children.emplace_back(child, chosen);
+        }
+      }
+    }
+    std::vector<std::size_t> choice(layers_.size());
+    for (std::size_t i = 0; i < layers_.size(); ++i) {
+      if (parent[i] == nullptr)
+        for (std::size_t o = 0; o < layers_[i].size(); ++o)
+          if (best[i][o].area < best[i][choice[i]].area) choice[i] = o;
+      for (const auto& [child, option] : best[i][choice[i]].children) choice[child] = option;
+    }
+    return choice;
+  }
+
+  const std::vector<Options>& layers_;
+  const std::vector<FoldingEdge>& edges_;
+  std::int64_t cycles_;
+  const FoldingGoal& goal_;
+};
+
 }  // namespace
 
 double area(const Resources& resources) {
@@ -156,7 +246,8 @@ FoldingGoal FoldingGoal::reduced_by(const Resources& excess) const {
 }
 
 std::vector<std::size_t> choose_folding(const std::vector<Options>& layers,
-                                        const FoldingGoal& goal) {
+                                        const FoldingGoal& goal,
+                                        const std::vector<FoldingEdge>& edges) {
   const Vector budget = budget_of(goal);
   std::set<std::int64_t> all;
   std::int64_t fewest = 0;  // cycles, with all the lanes there can be
@@ -208,8 +299,38 @@ std::vector<std::size_t> choose_folding(const std::vector<Options>& layers,
         result.push_back(o);
         break;
       }
-  return result;
+  std::int64_t cycles = goal.cycles.value_or(0);
+  for (std::size_t i = 0; i < layers.size() && !goal.cycles; ++i)
+    cycles = std::max(cycles, layers[i][result[i]].cycles);
+  return Refinement(layers, edges, cycles, goal).run(result);
 }
+
+namespace {
+
+// From each layer to the one in front of it, through what has no lanes of its own.
+std::vector<FoldingEdge> edges_of(const GraphMapper& mapper) {
+  const std::vector<GraphMapper::FoldedLayer> layers = mapper.folded_layers();
+  std::vector<FoldingEdge> edges;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const Stream& type = mapper.type(mapper.operand(layers[i].node, 0));
+    for (NodeId node = mapper.graph().input(layers[i].node, 0).node;;) {
+      const auto found = std::ranges::find(layers, node, &GraphMapper::FoldedLayer::node);
+      if (found != layers.end()) {
+        edges.push_back({.from = static_cast<std::size_t>(found - layers.begin()),
+                         .to = i,
+                         .size = type.size,
+                         .width = type.element.width});
+        break;
+      }
+      const Value before = mapper.graph().input(node, 0);
+      if (before.is_none() || mapper.find(before) == nullptr) break;
+      node = before.node;
+    }
+  }
+  return edges;
+}
+
+}  // namespace
 
 Parallelism solve_folding(const GraphMapper& mapper, const FoldingGoal& goal,
                           const Parallelism& given) {
@@ -234,7 +355,7 @@ Parallelism solve_folding(const GraphMapper& mapper, const FoldingGoal& goal,
       for (const int out : lane_choices(layer.out)) add({.in = in, .out = out});
   }
   Parallelism result;
-  const std::vector<std::size_t> choice = choose_folding(layers, goal);
+  const std::vector<std::size_t> choice = choose_folding(layers, goal, edges_of(mapper));
   for (std::size_t i = 0; i < layers.size(); ++i) result[names[i]] = layers[i][choice[i]].lanes;
   return result;
 }

@@ -31,12 +31,22 @@ struct FoldingOption {
   Resources resources = {};
 };
 
+/// A stream from one layer to another: where their lanes differ there is a converter between them.
+struct FoldingEdge {
+  std::size_t from = 0, to = 0;  ///< layers
+  std::int64_t size = 1;         ///< of its vectors
+  int width = 8;                 ///< bits of an element
+};
+
 /// For each layer the index of the option chosen, so that the slowest needs no more cycles than the
-/// goal, or as few as its budget allows, and of such choices the one of least `area`. Exact for one
-/// limited resource; for several, exact as long as the search stays small. Fails where no choice
+/// goal, or as few as its budget allows, and of such choices the one of least `area`, converters
+/// included. The cycles are exact for one limited resource, and for several as long as the search
+/// stays small; the area is exact where layers form a tree and the budget leaves room for its
+/// best, and elsewhere one that no change of one layer makes less. Fails where no choice
 /// will do, saying what the least would be.
 std::vector<std::size_t> choose_folding(const std::vector<std::vector<FoldingOption>>& layers,
-                                        const FoldingGoal& goal);
+                                        const FoldingGoal& goal,
+                                        const std::vector<FoldingEdge>& edges = {});
 
 /// The share of a Zynq 7020 that resources take, added up over its kinds: one number to compare
 /// designs by.

@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <random>
 
 #include "lathe/core/error.h"
+#include "lathe/hardware/lut_model.h"
 
 namespace lathe::hardware {
 namespace {
@@ -85,6 +87,31 @@ TEST(SolveFolding, FindsTheLeastAreaForATargetOfCycles) {
         if (other.cycles <= cycles) best = std::min(best, area(other.resources));
       });
       EXPECT_NEAR(area(chosen.resources), best, 1e-9);
+    }
+  }
+}
+
+TEST(SolveFolding, CountsConvertersBetweenLayers) {
+  std::mt19937_64 random(4);
+  for (int round = 0; round < 10; ++round) {
+    const std::vector<Options> layers = drawn_layers(random, 3);
+    const std::vector<FoldingEdge> edges = {{.from = 0, .to = 1, .size = 12},
+                                            {.from = 1, .to = 2, .size = 10}};
+    const auto whole_area = [&](const std::vector<std::size_t>& choice) {
+      Resources sum = outcome(layers, choice).resources;
+      for (const FoldingEdge& edge : edges)
+        sum.lut += std::lround(converter_luts(edge.size,
+                                              layers[edge.from][choice[edge.from]].lanes.out,
+                                              layers[edge.to][choice[edge.to]].lanes.in,
+                                              edge.width));
+      return area(sum);
+    };
+    for (const std::int64_t cycles : {3, 10, 60}) {
+      double best = 1e9;
+      for_every_choice(layers, [&](const std::vector<std::size_t>& choice) {
+        if (outcome(layers, choice).cycles <= cycles) best = std::min(best, whole_area(choice));
+      });
+      EXPECT_NEAR(whole_area(choose_folding(layers, {.cycles = cycles}, edges)), best, 1e-9);
     }
   }
 }
