@@ -88,9 +88,8 @@ Feed examples_of_data(const hardware::Design& design, const io::Model& model,
   const data::Dataset dataset =
       read_examples(model, options.data, options.split, options.examples, callbacks.should_stop);
   const auto source = train::make_evaluation_source(
-      model, dataset,
-      {.objective = train::objective_of(model), .length = most, .is_padded = true}, execution.pool,
-      callbacks.should_stop);
+      model, dataset, {.objective = train::objective_of(model), .length = most, .is_padded = true},
+      execution.pool, callbacks.should_stop);
   std::vector<std::int64_t> rows;
   for (std::int64_t i = 0; i < std::min(source->size(), options.examples); ++i) rows.push_back(i);
   if (rows.empty()) fail("{}: has no examples", options.data);
@@ -185,8 +184,9 @@ SimulateResult simulate(const SimulateOptions& options, const engine::ExecutionO
   const io::Model model =
       io::load_model((options.design / "model").string(), {.with_masters = true});
   const Feed all = !options.inputs.empty() ? examples_of_file(design, options.inputs)
-                   : !options.data.empty() ? examples_of_data(design, model, options, execution, callbacks)
-                                           : drawn_examples(design, options.examples, options.seed);
+                   : !options.data.empty()
+                       ? examples_of_data(design, model, options, execution, callbacks)
+                       : drawn_examples(design, options.examples, options.seed);
 
   // The integer model, which says what every stream carries.
   Graph graph = model.graph;

@@ -20,15 +20,12 @@ void write_lab_model(const std::filesystem::path& path) {
   for (auto& [name, tensor] : model.state)
     for (float& value : tensor.mutable_data<float>()) value *= 40.0f;
   const Quantized quantized = quantize(
-      model,
-      {.weights = "fixed:8,3", .activations = "fixed:8,3", .outputs = "fixed:8,3"}, {}, {});
+      model, {.weights = "fixed:8,3", .activations = "fixed:8,3", .outputs = "fixed:8,3"}, {}, {});
   io::write_checkpoint(path, quantized.model);
 }
 
 EmitOptions lab_options(const io::ScratchDirectory& folder) {
-  return {.model = (folder / "q").string(),
-          .out = folder / "d",
-          .parallelism = {"layers.0=4x4"}};
+  return {.model = (folder / "q").string(), .out = folder / "d", .parallelism = {"layers.0=4x4"}};
 }
 
 TEST(Simulate, ShowsTheLabsNetworkBesideTheQuantizedModel) {
