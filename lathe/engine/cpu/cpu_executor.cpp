@@ -55,7 +55,6 @@ struct CpuExecutor::Machine {
   void start();
   void compute_parameters();
   void prepare_steps();
-  void check_sizes(const SymbolValues& sizes) const;
   void ensure_capacity(const SymbolValues& sizes);
   void run(const Stage& stage, const SymbolValues& sizes);
   void run_rows(const Stage& stage, const SymbolValues& sizes);
@@ -114,12 +113,6 @@ void CpuExecutor::Machine::prepare_steps() {
     planned.step->prepare(*kernels, states);
   });
   states_changed = false;
-}
-
-void CpuExecutor::Machine::check_sizes(const SymbolValues& sizes) const {
-  for (const auto& [node, size] : plan.doubtful_sizes)
-    if (const std::int64_t value = size.evaluate(sizes); value < 0)
-      fail("node \"{}\": size {} is negative: {}", plan.graph.name(node), size.text(), value);
 }
 
 void CpuExecutor::Machine::ensure_capacity(const SymbolValues& sizes) {
@@ -310,7 +303,7 @@ Feed CpuExecutor::run(const Feed& inputs) {
   Machine& machine = *machine_;
   const CpuPlan& plan = machine.plan;
   const SymbolValues sizes = bind_symbols(plan.graph, inputs);
-  machine.check_sizes(sizes);
+  machine.plan.doubtful_sizes.check(machine.plan.graph, sizes);
   machine.last_sizes = sizes;
   machine.ensure_capacity(sizes);
   if (machine.states_changed) {

@@ -17,26 +17,9 @@ constexpr std::int64_t kMaxTileRows = 8 * kTileGrain;
 // A row that takes more than this is no row of anybody's model, and the sums below would overflow.
 constexpr std::int64_t kMostRowBytes = std::int64_t{1} << 40;
 
-// The arena is laid out for the largest extents seen, so a size must be largest there, and never
-// negative.
-void check_sizes(CpuPlan& plan, NodeId id) {
-  for (const Type& type : plan.graph.types(id)) {
-    for (const Size& size : type.shape) {
-      if (!size.is_monotone())
-        fail("size {} of {} shrinks where a symbol grows: no memory can be planned for it",
-             size.text(), to_text(type));
-      SymbolValues least;
-      for (const std::string& symbol : size.symbols()) least[symbol] = 0;
-      if (size.evaluate(least) >= 0) continue;
-      if (size.is_constant()) fail("size {} of {} is negative", size.text(), to_text(type));
-      plan.doubtful_sizes.emplace_back(id, size);
-    }
-  }
-}
-
 void make_steps(CpuPlan& plan) {
   for (const NodeId id : plan.graph.topological_order()) {
-    with_place(fmt::format("node \"{}\"", plan.graph.name(id)), [&] { check_sizes(plan, id); });
+    plan.doubtful_sizes.add(plan.graph, id);
     if (plan.graph.op(id).is_alias) {
       plan.slot_of[{id, 0}] = plan.slot_of.at(plan.graph.input(id, 0));
       continue;

@@ -7,6 +7,7 @@
 
 #include "lathe/core/graph.h"
 #include "lathe/engine/cpu/step.h"
+#include "lathe/engine/doubtful_sizes.h"
 
 namespace lathe::engine {
 
@@ -60,9 +61,8 @@ struct CpuPlan {
   std::vector<std::size_t> arena_slots;
   /// (value, state) slots of the updates that are copied after the last stage.
   std::vector<std::pair<int, int>> late_updates;
-  /// Sizes that are negative for small extents, such as L-5, and the nodes that have them: to be
-  /// checked before a run.
-  std::vector<std::pair<NodeId, Size>> doubtful_sizes;
+  /// Such as L-5: to be checked before a run.
+  DoubtfulSizes doubtful_sizes;
 
   std::size_t slot(const Value& value) const { return static_cast<std::size_t>(slot_of.at(value)); }
 };

@@ -175,9 +175,7 @@ void CudaExecutor::Machine::compute_parameters() {
 }
 
 void CudaExecutor::Machine::check_sizes(const SymbolValues& sizes) const {
-  for (const auto& [node, size] : plan.doubtful_sizes)
-    if (const std::int64_t value = size.evaluate(sizes); value < 0)
-      fail("node \"{}\": size {} is negative: {}", plan.graph.name(node), size.text(), value);
+  plan.doubtful_sizes.check(plan.graph, sizes);
   for (const auto& [symbol, value] : sizes)
     if (value > std::numeric_limits<std::int32_t>::max())
       fail("{} is {}: device cuda counts to {} at most", symbol, value,

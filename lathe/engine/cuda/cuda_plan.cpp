@@ -12,27 +12,10 @@ bool is_resident_constant(const Graph& graph, NodeId id) {
   return graph.is(id, "constant") && graph.types(id)[0].num_elements().is_constant();
 }
 
-// The arena is laid out for the largest sizes seen, so a size must be largest there, and never
-// negative.
-void check_sizes(CudaPlan& plan, NodeId id) {
-  for (const Type& type : plan.graph.types(id)) {
-    for (const Size& size : type.shape) {
-      if (!size.is_monotone())
-        fail("size {} of {} shrinks where a symbol grows: no memory can be planned for it",
-             size.text(), to_text(type));
-      SymbolValues least;
-      for (const std::string& symbol : size.symbols()) least[symbol] = 0;
-      if (size.evaluate(least) >= 0) continue;
-      if (size.is_constant()) fail("size {} of {} is negative", size.text(), to_text(type));
-      plan.doubtful_sizes.emplace_back(id, size);
-    }
-  }
-}
-
 void make_steps(CudaPlan& plan) {
   const Graph& graph = plan.graph;
   for (const NodeId id : graph.topological_order()) {
-    with_place(fmt::format("node \"{}\"", graph.name(id)), [&] { check_sizes(plan, id); });
+    plan.doubtful_sizes.add(graph, id);
     if (graph.op(id).is_alias) {
       plan.slot_of[{id, 0}] = plan.slot_of.at(graph.input(id, 0));
       continue;

@@ -9,6 +9,7 @@
 
 #include "lathe/core/graph.h"
 #include "lathe/engine/cuda/cuda_step.h"
+#include "lathe/engine/doubtful_sizes.h"
 
 namespace lathe::engine {
 
@@ -68,8 +69,8 @@ struct CudaPlan {
   /// Symbols that only count rows of the first axis, of ops that take padding: batches of nearly
   /// the same size share a capture.
   std::vector<std::string> rounded_symbols;
-  /// Sizes such as L-5 and the nodes that have them: to be checked before a run.
-  std::vector<std::pair<NodeId, Size>> doubtful_sizes;
+  /// Such as L-5: to be checked before a run.
+  DoubtfulSizes doubtful_sizes;
 
   std::size_t slot(const Value& value) const { return static_cast<std::size_t>(slot_of.at(value)); }
 };
