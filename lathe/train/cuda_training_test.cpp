@@ -7,31 +7,11 @@
 #include "lathe/engine/cuda/cuda_plan.h"
 #include "lathe/engine/lower.h"
 #include "lathe/engine/testing/cuda_gpu.h"
-#include "lathe/io/testing/tiny_bert.h"
+#include "lathe/train/testing/opinions.h"
 #include "lathe/train/train_model.h"
 
 namespace lathe::train {
 namespace {
-
-data::Dataset opinions() {
-  data::Dataset dataset;
-  dataset.label_names = {"negative", "positive"};
-  const char* const endings[] = {"film", "plot .", "act , the film", "very film !"};
-  for (int i = 0; i < 40; ++i)
-    dataset.examples.push_back(
-        {fmt::format("a {} {}", i % 2 == 1 ? "fine" : "poor", endings[i / 2 % 4]), i % 2});
-  return dataset;
-}
-
-io::Model bert_tiny() {
-  io::LoadOptions options;
-  options.task = "classify";
-  options.seed = 1;
-  options.config = {{"vocab_size", std::int64_t{20}}};
-  io::Model model = io::load_model("bert-tiny", options);
-  model.tokenizer = io::tiny_tokenizer();
-  return model;
-}
 
 struct Training {
   std::vector<double> losses;
@@ -49,7 +29,8 @@ Training train_on(const std::string& device, OptimizerKind optimizer, double rat
   Training run;
   TrainCallbacks callbacks;
   callbacks.step = [&](const StepReport& report) { run.losses.push_back(report.loss); };
-  run.state = train_model(bert_tiny(), opinions(), {}, options, callbacks).result.state;
+  run.state =
+      train_model(bert_tiny_of_twenty_words(), opinions(40), {}, options, callbacks).result.state;
   return run;
 }
 
@@ -81,8 +62,8 @@ TEST(CudaTraining, FollowsTheCpuWithAdam) {
 
 // The whole step of the supported model has kernels; this needs no GPU.
 TEST(CudaTraining, HasAKernelForEveryOpOfBert) {
-  State state = bert_tiny().state;
-  const TrainingGraph training = make_training_graph(bert_tiny(), {}, state);
+  State state = bert_tiny_of_twenty_words().state;
+  const TrainingGraph training = make_training_graph(bert_tiny_of_twenty_words(), {}, state);
   const std::map<std::string, int> missing =
       engine::count_fallbacks(training.graph, engine::find_backend("cuda"));
   for (const auto& [op, count] : missing) ADD_FAILURE() << op << ": " << count;
@@ -91,8 +72,8 @@ TEST(CudaTraining, HasAKernelForEveryOpOfBert) {
 // Every launch costs two microseconds and more, so their number is kept in sight; batches of any
 // tokens and sequences share captures.
 TEST(CudaTraining, PlansAStepOfBertTinyInFewLaunches) {
-  State state = bert_tiny().state;
-  const TrainingGraph training = make_training_graph(bert_tiny(), {}, state);
+  State state = bert_tiny_of_twenty_words().state;
+  const TrainingGraph training = make_training_graph(bert_tiny_of_twenty_words(), {}, state);
   const engine::CudaPlan plan =
       engine::make_cuda_plan(engine::lower(training.graph, engine::find_backend("cuda")));
   EXPECT_EQ(plan.rounded_symbols, (std::vector<std::string>{"S", "T"}));

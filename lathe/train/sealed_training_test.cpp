@@ -7,34 +7,13 @@
 #include "lathe/core/testing/error_text.h"
 #include "lathe/engine/testing/executor_cases.h"
 #include "lathe/engine/testing/sealed_backend.h"
-#include "lathe/io/testing/tiny_bert.h"
+#include "lathe/train/testing/opinions.h"
 #include "lathe/train/train_model.h"
 
 namespace lathe::train {
 namespace {
 
 const Register registration{engine::sealed_backend()};
-
-data::Dataset opinions() {
-  data::Dataset dataset;
-  dataset.label_names = {"negative", "positive"};
-  const char* const endings[] = {"film", "plot .", "act , the film", "very film !"};
-  for (int i = 0; i < 16; ++i)
-    dataset.examples.push_back(
-        {fmt::format("a {} {}", i % 2 == 1 ? "fine" : "poor", endings[i / 2 % 4]), i % 2});
-  return dataset;
-}
-
-// Of the published sizes, with a vocabulary of twenty words.
-io::Model bert_tiny() {
-  io::LoadOptions options;
-  options.task = "classify";
-  options.seed = 1;
-  options.config = {{"vocab_size", std::int64_t{20}}};
-  io::Model model = io::load_model("bert-tiny", options);
-  model.tokenizer = io::tiny_tokenizer();
-  return model;
-}
 
 struct Training {
   std::vector<double> losses;
@@ -53,7 +32,8 @@ Training train_on(const std::string& device) {
   Training run;
   TrainCallbacks callbacks;
   callbacks.step = [&](const StepReport& report) { run.losses.push_back(report.loss); };
-  run.state = train_model(bert_tiny(), opinions(), {}, options, callbacks).result.state;
+  run.state =
+      train_model(bert_tiny_of_twenty_words(), opinions(16), {}, options, callbacks).result.state;
   return run;
 }
 
