@@ -1,0 +1,99 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "lathe/engine/cuda/arguments/operand.h"
+
+// Attention and its gradient.
+namespace lathe::engine::cuda {
+
+/// Attention of packed sequences (offsets) or of rows of one length (lq, lk).
+struct AttentionShape {
+  Precision precision = Precision::Float32;
+  /// How q, k, v, y and their gradients lie in memory: F32, or BF16 where the precision is Bf16.
+  /// The numbers are the same: what is rounded to bfloat16 may lie as float.
+  Number elements = Number::F32;
+  const void* q = nullptr;
+  const void* k = nullptr;
+  const void* v = nullptr;
+  /// Elements from one row to the next of q, of k and v, and of their gradients; 0: heads * d and
+  /// kv_heads * d. One product may have made all three side by side.
+  std::int64_t q_stride = 0, k_stride = 0;
+  Integers mask;     ///< [rows, lk], or null
+  Integers offsets;  ///< null: padded
+  const std::int32_t* random = nullptr;
+  Integers examples;
+  std::uint32_t threshold = 0, site = 0;
+  float dropout_scale = 1;
+  std::int32_t heads = 1, kv_heads = 1, d = 0;
+  float scale = 1;
+  bool is_causal = false;
+  bool only_first = false;  ///< packed, one query a sequence: its first token's
+  std::int64_t lq = 0, lk = 0;
+  Extent queries, keys;  ///< rows of q and of k
+  Extent sequences;
+  Fault fault;
+};
+/// For each query and head, what the gradient reads again: the largest score times log2(e), and
+/// one over the sum of the others' distances to it as powers of two.
+inline constexpr std::int64_t kAttentionStatistics = 2;
+struct AttentionArgs {
+  AttentionShape shape;
+  void* y = nullptr;
+  float* statistics = nullptr;  ///< null: nobody asks
+  float* scratch = nullptr;     ///< attention_scratch bytes
+};
+struct AttentionGradientArgs {
+  AttentionShape shape;
+  const void* dout = nullptr;
+  const void* y = nullptr;
+  const float* statistics = nullptr;
+  void* dq = nullptr;
+  void* dk = nullptr;
+  void* dv = nullptr;
+  float* scratch = nullptr;  ///< attention_gradient_scratch bytes
+};
+inline constexpr std::int64_t kAttentionTile = 64;  ///< queries or keys of a block
+/// One query a sequence: tiles of keys are apart until the end, and each leaves two numbers and a
+/// sum of values for each head.
+inline constexpr std::int64_t attention_scratch(std::int64_t keys, std::int64_t sequences,
+                                                std::int64_t heads, std::int64_t d) {
+  return (keys / kAttentionTile + sequences) * heads * (d + 2) *
+         static_cast<std::int64_t>(sizeof(float));
+}
+/// Every so many-th tile of keys of a sequence adds to the same sum of dq, and these parts are
+/// added at the end, in order: few for large batches, which have blocks enough.
+inline constexpr std::int64_t kMostQueryParts = 16, kLeastQueryParts = 4;
+inline constexpr std::int64_t kQueryPartsBytes = std::int64_t{1} << 26;
+inline constexpr std::int64_t query_part_bytes(const std::int64_t queries, std::int64_t heads,
+                                               std::int64_t d) {
+  return queries * heads * d * static_cast<std::int64_t>(sizeof(float));
+}
+inline constexpr std::int64_t num_query_parts(std::int64_t queries, std::int64_t sequences,
+                                              std::int64_t heads, std::int64_t kv_heads,
+                                              std::int64_t d) {
+  constexpr std::int64_t kBlocks = 264;  // two for each multiprocessor of the largest GPUs
+  const std::int64_t each = query_part_bytes(queries, heads, d);
+  std::int64_t most = each == 0 ? kMostQueryParts : kQueryPartsBytes / each;
+  most = most > kMostQueryParts ? kMostQueryParts : most;
+  most = most < kLeastQueryParts ? kLeastQueryParts : most;
+  const std::int64_t chains = sequences * kv_heads;
+  const std::int64_t wanted = chains == 0 ? 1 : (kBlocks + chains - 1) / chains;
+  return wanted < most ? wanted : most;
+}
+/// Four numbers for each query and head, and num_query_parts of this size or of any smaller one.
+inline constexpr std::int64_t attention_gradient_scratch(std::int64_t queries, std::int64_t keys,
+                                                         std::int64_t sequences, std::int64_t heads,
+                                                         std::int64_t d) {
+  const std::int64_t each = query_part_bytes(queries, heads, d);
+  const std::int64_t many = kMostQueryParts * each, few = kLeastQueryParts * each;
+  const std::int64_t parts = many < kQueryPartsBytes ? many : kQueryPartsBytes;
+  const std::int64_t facts = queries * heads * 4 * static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t several = (parts < few ? few : parts) + facts;
+  const std::int64_t single = attention_scratch(keys, sequences, heads, d);
+  return several < single ? single : several;
+}
+inline constexpr std::int32_t kMostHeadSize = 128;
+
+}  // namespace lathe::engine::cuda
