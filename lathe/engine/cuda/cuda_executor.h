@@ -6,6 +6,8 @@
 
 namespace lathe::engine {
 
+struct CudaMachine;
+
 /// Runs a graph on a GPU as a plan made once: kernels in one stream, values in one arena, states on
 /// the device. The second run of a size is captured as a CUDA graph, and every later one replays
 /// it.
@@ -22,8 +24,7 @@ class CudaExecutor final : public Executor {
   int num_captured_nodes() const;
 
  private:
-  struct Machine;
-  std::unique_ptr<Machine> machine_;
+  std::unique_ptr<CudaMachine> machine_;
 };
 
 }  // namespace lathe::engine

@@ -1,0 +1,70 @@
+#include <algorithm>
+#include <cstring>
+
+#include "lathe/engine/cuda/cuda_machine.h"
+
+namespace lathe::engine {
+
+void CudaMachine::copy_in(const Feed& feed, const SymbolValues& sizes, const SymbolValues& needed) {
+  std::byte* const block = staging.data();
+  for (std::size_t i = 0; i < plan.rounded_symbols.size(); ++i) {
+    const auto found = sizes.find(plan.rounded_symbols[i]);
+    const auto value = static_cast<std::int32_t>(found == sizes.end() ? 0 : found->second);
+    std::memcpy(block + i * sizeof value, &value, sizeof value);
+  }
+  for (const NodeId id : plan.graph.nodes_of("input")) {
+    const std::size_t slot = plan.slot({id, 0});
+    const auto at = static_cast<std::size_t>(
+        std::find(inputs.slots.begin(), inputs.slots.end(), slot) - inputs.slots.begin());
+    const Tensor& tensor = feed.find(plan.graph.name(id))->second;
+    const std::int64_t all = plan.slots[slot].type.num_bytes().evaluate(needed);
+    std::memcpy(block + inputs.offsets[at], tensor.bytes(),
+                static_cast<std::size_t>(tensor.num_bytes()));
+    std::memset(block + inputs.offsets[at] + tensor.num_bytes(), 0,
+                static_cast<std::size_t>(all - tensor.num_bytes()));
+  }
+  check_cuda(device().copy(arena.data(), block, inputs.bytes, work->stream));
+}
+
+Feed CudaMachine::copy_out(const SymbolValues& sizes) {
+  std::byte* const block = staging.data() + to_lines(inputs.bytes);
+  const std::byte* const from = arena.data() + to_lines(inputs.bytes);
+  // Few bytes come back in one copy, many only as far as they are real.
+  constexpr std::int64_t kFewBytes = std::int64_t{64} << 10;
+  const bool are_few = outputs.bytes <= kFewBytes;
+  check_cuda(device().copy(block, from, are_few ? outputs.bytes : kLine, work->stream));
+  Feed result;
+  std::vector<std::pair<Tensor*, const std::byte*>> waiting;
+  for (const auto& [name, value] : plan.graph.outputs()) {
+    const Type& type = plan.graph.type(value);
+    Tensor& tensor = result.emplace(name, Tensor(type.dtype, type.dims(sizes))).first->second;
+    const std::size_t slot = plan.slot(value);
+    const auto at = static_cast<std::size_t>(
+        std::find(outputs.slots.begin(), outputs.slots.end(), slot) - outputs.slots.begin());
+    if (at == outputs.slots.size()) {  // an input, a state or a constant under another name
+      check_cuda(
+          device().copy(tensor.mutable_bytes(), bases[slot], tensor.num_bytes(), work->stream));
+      continue;
+    }
+    if (!are_few)
+      check_cuda(device().copy(block + outputs.offsets[at], bases[slot], tensor.num_bytes(),
+                               work->stream));
+    waiting.emplace_back(&tensor, block + outputs.offsets[at]);
+  }
+  check_cuda(device().synchronize(work->stream));
+  std::int32_t fault = 0;
+  std::memcpy(&fault, block + fault_offset, sizeof fault);
+  report_fault(fault);
+  for (const auto& [tensor, bytes] : waiting)
+    std::memcpy(tensor->mutable_bytes(), bytes, static_cast<std::size_t>(tensor->num_bytes()));
+  return result;
+}
+
+void CudaMachine::report_fault(std::int32_t step) const {
+  if (step < 0 || static_cast<std::size_t>(step) >= plan.steps.size()) return;
+  const NodeId node = plan.steps[static_cast<std::size_t>(step)].node;
+  fail("node \"{}\": an id, a label, an index or an offset of {} is outside its range",
+       plan.graph.name(node), plan.graph.op(node).name);
+}
+
+}  // namespace lathe::engine

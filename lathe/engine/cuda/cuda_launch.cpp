@@ -1,0 +1,92 @@
+#include <algorithm>
+
+#include "lathe/engine/cuda/cuda_machine.h"
+
+namespace lathe::engine {
+
+void CudaMachine::launch_group(const Prepared& one, std::size_t launch) {
+  const CudaGroupTable& table = one.groups[launch];
+  const std::byte* const entries = one.tables.data() + one.table_offsets[launch];
+  switch (plan.launches[launch].group) {
+    case CudaGroup::None:
+      return;
+    case CudaGroup::Indices: {
+      cuda::IndexArgs args;
+      args.count = static_cast<std::int32_t>(table.indices.size());
+      std::copy(table.indices.begin(), table.indices.end(), args.operations);
+      return kernels->indices(args, work->stream);
+    }
+    case CudaGroup::Formats:
+      return kernels->quantize_all({.tensors = reinterpret_cast<const cuda::QuantizeArgs*>(entries),
+                                    .count = static_cast<std::int32_t>(table.formats.size()),
+                                    .num_blocks = table.num_blocks},
+                                   work->stream);
+    case CudaGroup::Tables: {
+      cuda::EmbeddingGradientsArgs args;
+      args.count = static_cast<std::int32_t>(table.tables.size());
+      std::copy(table.tables.begin(), table.tables.end(), args.tables);
+      return kernels->embedding_gradients(args, work->stream);
+    }
+    case CudaGroup::Rows:
+      return kernels->row_program(row_program(one, launch),
+                                  reinterpret_cast<const cuda::RowProgramArgs*>(entries),
+                                  work->stream);
+    case CudaGroup::Products: {
+      std::vector<std::byte*> operands;
+      return products(one, launch)
+          .launch(call(one, launch, plan.launches[launch].steps.front(), operands), entries);
+    }
+    case CudaGroup::Halves:
+      return kernels->halves({.copies = reinterpret_cast<const cuda::HalfCopy*>(entries),
+                              .count = static_cast<std::int32_t>(table.halves.size()),
+                              .num_blocks = table.num_blocks},
+                             work->stream);
+    case CudaGroup::Sums:
+      return kernels->add_parts({.sums = reinterpret_cast<const cuda::SummedParts*>(entries),
+                                 .count = static_cast<std::int32_t>(table.sums.size()),
+                                 .num_blocks = table.num_blocks},
+                                work->stream);
+    case CudaGroup::Squares:
+      return kernels->sum_squares({.tensors = reinterpret_cast<const cuda::SquaredTensor*>(entries),
+                                   .num_tensors = static_cast<std::int32_t>(table.squares.size()),
+                                   .num_blocks = table.num_blocks,
+                                   .parts = reinterpret_cast<double*>(scratch[launch])},
+                                  work->stream);
+    case CudaGroup::Scalars:
+      return kernels->scalars(
+          {.operations = reinterpret_cast<const cuda::ScalarOperation*>(entries),
+           .count = static_cast<std::int32_t>(table.scalars.size())},
+          work->stream);
+    case CudaGroup::Adamw:
+    case CudaGroup::Sgd:
+      return kernels->update({.is_adamw = plan.launches[launch].group == CudaGroup::Adamw,
+                              .tensors = reinterpret_cast<const cuda::UpdatedTensor*>(entries),
+                              .num_tensors = static_cast<std::int32_t>(table.updates.size()),
+                              .num_blocks = table.num_blocks},
+                             work->stream);
+  }
+}
+
+void CudaMachine::enqueue(const Prepared& one) {
+  std::vector<std::byte*> operands;
+  check_cuda(device().fill(arena.data() + to_lines(inputs.bytes) + fault_offset, 0x7f,
+                           sizeof(std::int32_t), work->stream));
+  for (std::size_t launch = 0; launch < plan.launches.size(); ++launch) {
+    const CudaLaunch& planned = plan.launches[launch];
+    const std::size_t first = planned.steps.empty() ? 0 : planned.steps.front();
+    with_place(fmt::format("node \"{}\"", plan.graph.name(plan.steps[first].node)), [&] {
+      if (planned.group != CudaGroup::None)
+        launch_group(one, launch);
+      else
+        plan.steps[first].step->launch(call(one, launch, first, operands));
+      check_cuda(device().launch_error());
+    });
+  }
+  for (const auto& [value, state] : plan.late_updates) {
+    const auto from = static_cast<std::size_t>(value), to = static_cast<std::size_t>(state);
+    check_cuda(device().copy(bases[to], bases[from], plan.slots[to].type.num_bytes().constant(),
+                             work->stream));
+  }
+}
+
+}  // namespace lathe::engine

@@ -1,0 +1,121 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lathe/engine/cuda/cuda_memory.h"
+#include "lathe/engine/cuda/cuda_plan.h"
+#include "lathe/engine/cuda/cuda_products.h"
+#include "lathe/engine/cuda/cuda_row_program.h"
+#include "lathe/engine/executor.h"
+
+namespace lathe::engine {
+
+inline constexpr std::int64_t kLine = 256;  ///< bytes that device memory is aligned to
+constexpr std::int64_t to_lines(std::int64_t bytes) {
+  return (bytes + kLine - 1) / kLine * kLine;
+}
+
+/// Values one after another in a block that is copied at once.
+struct CudaBlock {
+  std::vector<std::size_t> slots;
+  std::vector<std::int64_t> offsets;
+  std::int64_t bytes = 0;
+};
+
+/// A plan on a GPU: its memory (cuda_layout.cpp), what its launches read beside values
+/// (cuda_tables.cpp), the launches themselves (cuda_launch.cpp), and what comes in and out
+/// (cuda_copies.cpp).
+struct CudaMachine {
+  CudaPlan plan;
+  Graph source;  // as the user wrote it: says what its states are
+  State host;    // states as they were given; those that runs update are on the device alone
+  std::unique_ptr<Executor> parameters;  // computes states that come from others
+  std::vector<std::string> parameter_sources;
+  const cuda::KernelTable* kernels = nullptr;
+
+  // The stream and what belongs to it.
+  struct Work {
+    explicit Work(const cuda::KernelTable& table) : device(table.device) {
+      check_cuda(device.make_stream(&stream));
+      if (const char* error = device.make_gemm(stream, &gemm)) {
+        device.drop_stream(stream);
+        check_cuda(error);
+      }
+    }
+    Work(const Work&) = delete;
+    Work& operator=(const Work&) = delete;
+    ~Work() {
+      device.synchronize(stream);
+      device.drop_gemm(gemm);
+      device.drop_stream(stream);
+    }
+    const cuda::Device& device;
+    cuda::Stream* stream = nullptr;
+    cuda::Gemm* gemm = nullptr;
+  };
+  std::unique_ptr<Work> work;
+
+  // One size: what its launches read beside values, and its capture once it has run.
+  struct Prepared {
+    CudaSizes sizes;
+    CudaBuffer tables;
+    std::vector<CudaGroupTable> groups;       // of each launch
+    std::vector<std::int64_t> table_offsets;  // of each launch
+    cuda::Capture* capture = nullptr;
+    std::int32_t num_nodes = 0;
+    bool has_run = false;
+  };
+  std::map<SymbolValues, Prepared> prepared;
+
+  std::vector<std::byte*> bases;    // of each slot
+  std::vector<std::byte*> parts;    // of each partial
+  std::vector<std::byte*> scratch;  // of each launch
+  CudaBuffer residents, arena;
+  CudaBuffer staging{CudaBuffer::Place::Pinned};
+  CudaBlock inputs, outputs;      // the inputs begin behind the rounded symbols' real values
+  std::int64_t fault_offset = 0;  // in the outputs' block
+  SymbolValues capacity, last_sizes;
+  std::int64_t unshared_bytes = 0;
+  bool states_changed = false;
+  int last_nodes = 0;
+
+  ~CudaMachine() { drop_captures(); }
+  void drop_captures() {
+    for (auto& [sizes, one] : prepared)
+      if (one.capture != nullptr) kernels->device.drop_capture(one.capture);
+    prepared.clear();
+  }
+
+  void place_residents();
+  void set_resident(std::size_t slot, const Tensor& tensor);
+  void compute_parameters();
+  void check_sizes(const SymbolValues& sizes) const;
+  SymbolValues bucket(const SymbolValues& sizes) const;
+  bool is_captured(const SymbolValues& bucket) const {
+    const auto found = prepared.find(bucket);
+    return found != prepared.end() && found->second.capture != nullptr;
+  }
+  void ensure_capacity(const SymbolValues& bucket);
+  Prepared& prepare(const SymbolValues& bucket);
+  CudaCall call(const Prepared& one, std::size_t launch, std::size_t step,
+                std::vector<std::byte*>& operands) const;
+  void add_sums(CudaGroupTable& table, const Prepared& one, std::size_t launch) const;
+  void add_halves(CudaGroupTable& table, const std::vector<int>& slots,
+                  const CudaSizes& sizes) const;
+  void copy_constant_halves();
+  void fill_tables(Prepared& one);
+  void enqueue(const Prepared& one);
+  void launch_group(const Prepared& one, std::size_t launch);
+  cuda::RowProgramArgs row_program(const Prepared& one, std::size_t launch) const;
+  CudaProducts products(const Prepared& one, std::size_t launch) const;
+  void copy_in(const Feed& feed, const SymbolValues& sizes, const SymbolValues& bucket);
+  Feed copy_out(const SymbolValues& sizes);
+  void report_fault(std::int32_t step) const;
+  const cuda::Device& device() const { return kernels->device; }
+};
+
+}  // namespace lathe::engine
