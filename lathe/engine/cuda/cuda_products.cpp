@@ -14,6 +14,8 @@ void multiply_by_library(const CudaCall& call, const CudaProducts::Entry& entry)
   float* const c = product.c != nullptr ? product.c : product.y;
   // Nobody but products and row programs may round a result by himself.
   const bool is_bf16 = call.precision == cuda::Precision::Bf16;
+  const bool a_is_copied = is_bf16 && product.a_as == cuda::Number::F32;
+  const bool b_is_copied = is_bf16 && product.b_as == cuda::Number::F32;
   const bool rounds = is_bf16 && product.is_rounded && !entry.is_rounded_later;
   const bool is_followed = rounds || product.map != cuda::Map::Identity ||
                            product.residual != nullptr ||
@@ -27,8 +29,8 @@ void multiply_by_library(const CudaCall& call, const CudaProducts::Entry& entry)
                                   .m = n,
                                   .n = m,
                                   .k = k,
-                                  .a = is_bf16 ? entry.b_half : product.b,
-                                  .b = is_bf16 ? entry.a_half : product.a,
+                                  .a = b_is_copied ? entry.b_half : product.b,
+                                  .b = a_is_copied ? entry.a_half : product.a,
                                   .c = c,
                                   .lda = product.b_by_k ? n : k,
                                   .ldb = product.a_by_k ? m : k,

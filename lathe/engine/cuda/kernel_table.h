@@ -22,7 +22,7 @@
 namespace lathe::engine::cuda {
 
 /// Raised whenever a struct below changes: a library of another number is refused.
-inline constexpr std::int32_t kTableVersion = 6;
+inline constexpr std::int32_t kTableVersion = 7;
 
 /// C[m, n] = op(A) . op(B) + beta * C, column-major as cuBLAS has it; bias of length m.
 struct GemmArgs {
@@ -40,17 +40,23 @@ struct GemmArgs {
 /// One of the products of a launch, row by row: c[m, n] = a(m, k) . b(k, n), and what follows it.
 /// It gives zeros beyond the real m, and stops at the real k.
 struct Product {
-  const float* a = nullptr;
-  const float* b = nullptr;
-  bool a_by_k = false;  ///< a lies as [k, m]; else as [m, k]
-  bool b_by_k = false;  ///< b lies as [k, n]; else as [n, k]
+  const void* a = nullptr;
+  const void* b = nullptr;
+  Number a_as = Number::F32, b_as = Number::F32;  ///< or BF16: how they lie in memory
+  bool a_by_k = false;                            ///< a lies as [k, m]; else as [m, k]
+  bool b_by_k = false;                            ///< b lies as [k, n]; else as [n, k]
   std::int64_t n = 0;
   Extent m, k;
-  const float* bias = nullptr;    ///< n of them, added to each row
-  const float* before = nullptr;  ///< as c: it is multiplied by map'(before)
+  const float* bias = nullptr;     ///< n of them, added to each row
+  const void* before = nullptr;    ///< as c: it is multiplied by map'(before)
+  Number before_as = Number::F32;  ///< or BF16
   const float* residual = nullptr;
   float* c = nullptr;  ///< the sums with their bias; null where nobody reads them
   float* y = nullptr;  ///< map(c) + residual; null where nobody reads it
+  /// c and y once more, or only so, as bfloat16, ties to even; null where nobody reads them. With
+  /// parts there is no c_half.
+  std::uint16_t* c_half = nullptr;
+  std::uint16_t* y_half = nullptr;
   Map map = Map::Identity;
   /// More than one: k is cut into that many ranges, and c is [parts, m, n], to be added up by
   /// `add_parts`. Nothing else may follow such a product.

@@ -26,23 +26,47 @@ struct Stage {
   }
 };
 
-// Copies of one operand's tile: each thread has some groups of four floats of every stage.
+__device__ float number_at(const void* x, bool is_half, std::int64_t index) {
+  return is_half ? __bfloat162float(static_cast<const __nv_bfloat16*>(x)[index])
+                 : static_cast<const float*>(x)[index];
+}
+
+// The first `there` of four neighbours, and zeros.
+__device__ float4 four_of(const void* x, bool is_half, int there, bool is_whole) {
+  float values[4] = {};
+  if (there == 4 && is_whole && !is_half) return *static_cast<const float4*>(x);
+  if (there == 4 && is_whole) {
+    const uint2 pairs = *static_cast<const uint2*>(x);
+    return make_float4(__uint_as_float(pairs.x << 16), __uint_as_float(pairs.x & 0xffff0000u),
+                       __uint_as_float(pairs.y << 16), __uint_as_float(pairs.y & 0xffff0000u));
+  }
+#pragma unroll
+  for (int j = 0; j < 4; ++j)
+    if (j < there) values[j] = number_at(x, is_half, j);
+  return make_float4(values[0], values[1], values[2], values[3]);
+}
+
+// Copies of one operand's tile: each thread has some groups of four numbers of every stage.
 template <bool IsByK>
 struct Copies {
   static constexpr int kCount = kTile * kDepth / 4 / kTileThreads;
-  const float* from[kCount];
+  const char* from[kCount];
+  bool is_half;
   int left[kCount];     // floats of the group that are there; along the outer axis
   int along_k[kCount];  // where the group begins along k
   std::int64_t step;    // from one stage to the next
 
-  __device__ Copies(const float* x, std::int64_t stride, std::int64_t outer, std::int64_t end,
-                    std::int64_t k) {
-    step = IsByK ? kDepth * stride : kDepth;
+  __device__ Copies(const void* x, Number as, std::int64_t stride, std::int64_t outer,
+                    std::int64_t end, std::int64_t k)
+      : is_half(as == Number::BF16) {
+    const int bytes = is_half ? 2 : 4;
+    step = (IsByK ? kDepth * stride : kDepth) * bytes;
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
       const int2 at = place(i);
       from[i] =
-          x + (IsByK ? (k + at.y) * stride + outer + at.x : (outer + at.x) * stride + k + at.y);
+          static_cast<const char*>(x) +
+          (IsByK ? (k + at.y) * stride + outer + at.x : (outer + at.x) * stride + k + at.y) * bytes;
       const std::int64_t rest = end - outer - at.x;
       left[i] = IsByK ? static_cast<int>(rest < 0 ? 0 : rest > 4 ? 4 : rest) : rest > 0 ? 4 : 0;
       along_k[i] = at.y;
@@ -56,7 +80,7 @@ struct Copies {
   }
   // `rest`: how much of k is left from this stage on; `safe`: any address that may be read. Groups
   // that are cut are copied by hand.
-  __device__ void next(float* stage, std::int64_t rest, bool is_whole, const float* safe) {
+  __device__ void next(float* stage, std::int64_t rest, bool is_whole, const void* safe) {
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
       const int2 at = place(i);
@@ -65,11 +89,10 @@ struct Copies {
       const std::int64_t depth = rest - along_k[i];
       if (depth <= 0) there = 0;
       if (!IsByK && depth < there) there = static_cast<int>(depth < 0 ? 0 : depth);
-      if (there == 0 || (is_whole && there == 4)) {
+      if (there == 0 || (is_whole && there == 4 && !is_half))
         copy_async(to, there == 0 ? safe : from[i], there != 0);
-      } else {
-        for (int j = 0; j < 4; ++j) to[j] = j < there ? from[i][j] : 0.0f;
-      }
+      else
+        *reinterpret_cast<float4*>(to) = four_of(from[i], is_half, there, is_whole);
       from[i] += step;
     }
   }
@@ -99,8 +122,9 @@ __device__ void finish(const Product& product, std::int64_t part, std::int64_t r
     if (product.bias != nullptr) c[j] += product.bias[column + j];
     if (P == Precision::Bf16 && product.is_rounded) c[j] = round_to_bf16(c[j]);
     if (product.before != nullptr) {
-      c[j] *= slope_of(product.map, product.before[place + j]);
-    } else if (product.y != nullptr) {
+      c[j] *= slope_of(product.map,
+                       number_at(product.before, product.before_as == Number::BF16, place + j));
+    } else if (product.y != nullptr || product.y_half != nullptr) {
       y[j] = product.map == Map::Identity ? c[j] : mapped(product.map, c[j]);
       if (product.residual != nullptr) y[j] += product.residual[place + j];
     }
@@ -118,8 +142,15 @@ __device__ void finish(const Product& product, std::int64_t part, std::int64_t r
     for (int j = 0; j < Count; ++j)
       if (column + j < n) to[j] = values[j];
   };
+  const auto put_half = [&](std::uint16_t* to, const float* values) {
+    if (to == nullptr) return;
+    for (int j = 0; j < Count; ++j)
+      if (column + j < n) to[place + j] = bf16_bits(values[j]);
+  };
   put(product.c == nullptr ? nullptr : product.c + part * product.m.capacity * n, c);
   put(product.y, y);
+  put_half(product.c_half, c);
+  put_half(product.y_half, y);
 }
 
 struct Range {
@@ -241,8 +272,8 @@ __device__ void make_tile(const Product& product, std::int64_t block, float* roo
   const std::int64_t stages = row < real_rows && range.begin < range.end
                                   ? (range.end - range.begin + kDepth - 1) / kDepth
                                   : 0;
-  Copies<AByK> a(product.a, a_stride, row, real_rows, range.begin);
-  Copies<BByK> b(product.b, b_stride, column, product.n, range.begin);
+  Copies<AByK> a(product.a, product.a_as, a_stride, row, real_rows, range.begin);
+  Copies<BByK> b(product.b, product.b_as, b_stride, column, product.n, range.begin);
   const auto copy = [&](std::int64_t stage) {
     if (stage < stages) {
       float* const to = room + stage % kStages * kFloats;
@@ -305,28 +336,25 @@ struct SmallCopies {
     return is_by_k ? make_int2(index % (kSmall / 4) * 4, index / (kSmall / 4))
                    : make_int2(index / (kSmallDepth / 4), index % (kSmallDepth / 4) * 4);
   }
-  __device__ void load(const float* x, bool is_by_k, std::int64_t stride, std::int64_t outer,
-                       std::int64_t outer_end, std::int64_t k, std::int64_t k_end) {
+  __device__ void load(const void* x, Number as, bool is_by_k, std::int64_t stride,
+                       std::int64_t outer, std::int64_t outer_end, std::int64_t k,
+                       std::int64_t k_end) {
+    const bool is_half = as == Number::BF16;
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
       const int2 at = place(i, is_by_k);
       const std::int64_t o = outer + at.x, d = k + at.y;
-      const float* const from = x + (is_by_k ? d * stride + o : o * stride + d);
-      const bool is_whole = stride % 4 == 0 && (is_by_k ? o + 3 < outer_end && d < k_end
-                                                        : d + 3 < k_end && o < outer_end);
-      if (is_whole) {
-        const float4 four = *reinterpret_cast<const float4*>(from);
-        values[i][0] = four.x;
-        values[i][1] = four.y;
-        values[i][2] = four.z;
-        values[i][3] = four.w;
-        continue;
-      }
-      for (int j = 0; j < 4; ++j) {
-        const bool is_there =
-            is_by_k ? o + j < outer_end && d < k_end : o < outer_end && d + j < k_end;
-        values[i][j] = is_there ? from[j] : 0.0f;
-      }
+      const std::int64_t rest = is_by_k ? outer_end - o : k_end - d;
+      const bool is_there = is_by_k ? d < k_end : o < outer_end;
+      const int there = !is_there || rest <= 0 ? 0 : rest < 4 ? static_cast<int>(rest) : 4;
+      const float4 four =
+          four_of(static_cast<const char*>(x) +
+                      (is_by_k ? d * stride + o : o * stride + d) * (is_half ? 2 : 4),
+                  is_half, there, stride % 4 == 0);
+      values[i][0] = four.x;
+      values[i][1] = four.y;
+      values[i][2] = four.z;
+      values[i][3] = four.w;
     }
   }
   __device__ void store(float* stage, bool is_by_k) const {
@@ -356,8 +384,8 @@ __device__ void make_small_tile(const Product& product, std::int64_t block, floa
   float sums[4][4] = {};
   SmallCopies<P> a_copies, b_copies;
   const auto load = [&](std::int64_t k) {
-    a_copies.load(product.a, false, a_stride, row, real_rows, k, k_end);
-    b_copies.load(product.b, product.b_by_k, b_stride, column, product.n, k, k_end);
+    a_copies.load(product.a, product.a_as, false, a_stride, row, real_rows, k, k_end);
+    b_copies.load(product.b, product.b_as, product.b_by_k, b_stride, column, product.n, k, k_end);
   };
   if (row < real_rows) load(0);
   for (std::int64_t k = 0; k < k_end && row < real_rows; k += kSmallDepth) {

@@ -40,6 +40,10 @@ __device__ inline float round_to_bf16(float value) {
   return __bfloat162float(__float2bfloat16_rn(value));
 }
 
+__device__ inline std::uint16_t bf16_bits(float value) {
+  return __bfloat16_as_ushort(__float2bfloat16_rn(value));
+}
+
 /// Two neighbours along k: the first in the low half.
 __device__ inline std::uint32_t to_bf16_pair(float first, float second) {
   const __nv_bfloat162 pair = __floats2bfloat162_rn(first, second);
