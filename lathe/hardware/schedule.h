@@ -27,6 +27,7 @@ struct Schedule {
   std::vector<std::int64_t> most_held;   ///< by instance: beats in a queue, at most
   std::vector<std::int64_t> frame_ends;  ///< the cycle in which the last output of a frame leaves
   std::int64_t cycles = 0;               ///< until the last beat has left
+  std::int64_t work = 0;                 ///< steps of controllers that it took to compute
   /// Not empty where nothing can move any more: the streams on which a beat waits.
   std::vector<StreamId> stuck;
 

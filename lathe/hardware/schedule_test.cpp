@@ -26,6 +26,16 @@ TEST(Schedule, FramesFollowEachOtherAtThePaceOfTheSlowestBlock) {
   EXPECT_EQ(hardware::schedule(netlist, {.frames = 4}).frame_interval(), 3 * 4 * 4);
 }
 
+TEST(Schedule, DoesNothingInCyclesInWhichNothingHappens) {
+  Netlist netlist("paced");
+  const StreamId x = netlist.add_input("x", {.size = 2});
+  netlist.add_output(netlist.add_single(testing::linear("fc", netlist, x, 2, 1)));
+  const Schedule schedule = hardware::schedule(netlist, {.frames = 2, .frame_interval = 1000000});
+  EXPECT_EQ(schedule.streams[x].last, 1500000);
+  EXPECT_GT(schedule.cycles, 1500000);
+  EXPECT_LT(schedule.work, 100);
+}
+
 // The fork has given the sum a beat that waits for the layer, which waits for its second beat.
 TEST(Schedule, SaysWhereADesignStops) {
   const Netlist netlist = insert_forks(testing::residual_design(8, 2, 1));

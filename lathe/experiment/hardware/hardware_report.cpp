@@ -27,7 +27,9 @@ report::Table fifo_table(const hardware::Design& design) {
   report::Table table({"FIFO in front of", "beats", "one less"});
   for (const hardware::FifoChoice& fifo : design.fifos)
     table.row({fifo.stream, fmt::format("{}", fifo.depth),
-               fifo.is_tight ? "stops the design" : "costs cycles"});
+               fifo.is_tight   ? "stops the design"
+               : fifo.is_least ? "costs cycles"
+                               : "not tried"});
   return table;
 }
 

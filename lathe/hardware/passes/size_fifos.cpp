@@ -1,8 +1,10 @@
 #include "lathe/hardware/passes/size_fifos.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
+#include <span>
 
 #include "lathe/core/error.h"
 #include "lathe/hardware/netlist_copy.h"
@@ -14,7 +16,7 @@ namespace {
 constexpr std::int64_t kFrames = 3;  // the first fills the pipeline, the others follow it
 constexpr std::int64_t kAnyDepth = std::int64_t{1} << 40;
 // Steps of controllers that may be spent on making FIFOs smaller: some seconds.
-constexpr std::int64_t kMostWork = 2'000'000'000;
+constexpr std::int64_t kMostWork = 300'000'000;
 
 // The depth of the FIFO in front of a stream's reader; 0 or absent: none.
 using Depths = std::map<StreamId, std::int64_t>;
@@ -51,7 +53,7 @@ class FifoSizer {
     start_from_unlimited();
     if (goal_ == FifoGoal::Liveness) target_ = kAnyDepth;
     drop_needless();
-    for (auto& [stream, depth] : depths_) reduce(stream, depth);
+    for (const StreamId stream : by_memory()) reduce(stream, depths_.at(stream));
     std::erase_if(depths_, [](const auto& entry) { return entry.second == 0; });
 
     SizedNetlist result{.netlist = with_fifos(netlist_, depths_)};
@@ -60,7 +62,8 @@ class FifoSizer {
       --less[stream];
       result.fifos.push_back({.stream = netlist_.stream_name(stream),
                               .depth = depth,
-                              .is_tight = can_afford() && !is_live(less)});
+                              .is_tight = can_afford() && !is_live(less),
+                              .is_least = least_.contains(stream)});
     }
     const Schedule schedule = scheduled(depths_);
     if (schedule.is_deadlocked()) fail_stuck(schedule);
@@ -78,7 +81,7 @@ class FifoSizer {
         if (design.instances()[i].block == "stream_fifo") options.capacities[i] = kAnyDepth;
     }
     Schedule result = schedule(design, options);
-    work_ += result.cycles * static_cast<std::int64_t>(design.instances().size());
+    work_ += result.work;
     return result;
   }
   bool can_afford() const { return work_ < kMostWork; }
@@ -108,11 +111,33 @@ class FifoSizer {
       depths_[stream] = std::max<std::int64_t>(1, held.at(netlist_.stream_name(stream) + "_fifo"));
   }
 
-  // A FIFO that never held more than one beat only passed it on.
+  // A FIFO that never held more than one beat as a rule only passed it on.
   void drop_needless() {
+    std::vector<StreamId> needless;
+    for (const auto& [stream, depth] : depths_)
+      if (depth <= 1) needless.push_back(stream);
+    drop(needless);
+  }
+  // All of them, or of each half what can be.
+  void drop(std::span<const StreamId> streams) {
+    if (streams.empty() || !can_afford()) return;
     Depths fewer = depths_;
-    std::erase_if(fewer, [](const auto& entry) { return entry.second <= 1; });
-    if (meets_goal(fewer)) depths_ = fewer;
+    for (const StreamId stream : streams) fewer.erase(stream);
+    if (meets_goal(fewer)) {
+      depths_ = std::move(fewer);
+    } else if (streams.size() > 1) {
+      drop(streams.first(streams.size() / 2));
+      drop(streams.subspan(streams.size() / 2));
+    }
+  }
+
+  std::vector<StreamId> by_memory() const {
+    std::vector<StreamId> streams;
+    for (const auto& [stream, depth] : depths_) streams.push_back(stream);
+    std::ranges::stable_sort(streams, std::greater(), [&](StreamId stream) {
+      return depths_.at(stream) * netlist_.type(stream).bits();
+    });
+    return streams;
   }
 
   // None and one are tried by themselves: a FIFO of one beat takes a beat only every second cycle,
@@ -123,21 +148,29 @@ class FifoSizer {
       less[stream] = beats;
       return can_afford() && meets_goal(less);
     };
+    const std::int64_t most = depth;
     for (const std::int64_t few : {0, 1})
-      if (few < depth && is_enough(few)) {
+      if (few < most && is_enough(few)) {
         depth = few;
+        if (can_afford()) least_.insert(stream);
         return;
       }
-    std::int64_t too_few = 1;
-    while (depth - too_few > 1 && can_afford()) {
-      const std::int64_t middle = too_few + (depth - too_few) / 2;
-      (is_enough(middle) ? depth : too_few) = middle;
+    // Most often what it held is what it needs: one less is tried before half.
+    if (most > 2 && is_enough(most - 1)) {
+      depth = most - 1;
+      std::int64_t too_few = 1;
+      while (depth - too_few > 1 && can_afford()) {
+        const std::int64_t middle = too_few + (depth - too_few) / 2;
+        (is_enough(middle) ? depth : too_few) = middle;
+      }
     }
+    if (can_afford()) least_.insert(stream);
   }
 
   const Netlist& netlist_;
   FifoGoal goal_;
   Depths depths_;
+  std::set<StreamId> least_;  // whose depth cannot be less
   std::int64_t target_ = 0;
   std::int64_t work_ = 0;
 };

@@ -19,6 +19,8 @@ struct FifoChoice {
   std::int64_t depth = 0;  ///< beats; always at least 1, where none is needed none is put
   /// One beat less and the design stops for ever, whatever the stalls outside.
   bool is_tight = false;
+  /// False where making it smaller was not tried to the end: one beat less may do as well.
+  bool is_least = false;
 };
 
 struct SizedNetlist {
@@ -32,7 +34,8 @@ struct SizedNetlist {
 /// Frames enter at the pace of the slowest block, with FIFOs of any depth everywhere; what they
 /// then hold at most is enough, because a design whose beats never wait for room behaves as if
 /// there were room without end, and beats that come earlier never make others later. Depths are
-/// then reduced one by one as long as the goal is met. Fails where no depth is enough.
+/// then reduced, those of most memory first, as long as the goal is met and some seconds have not
+/// passed. Fails where no depth is enough.
 SizedNetlist size_fifos(const Netlist& netlist, FifoGoal goal = FifoGoal::Throughput);
 
 }  // namespace lathe::hardware
