@@ -2,7 +2,21 @@
 
 #include <algorithm>
 
+#include "lathe/numerics/integer/integer_square_root.h"
+
 namespace lathe::hardware {
+namespace {
+
+// Bits of a normalized element: the root of the size bounds it, and the floor of a root of at least
+// 1 makes it at most twice as large.
+int normalized_width(const numerics::Normalization& normalization) {
+  const auto root = static_cast<std::int64_t>(
+      numerics::integer_square_root(static_cast<std::uint64_t>(normalization.size)));
+  const Wide most = Wide{2 * (root + 1)} << normalization.fraction;
+  return signed_width(-most, most);
+}
+
+}  // namespace
 
 ExponentialRows add_exponentials(Netlist& netlist, const std::string& name, StreamId scores,
                                  std::int64_t multiplier, std::int64_t shift) {
@@ -66,7 +80,7 @@ StreamId add_layer_norm(Netlist& netlist, const std::string& name, StreamId x,
       {.name = name + ".normalized",
        .block = "divide",
        .parameters = {{"shift", -(normalization.root_fraction + normalization.fraction)},
-                      {"width", options.normalized_width},
+                      {"width", normalized_width(normalization)},
                       {"bits", options.bits}},
        .inputs = {centred, root}});
   return netlist.add_single({.name = name,

@@ -31,11 +31,10 @@ struct SoftmaxOptions {
 StreamId add_softmax(Netlist& netlist, const std::string& name, StreamId scores,
                      const SoftmaxOptions& options);
 
-/// Layer norm over rows (docs/integer.md, "Layer norm"): z has `normalized_width` bits and
-/// normalization.fraction of them behind the point; `factor` and `summand` are G and B.
+/// Layer norm over rows (docs/integer.md, "Layer norm"): z has normalization.fraction bits behind
+/// the point and as many in front as it can need; `factor` and `summand` are G and B.
 struct LayerNormOptions {
   numerics::Normalization normalization = {};
-  int normalized_width = 18;
   Values factor = {}, summand = {};
   int shift = 0;
   Element element = {};

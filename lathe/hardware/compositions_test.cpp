@@ -51,7 +51,6 @@ Netlist layer_norm_design(Random& random, std::int64_t vectors) {
   netlist.add_output(add_layer_norm(
       netlist, "norm", x,
       {.normalization = {.size = 10, .epsilon = 37, .root_fraction = 4, .fraction = 12},
-       .normalized_width = 16,
        .factor = draw_values(random, {.width = 12}, 10),
        .summand = draw_values(random, {.width = 24}, 10),
        .shift = 16,

@@ -101,6 +101,16 @@ Design design_hardware(const Graph& integer_graph, const State& state,
     GraphMapper mapper(integer_graph, state, chosen);
     mapper.run();
     SizedNetlist sized = size_fifos(insert_forks(mapper.netlist));
+    // What has no lanes of its own, and blocks that wait for each other, may take longer than the
+    // layers: they then get less time.
+    if (options.goal.cycles && sized.frame_interval > *options.goal.cycles) {
+      const std::int64_t excess = sized.frame_interval - *options.goal.cycles;
+      if (*goal.cycles <= excess)
+        fail("cycles {}: an example takes at least {}, whatever the lanes", *options.goal.cycles,
+             sized.frame_interval);
+      *goal.cycles -= excess;
+      continue;
+    }
     const Resources used = resources(sized.netlist);
     if (const std::optional<Resources> excess = options.goal.excess(used)) {
       goal = goal.reduced_by(*excess);

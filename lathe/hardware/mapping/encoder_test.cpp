@@ -103,6 +103,33 @@ TEST(EncoderHardware, ComputesWhatTheIntegerGraphComputes) {
   }
 }
 
+// A head of five elements has no three lanes, and a norm needs more than one to divide in time.
+TEST(EncoderHardware, ChoosesOnlyLanesThatLayersCanHave) {
+  const Graph graph = parse_graph(R"(
+    symbols B, L
+    ids = input() : i64[B,L]
+    mask = input() : i64[B,L]
+    table = state() : i8[10,10]
+    norm.weight = state() : i16[10]
+    norm.bias = state() : i16[10]
+    words = embedding(ids, table) : i8[B,L,10]
+    norm = integer_layer_norm(words, norm.weight, norm.bias) {epsilon=37, shift=13, width=8, scale=[0.1]} : i8[B,L,10]
+    attention = integer_attention(norm, norm, norm, mask) {heads=2, exponent_multiplier=100000, exponent_shift=18, multiplier=3, shift=1, width=8} : i8[B,L,10]
+    output y <- attention
+  )");
+  const State state = drawn_state(graph);
+  const auto design = [&](std::int64_t cycles) {
+    return design_hardware(graph, state, {.goal = {.cycles = cycles}, .symbols = {{"L", kTokens}}});
+  };
+  const Design slow = design(2000), fast = design(400);
+  EXPECT_LE(slow.frame_interval, 2000);
+  EXPECT_LE(fast.frame_interval, 400);
+  EXPECT_EQ(slow.parallelism.at("norm"), (Lanes{.in = 1, .out = 1}));
+  EXPECT_GT(fast.parallelism.at("norm").in, 1);
+  EXPECT_EQ(5 % fast.parallelism.at("attention").in, 0);
+  EXPECT_THROW(design(10), UserError);
+}
+
 TEST(EncoderHardware, TakesOnlyMasksOfALength) {
   const DesignPort port{.name = "mask", .node = "mask", .dims = {4}, .is_length = true};
   EXPECT_EQ(to_frame(port, {1, 1, 0, 0}), Values{2});

@@ -244,7 +244,7 @@ std::vector<GraphMapper::FoldedLayer> GraphMapper::folded_layers() const {
   return result;
 }
 
-GraphMapper::LayerCost GraphMapper::cost_of(NodeId layer, Lanes lanes) const {
+std::optional<GraphMapper::LayerCost> GraphMapper::cost_of(NodeId layer, Lanes lanes) const {
   MappingOptions options = options_;
   options.parallelism = {{graph_.name(layer), lanes}};
   GraphMapper alone(graph_, state_, std::move(options));
@@ -263,6 +263,7 @@ GraphMapper::LayerCost GraphMapper::cost_of(NodeId layer, Lanes lanes) const {
   };
   add_inputs(layer, lanes.in);
   alone.map(layer);
+  if (!alone.places_.empty()) return {};
   for (const NodeId node : graph_.topological_order()) {
     const auto* mapping = Registry<BlockMapping>::instance().find(graph_.op(node).name);
     if (mapping == nullptr || mapping->sizes || alone.values_.contains({node, 0})) continue;
@@ -276,8 +277,8 @@ GraphMapper::LayerCost GraphMapper::cost_of(NodeId layer, Lanes lanes) const {
     alone.map(node);
   }
   check(alone.places_.empty(), "a layer that was mapped before to be mapped again");
-  return {.cycles = bottleneck_cycles(alone.netlist),
-          .resources = hardware::resources(alone.netlist)};
+  return LayerCost{.cycles = bottleneck_cycles(alone.netlist),
+                   .resources = hardware::resources(alone.netlist)};
 }
 
 std::string meaning_of(const numerics::IntegerRange& range, const std::vector<double>& scale) {

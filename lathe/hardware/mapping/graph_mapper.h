@@ -102,8 +102,8 @@ class GraphMapper {
     std::int64_t cycles = 0;
     Resources resources = {};
   };
-  /// `run` must have been called.
-  LayerCost cost_of(NodeId layer, Lanes lanes) const;
+  /// Nothing where the layer cannot have these lanes. `run` must have been called.
+  std::optional<LayerCost> cost_of(NodeId layer, Lanes lanes) const;
   /// The nodes that have lanes of their own, with the sizes that these divide.
   struct FoldedLayer {
     NodeId node;

@@ -180,8 +180,7 @@ class Refinement {
           std::size_t chosen = 0;
           for (std::size_t c = 0; c < layers_[child].size(); ++c) {
             const double cost =
-                best[child][c].area +
-                area({.lut = std::lround(converter(*parent[child], o, c))});
+                best[child][c].area + area({.lut = std::lround(converter(*parent[child], o, c))});
             if (cost < least) {
               least = cost;
               chosen = c;
@@ -245,8 +244,7 @@ FoldingGoal FoldingGoal::reduced_by(const Resources& excess) const {
   return result;
 }
 
-std::vector<std::size_t> choose_folding(const std::vector<Options>& layers,
-                                        const FoldingGoal& goal,
+std::vector<std::size_t> choose_folding(const std::vector<Options>& layers, const FoldingGoal& goal,
                                         const std::vector<FoldingEdge>& edges) {
   const Vector budget = budget_of(goal);
   std::set<std::int64_t> all;
@@ -340,8 +338,9 @@ Parallelism solve_folding(const GraphMapper& mapper, const FoldingGoal& goal,
     names.push_back(mapper.graph().name(layer.node));
     Options& options = layers.emplace_back();
     const auto add = [&](Lanes lanes) {
-      const GraphMapper::LayerCost cost = mapper.cost_of(layer.node, lanes);
-      options.push_back({.lanes = lanes, .cycles = cost.cycles, .resources = cost.resources});
+      const std::optional<GraphMapper::LayerCost> cost = mapper.cost_of(layer.node, lanes);
+      if (cost)
+        options.push_back({.lanes = lanes, .cycles = cost->cycles, .resources = cost->resources});
     };
     if (const auto fixed = given.find(names.back()); fixed != given.end()) {
       add(fixed->second);

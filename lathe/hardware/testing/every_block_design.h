@@ -57,7 +57,6 @@ inline Netlist every_block_design() {
   netlist.add_output(
       add_layer_norm(netlist, "norm", x,
                      {.normalization = {.size = 5, .epsilon = 3, .root_fraction = 2, .fraction = 6},
-                      .normalized_width = 9,
                       .factor = values(6, 5),
                       .summand = values(9, 5),
                       .shift = 7,
