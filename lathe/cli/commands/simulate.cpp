@@ -38,6 +38,7 @@ void print_json_result(const SimulateResult& result, const Settings& settings) {
   nlohmann::ordered_json line;
   line["exact"] = result.is_exact();
   line["examples"] = result.examples;
+  line["runs"] = result.runs;
   line["cycles"] = result.simulation.cycles;
   line["predicted_cycles"] = result.predicted_cycles;
   line["simulated_ns"] = result.simulated_nanoseconds();
@@ -82,7 +83,8 @@ void print_output(const SimulatedOutput& output, bool has_own_layers) {
 }
 
 void print_result(const SimulateResult& result, const Settings& settings) {
-  fmt::print("examples     {}\n", result.examples);
+  fmt::print("examples     {}{}\n", result.examples,
+             result.runs > 1 ? fmt::format(" in {} runs", result.runs) : "");
   fmt::print("simulated    {:.0f} ns, {} cycles, {} predicted without stalls\n",
              result.simulated_nanoseconds(), result.simulation.cycles, result.predicted_cycles);
   const double seconds = settings.seconds();

@@ -4,21 +4,22 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <random>
 
 #include "lathe/compress/integer/lower_to_integer.h"
 #include "lathe/compress/packed_weights.h"
 #include "lathe/core/error.h"
 #include "lathe/core/select_outputs.h"
-#include "lathe/engine/reference_executor.h"
 #include "lathe/experiment/hardware/wave_picture.h"
 #include "lathe/experiment/read_data.h"
 #include "lathe/hardware/design_file.h"
-#include "lathe/hardware/schedule.h"
+#include "lathe/hardware/simulation/simulate_groups.h"
 #include "lathe/io/atomic_file.h"
 #include "lathe/io/model.h"
 #include "lathe/io/safetensors.h"
 #include "lathe/ops/elements.h"
+#include "lathe/ops/integer/integer_result.h"
 #include "lathe/train/make_source.h"
 
 namespace lathe::experiment {
@@ -29,20 +30,50 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Numbers that the design's inputs can hold, each of them as likely as any other.
-Feed drawn_examples(const hardware::Design& design, std::int64_t examples, std::uint64_t seed) {
+// Rows of the smallest table that an input is looked up in; 2 where it is in none.
+std::int64_t num_rows(const Graph& graph, NodeId input) {
+  std::int64_t rows = std::numeric_limits<std::int64_t>::max();
+  for (const NodeId user : graph.users(input))
+    if (graph.is(user, "embedding"))
+      rows = std::min(rows, graph.type(graph.input(user, 1)).dims({}).front());
+  return rows == std::numeric_limits<std::int64_t>::max() ? 2 : rows;
+}
+
+// Numbers that the inputs can hold, each of them as likely as any other; texts of any length.
+Feed drawn_examples(const Graph& graph, const hardware::Design& design, std::int64_t examples,
+                    std::uint64_t seed) {
   std::mt19937_64 random(seed);
+  SymbolValues symbols = design.symbols;
+  symbols["B"] = examples;
+  const auto port_of = [&](NodeId input) {
+    return std::ranges::find(design.inputs, graph.name(input), &hardware::DesignPort::name);
+  };
   Feed feed;
-  for (const hardware::DesignPort& port : design.inputs) {
-    std::vector<std::int64_t> dims{examples};
-    dims.insert(dims.end(), port.dims.begin(), port.dims.end());
-    Tensor tensor(DType::F32, dims);
-    const auto span = static_cast<std::uint64_t>(port.range.high() - port.range.low()) + 1;
-    for (float& value : tensor.mutable_data<float>())
-      value = static_cast<float>(
-          static_cast<double>(port.range.low() + static_cast<std::int64_t>(random() % span)) *
-          port.scale.front());
-    feed[port.name] = std::move(tensor);
+  for (const NodeId input : graph.nodes_of("input")) {
+    const Type& type = graph.types(input)[0];
+    Tensor tensor(type.dtype, type.dims(symbols));
+    const auto port = port_of(input);
+    if (is_floating(type.dtype) && port != design.inputs.end()) {
+      const auto span = static_cast<std::uint64_t>(port->range.high() - port->range.low()) + 1;
+      for (float& value : tensor.mutable_data<float>())
+        value = static_cast<float>(
+            static_cast<double>(port->range.low() + static_cast<std::int64_t>(random() % span)) *
+            port->scale.front());
+    } else {
+      std::vector<std::int64_t> values;
+      const std::int64_t size = tensor.num_elements() / examples;
+      const auto rows = static_cast<std::uint64_t>(num_rows(graph, input));
+      for (std::int64_t example = 0; example < examples; ++example) {
+        const auto length =
+            static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(size)) + 1;
+        for (std::int64_t i = 0; i < size; ++i)
+          values.push_back(port != design.inputs.end() && port->is_length
+                               ? (i < length ? 1 : 0)
+                               : static_cast<std::int64_t>(random() % rows));
+      }
+      ops::write_integers(tensor, values);
+    }
+    feed[graph.name(input)] = std::move(tensor);
   }
   return feed;
 }
@@ -108,6 +139,31 @@ Feed feed_of(const Graph& graph, const Feed& all) {
     feed.insert(*found);
   }
   return feed;
+}
+
+// What passes at the ports of a design, by node, as the integer model says.
+std::map<std::string, std::vector<std::int64_t>, std::less<>> port_integers(
+    Graph graph, State state, const hardware::Design& design, const Feed& feed,
+    const engine::ExecutionOptions& execution) {
+  std::vector<std::string> names;
+  for (const auto* ports : {&design.inputs, &design.outputs})
+    for (const hardware::DesignPort& port : *ports)
+      if (std::ranges::find(names, port.node) == names.end()) names.push_back(port.node);
+  for (const auto& [name, value] : std::vector(graph.outputs())) graph.remove_output(name);
+  std::map<std::string, std::vector<std::int64_t>, std::less<>> result;
+  for (const std::string& name : names) {
+    const Value value{graph.at(name), 0};
+    if (graph.is(value.node, "input"))
+      result[name] = ops::read_integers(feed.at(name));
+    else
+      graph.set_output(name, value);
+  }
+  std::erase_if(names, [&](const std::string& name) { return result.contains(name); });
+  graph = select_outputs(std::move(graph), names);
+  for (const auto& [name, tensor] :
+       engine::make_executor(graph, std::move(state), execution)->run(feed_of(graph, feed)))
+    result[name] = ops::read_integers(tensor);
+  return result;
 }
 
 std::vector<std::string> output_names(const hardware::Design& design) {
@@ -183,26 +239,16 @@ SimulateResult simulate(const SimulateOptions& options, const engine::ExecutionO
   const hardware::Design design = hardware::read_design(options.design);
   const io::Model model =
       io::load_model((options.design / "model").string(), {.with_masters = true});
-  const Feed all = !options.inputs.empty() ? examples_of_file(design, options.inputs)
-                   : !options.data.empty()
-                       ? examples_of_data(design, model, options, execution, callbacks)
-                       : drawn_examples(design, options.examples, options.seed);
-
   // The integer model, which says what every stream carries.
   Graph graph = model.graph;
   State state = model.state;
   compress::lower_to_integer(graph, state);
-  const Feed feed = feed_of(graph, all);
-  SimulateResult result{.examples = feed.begin()->second.dim(0), .simulation = {}};
-  std::map<std::string, std::vector<std::int64_t>, std::less<>> integers;
-  engine::run_reference(graph, state, feed, [&](Value value, const Tensor& tensor) {
-    const auto is_wanted = [&](const std::vector<hardware::DesignPort>& ports) {
-      return std::ranges::any_of(ports,
-                                 [&](const auto& port) { return port.node == graph.name(value); });
-    };
-    if (is_wanted(design.inputs) || is_wanted(design.outputs))
-      integers[graph.name(value)] = ops::read_integers(tensor);
-  });
+  const Feed all = !options.inputs.empty() ? examples_of_file(design, options.inputs)
+                   : !options.data.empty()
+                       ? examples_of_data(design, model, options, execution, callbacks)
+                       : drawn_examples(graph, design, options.examples, options.seed);
+  SimulateResult result{.examples = feed_of(graph, all).begin()->second.dim(0), .simulation = {}};
+  const auto integers = port_integers(std::move(graph), std::move(state), design, all, execution);
   std::vector<hardware::Values> frames;
   for (const hardware::DesignPort& port : design.inputs)
     frames.push_back(to_stream(port, integers.at(port.node), result.examples));
@@ -219,11 +265,15 @@ SimulateResult simulate(const SimulateOptions& options, const engine::ExecutionO
   result.was_cached = simulator.was_cached();
   if (options.waves) result.waves = options.design / ("waves." + options.wave_format);
   const Clock::time_point test_start = Clock::now();
-  result.simulation = simulator.run(
-      frames, {.stall = options.stalls, .seed = options.seed + 1, .waves = result.waves});
+  hardware::GroupedSimulation runs = hardware::simulate_groups(
+      simulator, frames, options.waves ? result.examples : hardware::frames_at_once(design.netlist),
+      {.stall = options.stalls, .seed = options.seed + 1, .waves = result.waves}, execution.pool,
+      callbacks.should_stop);
   result.test_seconds = seconds_since(test_start);
+  result.simulation = std::move(runs.all);
+  result.predicted_cycles = runs.predicted_cycles;
+  result.runs = runs.groups;
   result.problems = result.simulation.text(design.netlist);
-  result.predicted_cycles = hardware::schedule(design.netlist, {.frames = result.examples}).cycles;
 
   const std::vector<std::string> names = output_names(design);
   const Graph quantized = select_outputs(model.graph, names);
@@ -240,7 +290,7 @@ SimulateResult simulate(const SimulateOptions& options, const engine::ExecutionO
     // What a layer of the user's own computes is in its definition, not in the model.
     output.expected = result.own_layers.empty()
                           ? to_stream(port, integers.at(port.node), result.examples)
-                          : hardware::evaluate(design.netlist, frames)[design.netlist.outputs()[i]];
+                          : result.simulation.expected[i];
     if (output.got.size() == output.expected.size())
       compare_output(output, port, rounded.at(port.name), floats.at(port.name), result.examples);
     result.outputs.push_back(std::move(output));

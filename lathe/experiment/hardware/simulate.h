@@ -38,6 +38,7 @@ struct SimulateResult {
   std::int64_t examples = 0;
   hardware::Simulation simulation;
   std::int64_t predicted_cycles = 0;  ///< without stalls
+  std::int64_t runs = 1;              ///< from reset on, that the examples were spread over
   double build_seconds = 0, test_seconds = 0;
   bool was_cached = false;
   std::vector<SimulatedOutput> outputs = {};

@@ -16,7 +16,7 @@ namespace lathe::hardware {
 namespace {
 
 // Part of a model's key: another number when models are made or used in another way.
-constexpr int kModelVersion = 1;
+constexpr int kModelVersion = 2;
 
 // The bytes Verilator keeps a signal in: the smallest integer, or words of 32 bits.
 std::size_t stored_bytes(std::int64_t bits) {
@@ -337,7 +337,9 @@ Simulation Simulator::run(const std::vector<Values>& inputs,
       fail("input \"{}\" has another number of frames than \"{}\"", netlist_.stream_name(stream),
            netlist_.stream_name(first));
   SimulationModel model(folder_, 2 + 3 * visible_.size());
-  return Bench(netlist_, model, visible_, values, frames, options).run();
+  Simulation result = Bench(netlist_, model, visible_, values, frames, options).run();
+  for (const StreamId stream : netlist_.outputs()) result.expected.push_back(values[stream]);
+  return result;
 }
 
 }  // namespace lathe::hardware

@@ -30,6 +30,7 @@ struct Simulation {
   std::int64_t cycles = 0;  ///< from the first in which an input may offer to the last beat's
   std::vector<Schedule::Beats> streams;  ///< by stream
   std::vector<Values> outputs;           ///< as they came, by output
+  std::vector<Values> expected = {};     ///< the same, as `evaluate` says
   std::int64_t num_compared = 0;         ///< elements, on every stream
   std::int64_t num_differences = 0;
   std::vector<Difference> differences;  ///< the first few
@@ -54,6 +55,7 @@ class Simulator {
 
   bool was_cached() const { return was_cached_; }
   const Emission& emission() const { return emission_; }
+  const Netlist& netlist() const { return netlist_; }
   /// Feeds whole frames to the design and compares every beat of every stream with `evaluate`.
   Simulation run(const std::vector<Values>& inputs, const SimulationOptions& options = {}) const;
 

@@ -99,10 +99,13 @@ std::string tools_digest(const VerilatorTools& tools, Waves waves) {
 // folder, wherever the process works: the linker sends Verilator's fopen here.
 std::string interface_source(const VerilatorDesign& design, Waves waves) {
   std::string text = R"(
-static std::string memory_folder;
+static const std::string& memory_folder(const char* folder = "") {
+  static const std::string first = folder;
+  return first;
+}
 extern "C" FILE* __real_fopen(const char* path, const char* mode);
 extern "C" FILE* __wrap_fopen(const char* path, const char* mode) {
-  return __real_fopen(path[0] == '/' ? path : (memory_folder + '/' + path).c_str(), mode);
+  return __real_fopen(path[0] == '/' ? path : (memory_folder() + '/' + path).c_str(), mode);
 }
 #define EXPORT extern "C" __attribute__((visibility("default")))
 namespace {
@@ -113,7 +116,7 @@ struct Simulated {
 };
 }
 EXPORT void* lathe_model_new(const char* folder) {
-  memory_folder = folder;
+  memory_folder(folder);
   return new Simulated;
 }
 EXPORT void lathe_model_delete(void* model) { delete static_cast<Simulated*>(model); }
