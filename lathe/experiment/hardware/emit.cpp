@@ -1,5 +1,7 @@
 #include "lathe/experiment/hardware/emit.h"
 
+#include <algorithm>
+
 #include "lathe/compress/integer/lower_to_integer.h"
 #include "lathe/core/error.h"
 #include "lathe/core/graph_text.h"
@@ -8,6 +10,7 @@
 #include "lathe/io/atomic_file.h"
 #include "lathe/io/mapped_file.h"
 #include "lathe/io/output_directory.h"
+#include "lathe/train/make_source.h"
 
 namespace lathe::experiment {
 namespace {
@@ -31,14 +34,24 @@ hardware::DesignOptions to_design_options(const EmitOptions& options) {
   for (const auto& [layer, lanes] : given) result.parallelism[layer] = lanes;
   if (!options.cycles && !result.goal.has_budget() && result.parallelism.empty())
     result.goal = hardware::small_device();
-  if (options.length > 0) result.symbols["L"] = options.length;
   return result;
+}
+
+constexpr std::int64_t kUsualLength = 128;  // what a small device has room for
+
+// Tokens of an example: what was asked for, or the usual number, where texts are read at all.
+void set_length(hardware::DesignOptions& design, const io::Model& model,
+                const EmitOptions& options) {
+  const std::int64_t most = train::text_length(model, options.length);
+  if (most == 0 && options.length > 0) fail("length {}: the model reads no texts", options.length);
+  if (most > 0) design.symbols["L"] = options.length > 0 ? most : std::min(most, kUsualLength);
 }
 
 }  // namespace
 
 hardware::Design design_model(const io::Model& model, const EmitOptions& options) {
-  const hardware::DesignOptions design_options = to_design_options(options);
+  hardware::DesignOptions design_options = to_design_options(options);
+  set_length(design_options, model, options);
   Graph graph = model.graph;
   State state = model.state;
   compress::lower_to_integer(graph, state);
