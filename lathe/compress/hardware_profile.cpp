@@ -29,6 +29,7 @@ std::map<std::string, Placement, std::less<>> placements() {
                        {TensorRole::Outputs, Kind::Activation}};
   result["avg_pool2d"] = {{TensorRole::Inputs, Kind::Activation},
                           {TensorRole::Outputs, Kind::Activation}};
+  result["max_pool2d"] = {{TensorRole::Inputs, Kind::Activation}};
   return result;
 }
 
@@ -59,12 +60,21 @@ std::vector<QuantizationRule> hardware_rules(const Graph& graph, const HardwareF
       rule.formats[TensorRole::Attention] = formats.activations;
     if (const auto found = known.find(rule.match); found != known.end())
       for (const auto& [role, kind] : found->second) rule.formats[role] = text(kind);
-    if (!rule.formats.empty() && seen.insert(rule.match).second) by_type.push_back(rule);
-    if (!given_out.contains(id) || rule.formats.contains(TensorRole::Outputs)) continue;
-    rule.by = QuantizationRule::By::Name;
-    rule.match = graph.name(id);
-    rule.formats[TensorRole::Outputs] = formats.residuals;
-    by_name.push_back(rule);
+    // Inputs and sums are rounded where they come from, before their elements are moved.
+    if (graph.is(id, "reshape")) {
+      const NodeId from = graph.input(id, 0).node;
+      if (graph.is(from, "input") || find_operand(graph, from, OperandRole::Weight))
+        rule.formats[TensorRole::Inputs] = formats.activations;
+    }
+    const bool is_given_out = given_out.contains(id) && !rule.formats.contains(TensorRole::Outputs);
+    if (is_given_out) rule.formats[TensorRole::Outputs] = formats.residuals;
+    if (is_given_out || graph.is(id, "reshape")) {
+      rule.by = QuantizationRule::By::Name;
+      rule.match = graph.name(id);
+      if (!rule.formats.empty()) by_name.push_back(rule);
+    } else if (!rule.formats.empty() && seen.insert(rule.match).second) {
+      by_type.push_back(rule);
+    }
   }
   by_name.insert(by_name.end(), by_type.begin(), by_type.end());
   return by_name;

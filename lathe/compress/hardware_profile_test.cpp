@@ -53,5 +53,25 @@ output y <- last/quantized
 )");
 }
 
+// What the host gives is rounded before anything else is done to it.
+TEST(HardwareProfile, RoundsInputsInFrontOfPoolingAndReshapes) {
+  Graph graph = parse_graph(R"(
+    symbols B
+    x = input() : f32[B,1,4,4]
+    z = input() : f32[B,2,2]
+    w = state() : f32[3,4]
+    pool = max_pool2d(x) {kernel=[2,2]} : f32[B,1,2,2]
+    flat = reshape(z) : f32[B,4]
+    layer = linear(flat, w) : f32[B,3]
+    output a <- pool
+    output b <- layer
+  )");
+  State state;
+  insert_quantizers(graph, state,
+                    hardware_rules(graph, {.weights = "fixed:4,2", .activations = "fixed:8,4"}));
+  EXPECT_EQ(print(graph, "pool"), "pool = max_pool2d(x/quantized) {kernel=[2,2]} : f32[B,1,2,2]");
+  EXPECT_EQ(print(graph, "flat"), "flat = reshape(z/quantized) : f32[B,4]");
+}
+
 }  // namespace
 }  // namespace lathe::compress
