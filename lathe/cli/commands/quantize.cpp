@@ -6,6 +6,7 @@
 #include "lathe/cli/quantize_flags.h"
 #include "lathe/cli/resumable_run.h"
 #include "lathe/cli/sweep_flags.h"
+#include "lathe/compress/integer/align_biases.h"
 #include "lathe/compress/integer/lower_to_integer.h"
 #include "lathe/compress/packed_weights.h"
 #include "lathe/experiment/quantize_report.h"
@@ -23,6 +24,7 @@ struct Arguments {
   experiment::SweepOptions sweep;
   std::string out;
   bool force = false, is_simulated = false, no_masters = false, is_integer = false;
+  bool aligns_biases = false;
   io::Storage storage = io::Storage::Sparse;
   std::int64_t sensitivity = 0;
   std::string report;
@@ -133,8 +135,32 @@ int write_integers(const Arguments& arguments, const Settings& settings) {
   return 0;
 }
 
+// A model that is quantized already, with the biases that its integers will have.
+int write_aligned(const Arguments& arguments, const Settings& settings) {
+  if (arguments.out.empty()) fail("lathe quantize: --out is required");
+  io::check_output_directory(arguments.out, arguments.force);
+  io::Model model =
+      io::load_model(arguments.model.model,
+                     {.task = arguments.model.task, .seed = settings.seed, .with_masters = true});
+  const int aligned = compress::align_biases(model.graph, model.state);
+  io::write_output_directory(arguments.out, arguments.force, [&](const auto& path) {
+    io::write_checkpoint(path, model, arguments.storage);
+  });
+  if (settings.json)
+    print_json({{"out", arguments.out}, {"aligned", aligned}});
+  else
+    fmt::print("{} biases rounded to the steps of their sums\nwritten to {}\n", aligned,
+               arguments.out);
+  return 0;
+}
+
 int run(const Arguments& arguments, const Settings& settings) {
   if (!arguments.sweep.formats.empty()) return run_sweep(arguments, settings);
+  if (arguments.aligns_biases) {
+    if (arguments.is_integer || arguments.quantize != experiment::QuantizeOptions{})
+      fail("--align-biases: takes a model that is quantized already, and no formats");
+    return write_aligned(arguments, settings);
+  }
   if (arguments.is_integer) {
     if (arguments.quantize != experiment::QuantizeOptions{})
       fail("--integer: takes a model that is quantized already, and no formats");
@@ -188,6 +214,9 @@ std::function<int(const Settings&)> setup(Flags flags) {
   flags.add_flag("--integer", arguments->is_integer,
                  "write a model that is quantized already as the integers that lathe emit makes "
                  "hardware of");
+  flags.add_flag("--align-biases", arguments->aligns_biases,
+                 "round the biases of a model that is quantized already to the steps of their "
+                 "sums, as integers have them");
   flags.add_flag("--no-masters", arguments->no_masters,
                  "do not keep the floats that training would go on from");
   flags
@@ -208,6 +237,7 @@ const Register registration{Command{
                 "  lathe quantize --model M --rules rules.toml --calibrate D --sensitivity 1000\n"
                 "  lathe quantize --model M --sweep widths --data D --out sweep\n"
                 "  lathe quantize --model M --profile hardware --calibrate D --out q\n"
+                "  lathe quantize --model q --align-biases --out a\n"
                 "  lathe quantize --model q --integer --out i",
     .setup = setup,
 }};
