@@ -58,6 +58,9 @@ void print_json_result(const SimulateResult& result, const Settings& settings) {
                               {"expected", beat_of(output.expected, output.stream, beat)}});
     line["outputs"].push_back(std::move(row));
   }
+  if (result.classes)
+    line["classes"] = {{"as_quantized", result.classes->as_quantized},
+                       {"right", result.classes->right}};
   line["own_layers"] = result.own_layers;
   line["problems"] = result.problems;
   line["seconds"] = settings.seconds();
@@ -98,6 +101,11 @@ void print_result(const SimulateResult& result, const Settings& settings) {
     fmt::print("own layers   {}: by their definitions\n", fmt::join(result.own_layers, ", "));
   for (const SimulatedOutput& output : result.outputs)
     print_output(output, !result.own_layers.empty());
+  if (result.classes)
+    fmt::print(
+        "\nclasses      {} of {} are the quantized model's, {} are right ({:.2f} %)\n",
+        result.classes->as_quantized, result.examples, result.classes->right,
+        100.0 * static_cast<double>(result.classes->right) / static_cast<double>(result.examples));
   if (!result.waves.empty()) fmt::print("\nwaves in {}", result.waves.string());
   if (!result.picture.empty()) fmt::print(", the first cycles in {}", result.picture.string());
   if (!result.waves.empty()) fmt::print("\n");

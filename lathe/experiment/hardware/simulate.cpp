@@ -111,9 +111,15 @@ Tensor padded(const Tensor& tensor, std::int64_t length) {
   return result;
 }
 
-Feed examples_of_data(const hardware::Design& design, const io::Model& model,
-                      const SimulateOptions& options, const engine::ExecutionOptions& execution,
-                      const Callbacks& callbacks) {
+struct LabelledFeed {
+  Feed feed;
+  std::vector<std::int32_t> labels = {};
+};
+
+LabelledFeed examples_of_data(const hardware::Design& design, const io::Model& model,
+                              const SimulateOptions& options,
+                              const engine::ExecutionOptions& execution,
+                              const Callbacks& callbacks) {
   const auto length = design.symbols.find("L");
   const std::int64_t most = length == design.symbols.end() ? 0 : length->second;
   const data::Dataset dataset =
@@ -124,10 +130,11 @@ Feed examples_of_data(const hardware::Design& design, const io::Model& model,
   std::vector<std::int64_t> rows;
   for (std::int64_t i = 0; i < std::min(source->size(), options.examples); ++i) rows.push_back(i);
   if (rows.empty()) fail("{}: has no examples", options.data);
-  Feed feed = source->evaluation_batch(rows).feed;
+  LabelledFeed result{.feed = source->evaluation_batch(rows).feed};
   if (most > 0)
-    for (auto& [name, tensor] : feed) tensor = padded(tensor, most);
-  return feed;
+    for (auto& [name, tensor] : result.feed) tensor = padded(tensor, most);
+  for (const std::int64_t row : rows) result.labels.push_back(source->label(row));
+  return result;
 }
 
 // The inputs that a graph has, of those that are there.
@@ -218,6 +225,42 @@ void compare_output(SimulatedOutput& output, const hardware::DesignPort& port,
   output.mean_deviation = sum / static_cast<double>(output.got.size());
 }
 
+// The place of the first of the largest of so many numbers.
+template <typename At>
+std::int64_t largest_of(std::int64_t count, const At& at) {
+  std::int64_t best = 0;
+  for (std::int64_t i = 1; i < count; ++i)
+    if (at(i) > at(best)) best = i;
+  return best;
+}
+
+// Classes are the largest of a row of logits, all of one scale.
+std::optional<SimulatedClasses> compare_classes(const hardware::Design& design,
+                                                const std::vector<SimulatedOutput>& outputs,
+                                                const Feed& quantized,
+                                                const std::vector<std::int32_t>& labels) {
+  const auto is_classified = [&](std::int32_t label) { return label != data::kNoLabel; };
+  if (outputs.size() != 1 || design.outputs[0].dims.size() != 1 || labels.empty()) return {};
+  const hardware::DesignPort& port = design.outputs[0];
+  const std::int64_t size = port.dims[0];
+  if (size < 2 || port.scale.size() != 1 || !port.order.empty()) return {};
+  if (!std::ranges::all_of(labels, is_classified) ||
+      std::ssize(outputs[0].got) != size * std::ssize(labels))
+    return {};
+  const Tensor& logits = quantized.at(port.name);
+  SimulatedClasses result;
+  for (std::int64_t example = 0; example < std::ssize(labels); ++example) {
+    const std::int64_t begin = example * size;
+    const std::int64_t got = largest_of(
+        size, [&](std::int64_t i) { return outputs[0].got[static_cast<std::size_t>(begin + i)]; });
+    const std::int64_t expected =
+        largest_of(size, [&](std::int64_t i) { return logits.at(begin + i); });
+    if (got == expected) ++result.as_quantized;
+    if (got == labels[static_cast<std::size_t>(example)]) ++result.right;
+  }
+  return result;
+}
+
 }  // namespace
 
 std::int64_t SimulateResult::num_wrong() const {
@@ -243,10 +286,12 @@ SimulateResult simulate(const SimulateOptions& options, const engine::ExecutionO
   Graph graph = model.graph;
   State state = model.state;
   compress::lower_to_integer(graph, state);
-  const Feed all = !options.inputs.empty() ? examples_of_file(design, options.inputs)
-                   : !options.data.empty()
-                       ? examples_of_data(design, model, options, execution, callbacks)
-                       : drawn_examples(graph, design, options.examples, options.seed);
+  const LabelledFeed examples =
+      !options.inputs.empty() ? LabelledFeed{examples_of_file(design, options.inputs)}
+      : !options.data.empty()
+          ? examples_of_data(design, model, options, execution, callbacks)
+          : LabelledFeed{drawn_examples(graph, design, options.examples, options.seed)};
+  const Feed& all = examples.feed;
   SimulateResult result{.examples = feed_of(graph, all).begin()->second.dim(0), .simulation = {}};
   const auto integers = port_integers(std::move(graph), std::move(state), design, all, execution);
   std::vector<hardware::Values> frames;
@@ -295,6 +340,7 @@ SimulateResult simulate(const SimulateOptions& options, const engine::ExecutionO
       compare_output(output, port, rounded.at(port.name), floats.at(port.name), result.examples);
     result.outputs.push_back(std::move(output));
   }
+  result.classes = compare_classes(design, result.outputs, rounded, examples.labels);
   if (waves == hardware::Waves::Vcd) {
     result.picture = options.design / "waves.svg";
     io::write_atomically(result.picture, wave_picture(design, result.waves));

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,12 @@ struct SimulatedOutput {
   double mean_deviation = 0, largest_deviation = 0;  ///< from the float model, in steps of 1
 };
 
+/// What a classifier's design said of examples whose labels are known.
+struct SimulatedClasses {
+  std::int64_t as_quantized = 0;  ///< examples whose class is that of the quantized model
+  std::int64_t right = 0;         ///< examples whose class is the label
+};
+
 struct SimulateResult {
   std::int64_t examples = 0;
   hardware::Simulation simulation;
@@ -42,6 +49,7 @@ struct SimulateResult {
   double build_seconds = 0, test_seconds = 0;
   bool was_cached = false;
   std::vector<SimulatedOutput> outputs = {};
+  std::optional<SimulatedClasses> classes = {};
   /// Layers that are the user's own: the model does not say what they compute.
   std::vector<std::string> own_layers = {};
   std::string problems = {};  ///< a line for each; empty: all is exact
