@@ -20,21 +20,24 @@ std::int64_t period_cycles(const Timing& timing) {
   return 1;
 }
 
+std::int64_t frame_cycles(const BlockCall& call) {
+  std::int64_t most = 1;
+  for (const std::vector<Stream>* streams : {&call.inputs, &call.outputs})
+    for (const Stream& stream : *streams) most = std::max(most, stream.beats());
+  const Timing timing = call.block.timing(call);
+  const auto* sequence = std::get_if<SequenceTiming>(&timing);
+  if (sequence == nullptr) return most;
+  std::int64_t given = 0;  // a period
+  for (const SequenceTiming::Phase& phase : sequence->period)
+    if (phase.gives) given += phase.count;
+  check(given > 0 && call.outputs[0].beats() % given == 0, "a frame to be whole periods");
+  return std::max(most, call.outputs[0].beats() / given * period_cycles(timing));
+}
+
 std::int64_t bottleneck_cycles(const Netlist& netlist) {
   std::int64_t most = 1;
-  for (const Netlist::NamedStream& stream : netlist.streams())
-    most = std::max(most, stream.type.beats());
-  for (std::size_t i = 0; i < netlist.instances().size(); ++i) {
-    const BlockCall call = netlist.call(i);
-    const Timing timing = call.block.timing(call);
-    const auto* sequence = std::get_if<SequenceTiming>(&timing);
-    if (sequence == nullptr) continue;
-    std::int64_t given = 0;  // a period
-    for (const SequenceTiming::Phase& phase : sequence->period)
-      if (phase.gives) given += phase.count;
-    check(given > 0 && call.outputs[0].beats() % given == 0, "a frame to be whole periods");
-    most = std::max(most, call.outputs[0].beats() / given * period_cycles(timing));
-  }
+  for (std::size_t i = 0; i < netlist.instances().size(); ++i)
+    most = std::max(most, frame_cycles(netlist.call(i)));
   return most;
 }
 

@@ -39,6 +39,8 @@ struct Schedule {
 /// The netlist must have one reader for each stream.
 Schedule schedule(const Netlist& netlist, const ScheduleOptions& options = {});
 
+/// Cycles a frame takes in a block that nobody makes wait.
+std::int64_t frame_cycles(const BlockCall& call);
 /// Cycles a frame takes in the slowest block or stream: no FIFO makes it less.
 std::int64_t bottleneck_cycles(const Netlist& netlist);
 

@@ -33,8 +33,7 @@ void describe_instance(HardwareMetadata& metadata, const Netlist& netlist, std::
         fmt::format("{} ({} x {} bits)",
                     is_block_memory(image.word_bits(), image.depth()) ? "block RAM" : "LUTs",
                     image.depth(), image.word_bits()));
-  metadata.cycles =
-      std::max(metadata.cycles, period_cycles(call.block.timing(call)) * call.inputs[0].vectors);
+  metadata.cycles = std::max(metadata.cycles, frame_cycles(call));
   metadata.resources += resources_of(call);
 }
 

@@ -246,6 +246,7 @@ FoldingGoal FoldingGoal::reduced_by(const Resources& excess) const {
 
 std::vector<std::size_t> choose_folding(const std::vector<Options>& layers, const FoldingGoal& goal,
                                         const std::vector<FoldingEdge>& edges) {
+  if (layers.empty()) return {};
   const Vector budget = budget_of(goal);
   std::set<std::int64_t> all;
   std::int64_t fewest = 0;  // cycles, with all the lanes there can be

@@ -1,24 +1,18 @@
 // Random networks, emitted and simulated: `make test` draws some, `make test-hardware` 300.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
 #include "lathe/hardware/passes/size_fifos.h"
 #include "lathe/hardware/simulation/gate_level.h"
 #include "lathe/hardware/simulation/icarus.h"
 #include "lathe/hardware/testing/expect_exact.h"
 #include "lathe/hardware/testing/needs_tool.h"
+#include "lathe/hardware/testing/num_designs.h"
 #include "lathe/hardware/testing/random_design.h"
 
 namespace lathe::hardware {
 namespace {
 
 using namespace testing;
-
-int num_designs(int by_default, int at_most = 1 << 20) {
-  const char* given = std::getenv("LATHE_RANDOM_DESIGNS");
-  return std::min(at_most, given == nullptr ? by_default : std::max(1, std::atoi(given)));
-}
 
 std::uint64_t seed_of(int design) {
   return 1000 + static_cast<std::uint64_t>(design);

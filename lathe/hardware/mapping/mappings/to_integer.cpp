@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <numeric>
 
 #include "lathe/core/error.h"
@@ -34,9 +35,13 @@ void map(GraphMapper& mapper, NodeId node) {
     for (std::int64_t pixel = 0; pixel < stream.vectors; ++pixel)
       for (std::int64_t channel = 0; channel < stream.size; ++channel)
         port.order.push_back(channel * stream.vectors + pixel);
-  mapper.set(node, {.stream = mapper.netlist.add_input(port.name, stream),
-                    .dims = port.dims,
-                    .order = port.order});
+  // An input that is rounded twice enters twice.
+  const bool is_again = std::ranges::any_of(
+      mapper.inputs, [&](const auto& other) { return other.name == port.name; });
+  const std::string& name = is_again ? port.node : port.name;
+  mapper.set(
+      node,
+      {.stream = mapper.netlist.add_input(name, stream), .dims = port.dims, .order = port.order});
   mapper.inputs.push_back(std::move(port));
 }
 
