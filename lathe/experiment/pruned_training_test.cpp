@@ -45,7 +45,7 @@ TEST_F(PrunedTraining, EndsWithTheSparsityThatWasAskedFor) {
   for (const std::string method : {"l1", "random", "movement"})
     for (const auto optimizer : {train::OptimizerKind::AdamW, train::OptimizerKind::Sgd}) {
       SCOPED_TRACE(method);
-      options_.prune = "sparsity=0.8,method=" + method;
+      options_.prune = "sparsity=0.8,scope=global,method=" + method;
       options_.graph.optimizer = optimizer;
       const Count found = count(run().model);
       EXPECT_GT(found.elements, 0);

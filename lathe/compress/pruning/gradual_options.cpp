@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "lathe/compress/number_setting.h"
+#include "lathe/compress/pruning/method.h"
 #include "lathe/core/error.h"
 
 namespace lathe::compress {
@@ -25,11 +26,18 @@ Span span_of(const GradualOptions& options, std::int64_t num_steps) {
   return {step(options.begin), step(options.end)};
 }
 
+// With time to recover, layers that can spare more should; but for what only training tells, the
+// method knows which scores compare.
+PruningScope default_scope(const PruningSettings& settings) {
+  if (!settings.method) return PruningScope::Global;
+  const PruningMethod& method = find_pruning_method(*settings.method);
+  return method.evidence == PruningEvidence::Training ? method.scope : PruningScope::Global;
+}
+
 }  // namespace
 
 GradualOptions parse_gradual_options(std::string_view text) {
   GradualOptions options;
-  options.settings.scope = PruningScope::Global;
   while (!text.empty()) {
     const std::string_view item = text.substr(0, text.find(','));
     text.remove_prefix(std::min(item.size() + 1, text.size()));
@@ -71,6 +79,7 @@ GradualOptions parse_gradual_options(std::string_view text) {
     fail("begin={}, end={}: expected shares of the steps, 0 <= begin <= end <= 1", options.begin,
          options.end);
   check_settings(options.settings);
+  if (!options.settings.scope) options.settings.scope = default_scope(options.settings);
   return options;
 }
 

@@ -17,7 +17,8 @@ struct GradualOptions {
 };
 
 /// Reads `sparsity=0.9,method=l1,scope=global,granularity=2:4,begin=0,end=0.6,every=10`, and the
-/// word `embeddings`; whatever is left out keeps its default, the scope is global then.
+/// word `embeddings`; whatever is left out keeps its default; the scope is
+/// global then, but local for movement.
 GradualOptions parse_gradual_options(std::string_view text);
 
 /// The share of the final sparsity to prune to before step `done` + 1 of `num_steps`, along

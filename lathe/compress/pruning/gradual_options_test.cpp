@@ -54,6 +54,12 @@ TEST(GradualOptions, AreReadFromText) {
   EXPECT_EQ(options.settings.granularity, parse_granularity("4x4"));
   EXPECT_TRUE(options.embeddings);
   EXPECT_EQ(parse_gradual_options("sparsity=0.5").settings.scope, PruningScope::Global);
+  EXPECT_EQ(parse_gradual_options("sparsity=0.5,method=l1").settings.scope, PruningScope::Global);
+  // Some layers would be gone as a whole.
+  EXPECT_EQ(parse_gradual_options("sparsity=0.5,method=movement").settings.scope,
+            PruningScope::Local);
+  EXPECT_EQ(parse_gradual_options("method=movement,scope=global").settings.scope,
+            PruningScope::Global);
 }
 
 TEST(GradualOptions, AreRefusedWithWhatWasExpected) {

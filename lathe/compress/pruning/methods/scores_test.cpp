@@ -43,6 +43,40 @@ TEST(L1Scores, AreMagnitudes) {
   EXPECT_EQ(scores.at("v").data<float>()[7], 2);
 }
 
+State movement_scores(const State& values, const State& movement) {
+  return find_pruning_method("movement")
+      .score({.units = {}, .values = values, .movement = &movement});
+}
+
+// Half of w, all pushed alike: what matters is which way, and a layer's scales do not.
+TEST(MovementScores, AreWhereMagnitudesAreAndArePushedTo) {
+  State values = zeros(), movement = zeros();
+  const std::span<float> w = values.at("w").mutable_data<float>();
+  const std::span<float> v = values.at("v").mutable_data<float>();
+  for (std::size_t i = 0; i < v.size(); ++i) {
+    w[i] = i % 3 == 0 ? 2.0f : -2.0f;
+    v[i] = -100 * w[i];
+    movement.at("w").mutable_data<float>()[i] = i % 2 == 0 ? 3.0f : -3.0f;
+    movement.at("v").mutable_data<float>()[i] = i % 2 == 0 ? 3e6f : -3e6f;
+  }
+  const State scores = movement_scores(values, movement);
+  for (std::size_t i = 0; i < v.size(); ++i) {
+    EXPECT_FLOAT_EQ(scores.at("w").data<float>()[i], i % 2 == 0 ? 2.0f : 0.0f);
+    EXPECT_FLOAT_EQ(scores.at("v").data<float>()[i], i % 2 == 0 ? 2.0f : 0.0f);
+  }
+  EXPECT_EQ(scores.at("w").data<float>()[30], 0);
+}
+
+// Before the first step nothing has moved: magnitudes decide, and nothing is divided by zero.
+TEST(MovementScores, BeginAsMagnitudes) {
+  State values = zeros();
+  values.at("w").mutable_data<float>()[5] = -3;
+  const State scores = movement_scores(values, zeros());
+  EXPECT_EQ(scores.at("w").data<float>()[5], 1);
+  EXPECT_EQ(scores.at("w").data<float>()[6], 0);
+  EXPECT_EQ(scores.at("v").data<float>()[0], 0);
+}
+
 TEST(LampScores, AreSharesOfWhatIsNotSmaller) {
   State values = zeros();
   const std::span<float> w = values.at("w").mutable_data<float>();
