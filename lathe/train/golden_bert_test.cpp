@@ -7,6 +7,7 @@
 
 #include "lathe/core/pass.h"
 #include "lathe/engine/executor.h"
+#include "lathe/engine/testing/cuda_gpu.h"
 #include "lathe/io/json_file.h"
 #include "lathe/io/model.h"
 
@@ -39,6 +40,7 @@ TEST_P(GoldenBert, AgreesWithPyTorch) {
   const std::filesystem::path shared = LATHE_SHARED_DIR;
   const std::filesystem::path path = shared / "golden/bert_tiny_forward_backward.json";
   if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is not here";
+  if (std::string_view(GetParam().executor) == "cuda") LATHE_NEEDS_GPU();
   const std::optional<Isa> isa = parse_isa(GetParam().isa);
   ASSERT_TRUE(isa);
   if (!is_supported(*isa)) GTEST_SKIP() << "this processor has no " << GetParam().isa;
@@ -91,7 +93,8 @@ INSTANTIATE_TEST_SUITE_P(EveryExecutor, GoldenBert,
                                          Case{"reference", true, "plain"},
                                          Case{"cpu", false, "avx512"}, Case{"cpu", true, "avx512"},
                                          Case{"cpu", false, "avx2"}, Case{"cpu", true, "avx2"},
-                                         Case{"cpu", false, "plain"}, Case{"cpu", true, "plain"}),
+                                         Case{"cpu", false, "plain"}, Case{"cpu", true, "plain"},
+                                         Case{"cuda", false, "plain"}, Case{"cuda", true, "plain"}),
                          [](const auto& test) {
                            return fmt::format("{}_{}_{}", test.param.executor,
                                               test.param.is_packed ? "packed" : "padded",

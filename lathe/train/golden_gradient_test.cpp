@@ -6,6 +6,7 @@
 #include "lathe/core/differentiate.h"
 #include "lathe/core/pass.h"
 #include "lathe/engine/executor.h"
+#include "lathe/engine/testing/cuda_gpu.h"
 #include "lathe/io/json_file.h"
 #include "lathe/io/model.h"
 #include "lathe/train/testing/golden_bert.h"
@@ -29,6 +30,7 @@ TEST_P(GoldenGradients, AgreeWithPyTorch) {
   const std::filesystem::path shared = LATHE_SHARED_DIR;
   const std::filesystem::path path = shared / "golden/bert_tiny_forward_backward.json";
   if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is not here";
+  if (std::string_view(GetParam().executor) == "cuda") LATHE_NEEDS_GPU();
   const json golden = io::read_json(path);
   const io::Model model = golden_model(golden, shared);
   Graph graph = model.graph;
@@ -74,16 +76,16 @@ TEST_P(GoldenGradients, AgreeWithPyTorch) {
   EXPECT_GE(checked, 600);
 }
 
-INSTANTIATE_TEST_SUITE_P(EveryExecutor, GoldenGradients,
-                         testing::Values(Case{"reference", true, false},
-                                         Case{"reference", false, false}, Case{"cpu", true, false},
-                                         Case{"cpu", false, false}, Case{"cpu", true, true},
-                                         Case{"cpu", false, true}),
-                         [](const auto& test) {
-                           return fmt::format("{}_{}{}", test.param.executor,
-                                              test.param.is_packed ? "packed" : "padded",
-                                              test.param.selects_rows ? "_selected" : "");
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    EveryExecutor, GoldenGradients,
+    testing::Values(Case{"reference", true, false}, Case{"reference", false, false},
+                    Case{"cpu", true, false}, Case{"cpu", false, false}, Case{"cpu", true, true},
+                    Case{"cpu", false, true}, Case{"cuda", true, false}, Case{"cuda", false, false},
+                    Case{"cuda", true, true}, Case{"cuda", false, true}),
+    [](const auto& test) {
+      return fmt::format("{}_{}{}", test.param.executor, test.param.is_packed ? "packed" : "padded",
+                         test.param.selects_rows ? "_selected" : "");
+    });
 
 }  // namespace
 }  // namespace lathe::train
