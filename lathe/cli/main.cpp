@@ -274,6 +274,7 @@ int run_program(int argc, char** argv) {
   load_plugins(global);
   finish_settings(global);
   install_signal_handlers();
+  const engine::WarmUp warm_up(engine::find_backend(global.settings.device));
   const int status = with_dashes(deepest(app), [&] { return action->second(global.settings); });
   if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category());
   return status;

@@ -15,6 +15,10 @@ void check_precision(const Backend& backend, Precision precision) {
          name(precision));
 }
 
+WarmUp::WarmUp(const Backend& backend) {
+  if (backend.warm_up != nullptr) thread_ = std::jthread(backend.warm_up);
+}
+
 std::string fastest_device() {
   const Backend* const gpu = Registry<Backend>::instance().find("cuda");
   return gpu != nullptr && gpu->is_available() ? "cuda" : "cpu";

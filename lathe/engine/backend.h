@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include "lathe/core/graph.h"
 #include "lathe/core/registry.h"
@@ -22,6 +23,9 @@ struct Backend {
   bool (*can_run)(const Graph&, NodeId) = nullptr;
   /// Whether this machine has what it needs; null: always.
   bool (*is_available)() = nullptr;
+  /// Does what the first executor would wait for, where that takes long; null: nothing does. What
+  /// is wrong is left for `make` to say.
+  void (*warm_up)() = nullptr;
   std::unique_ptr<Executor> (*make)(const Graph&, State, const ExecutionOptions&) = nullptr;
   /// What benches measure below graphs; null: nothing.
   std::unique_ptr<DeviceMeasure> (*measure)(ThreadPool*) = nullptr;
@@ -32,6 +36,16 @@ struct Backend {
 
 /// The backend of that name; fails with the known names and the nearest.
 const Backend& find_backend(std::string_view device);
+
+/// Warms a backend up beside what else is to be done before the first executor is made, such as
+/// reading data. To be kept until then.
+class WarmUp {
+ public:
+  explicit WarmUp(const Backend& backend);
+
+ private:
+  std::jthread thread_;
+};
 
 /// Fails where the backend does not compute in that precision.
 void check_precision(const Backend& backend, Precision precision);

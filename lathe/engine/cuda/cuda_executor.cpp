@@ -252,6 +252,13 @@ const Register registration{Backend{
             return false;
           }
         },
+    .warm_up =
+        [] {
+          try {
+            const CudaMachine::Work started(*cuda_library().kernels);
+          } catch (const UserError&) {  // said when an executor is made
+          }
+        },
     .make = [](const Graph& graph, State state,
                const ExecutionOptions& options) -> std::unique_ptr<Executor> {
       return std::make_unique<CudaExecutor>(graph, std::move(state), options);
