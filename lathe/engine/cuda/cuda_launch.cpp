@@ -34,7 +34,7 @@ void CudaMachine::launch_group(const Prepared& one, std::size_t launch) {
     case CudaGroup::Products: {
       std::vector<std::byte*> operands;
       return products(one, launch)
-          .launch(call(one, launch, plan.launches[launch].steps.front(), operands), entries);
+          .launch(call(one, launch, plan.launches[launch].steps.front(), operands));
     }
     case CudaGroup::Halves:
       return kernels->halves({.copies = reinterpret_cast<const cuda::HalfCopy*>(entries),

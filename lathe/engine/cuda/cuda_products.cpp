@@ -74,29 +74,25 @@ CudaProducts::Entry& CudaProducts::reader_of(int slot) {
   return *found;
 }
 
-std::vector<cuda::Product> CudaProducts::own() const {
-  std::vector<cuda::Product> result;
-  for (const Entry& entry : entries_)
-    if (!is_for_library(entry)) result.push_back(entry.product);
-  std::int64_t blocks = 0;
-  for (cuda::Product& product : result) {
-    product.first_block = blocks;
-    blocks += cuda::product_blocks(product);
-  }
-  return result;
-}
-
-void CudaProducts::launch(const CudaCall& call, const std::byte* own_on_device) const {
+void CudaProducts::launch(const CudaCall& call) const {
   for (const Entry& entry : entries_)
     if (is_for_library(entry)) multiply_by_library(call, entry);
-  const std::vector<cuda::Product> products = own();
-  if (products.empty()) return;
-  call.kernels.products(
-      {.precision = call.precision,
-       .products = reinterpret_cast<const cuda::Product*>(own_on_device),
-       .count = static_cast<std::int32_t>(products.size()),
-       .num_blocks = products.back().first_block + cuda::product_blocks(products.back())},
-      call.stream);
+  cuda::ProductArgs args;
+  args.precision = call.precision;
+  const auto flush = [&] {
+    call.kernels.products(args, call.stream);
+    args.count = 0;
+    args.num_blocks = 0;
+  };
+  for (const Entry& entry : entries_) {
+    if (is_for_library(entry)) continue;
+    if (args.count == cuda::kMostProducts) flush();
+    cuda::Product& product = args.products[args.count++];
+    product = entry.product;
+    product.first_block = args.num_blocks;
+    args.num_blocks += cuda::product_blocks(product);
+  }
+  flush();
 }
 
 }  // namespace lathe::engine

@@ -25,10 +25,8 @@ class CudaProducts {
   Entry& maker_of(int slot);
   Entry& reader_of(int slot);
 
-  /// Those that our own kernel makes, in one launch, as its table in device memory.
-  std::vector<cuda::Product> own() const;
-  /// Launches all of them, given where that table lies.
-  void launch(const CudaCall& call, const std::byte* own_on_device) const;
+  /// Launches all of them: those of our own kernel together.
+  void launch(const CudaCall& call) const;
 
  private:
   std::vector<Entry> entries_;

@@ -89,15 +89,12 @@ Sum sum_of(const Matrix& a, const Matrix& b, std::int64_t row, std::int64_t colu
   return sum;
 }
 
-void launch(cuda::Precision precision, cuda::Product product) {
-  product.first_block = 0;
-  const CudaBuffer table = on_device(std::span<const cuda::Product>(&product, 1));
+void launch(cuda::Precision precision, const cuda::Product& product) {
   const cuda::KernelTable& kernels = *cuda_library().kernels;
-  kernels.products({.precision = precision,
-                    .products = reinterpret_cast<const cuda::Product*>(table.data()),
-                    .count = 1,
-                    .num_blocks = cuda::product_blocks(product)},
-                   nullptr);
+  cuda::ProductArgs args{
+      .precision = precision, .count = 1, .num_blocks = cuda::product_blocks(product)};
+  args.products[0] = product;
+  kernels.products(args, nullptr);
   check_cuda(kernels.device.launch_error());
   check_cuda(kernels.device.synchronize(nullptr));
 }
@@ -245,7 +242,7 @@ TEST(CudaProductsKernel, MultipliesOperandsOfBothWidths) {
 // The slope of a map at a number of either width; only halves are written.
 TEST(CudaProductsKernel, MultipliesBySlopesOfBothWidths) {
   LATHE_NEEDS_GPU();
-  constexpr std::int64_t kRows = 70, kColumns = 96, kDepth = 64;
+  constexpr std::int64_t kRows = 700, kColumns = 96, kDepth = 64;
   const Matrix a{bf16_numbers(kRows * kDepth, 1), kDepth, false};
   const Matrix b{bf16_numbers(kColumns * kDepth, 2), kColumns, true};
   const std::vector<float> before = bf16_numbers(kRows * kColumns, 3);

@@ -37,10 +37,7 @@ void CudaMachine::fill_tables(Prepared& one) {
       append(std::vector{row_program(one, launch)});
       continue;
     }
-    if (group == CudaGroup::Products) {
-      append(products(one, launch).own());
-      continue;
-    }
+    if (group == CudaGroup::Products) continue;  // they fit into the launch itself
     add_sums(table, one, launch);
     add_halves(table, plan.launches[launch].halves, one.sizes);
     for (const std::size_t step : plan.launches[launch].steps)

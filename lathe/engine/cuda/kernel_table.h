@@ -22,7 +22,7 @@
 namespace lathe::engine::cuda {
 
 /// Raised whenever a struct below changes: a library of another number is refused.
-inline constexpr std::int32_t kTableVersion = 7;
+inline constexpr std::int32_t kTableVersion = 8;
 
 /// C[m, n] = op(A) . op(B) + beta * C, column-major as cuBLAS has it; bias of length m.
 struct GemmArgs {
@@ -70,21 +70,26 @@ inline constexpr std::int64_t product_parts(std::int64_t rows) {
   const std::int64_t parts = rows / 256;
   return parts < 1 ? 1 : parts > 32 ? 32 : parts;
 }
-/// Rows of m up to which tiles are small, so that there are many of them.
+/// Rows from which on the library makes products of large weights.
 inline constexpr std::int64_t kFewRows = 64;
+/// Rows and columns of a tile, and of one of those products that have so few results that more and
+/// smaller tiles are faster.
+inline constexpr std::int64_t kProductTile = 64, kSmallProductTile = 16;
+inline constexpr std::int64_t kFewResults = std::int64_t{1} << 16;
 inline constexpr bool has_small_tiles(const Product& product) {
-  return !product.a_by_k && product.m.capacity <= kFewRows;
+  return !product.a_by_k && product.m.capacity * product.n <= kFewResults;
 }
-/// Blocks of threads that a product takes.
+/// Blocks of threads that a product takes, one for each tile and part.
 inline constexpr std::int64_t product_blocks(const Product& product) {
-  if (has_small_tiles(product)) return (product.m.capacity + 15) / 16 * ((product.n + 15) / 16);
-  return (product.m.capacity + 63) / 64 * ((product.n + 63) / 64) * product.parts;
+  const std::int64_t tile = has_small_tiles(product) ? kSmallProductTile : kProductTile;
+  return (product.m.capacity + tile - 1) / tile * ((product.n + tile - 1) / tile) * product.parts;
 }
+inline constexpr int kMostProducts = 16;
 struct ProductArgs {
   Precision precision = Precision::Float32;
-  const Product* products = nullptr;  ///< in device memory
   std::int32_t count = 0;
   std::int64_t num_blocks = 0;
+  Product products[kMostProducts];
 };
 
 /// Sums that others have left in parts: y[i] = the sum of parts[p, i], in order.

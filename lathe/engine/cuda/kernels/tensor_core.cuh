@@ -26,6 +26,11 @@ __device__ inline void copy_async(void* to, const void* from, bool is_there = tr
                "r"(is_there ? 16 : 0)
                : "memory");
 }
+/// The same to an address in shared memory: the first `bytes` of sixteen, and zeros.
+__device__ inline void copy_async(std::uint32_t to, const void* from, int bytes) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes)
+               : "memory");
+}
 /// Ends a group of copies; waits until all but the last `Pending` groups have come.
 __device__ inline void commit_copies() {
   asm volatile("cp.async.commit_group;" ::: "memory");
