@@ -139,8 +139,14 @@ class Compression {
  private:
   void take_up() {
     std::error_code error;
-    if (!options_.resumes)
-      io::clear_output_directory(options_.out, options_.replaces, {options_.model, options_.data});
+    if (!options_.resumes) {
+      const std::vector<fs::path> needed = {options_.model, options_.data};
+      io::check_output_directory(options_.out, options_.replaces, needed);
+      if (!options_.target.size.empty())
+        check_size_target(load(options_.model), options_.target.size, options_.storage, execution_,
+                          callbacks_);
+      io::clear_output_directory(options_.out, options_.replaces, needed);
+    }
     fs::create_directories(options_.out / "stages", error);
     if (error) fail("{}: cannot be created: {}", options_.out.string(), error.message());
     lock_.emplace(options_.out);

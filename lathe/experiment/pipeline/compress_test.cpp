@@ -140,6 +140,7 @@ TEST_F(Compress, MeasuresAStageThatWasWholeWhenItWasInterrupted) {
 TEST_F(Compress, SaysWhatSizeCanBeMetBeforeItTrains) {
   options_.target.size = "1000x";
   EXPECT_THAT(error_text([&] { run(); }), HasSubstr("the smallest that can be met is"));
+  EXPECT_FALSE(std::filesystem::exists(options_.out));
 }
 
 TEST_F(Compress, RefusesWhatItCannotUnderstand) {

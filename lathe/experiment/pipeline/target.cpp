@@ -40,13 +40,9 @@ struct Item {
 
 class Planner {
  public:
-  Planner(const io::Model& original, io::Storage storage, train::ExampleSource& examples,
-          const engine::ExecutionOptions& execution, const Callbacks& callbacks)
-      : original_(original),
-        storage_(storage),
-        examples_(examples),
-        execution_(execution),
-        callbacks_(callbacks) {
+  Planner(const io::Model& original, io::Storage storage, const engine::ExecutionOptions& execution,
+          const Callbacks& callbacks)
+      : original_(original), storage_(storage), execution_(execution), callbacks_(callbacks) {
     if (original.task != "classify")
       fail("target-size and max-loss are for classifiers: the model was saved for {}",
            original.task);
@@ -54,8 +50,15 @@ class Planner {
       fail("target-size and max-loss: the model is quantized already: expected a float one");
   }
 
-  std::vector<StageSpec> run(const CompressionTarget& target) {
-    measure();
+  // Fails where the smallest formats of all weights are too large.
+  void check_size(const std::string& text) {
+    size_up();
+    smallest_for(compress::parse_size_target(text), text);
+  }
+
+  std::vector<StageSpec> run(const CompressionTarget& target, train::ExampleSource& examples) {
+    size_up();
+    measure(examples);
     const std::vector<std::size_t> choice =
         target.max_loss ? by_loss(*target.max_loss)
                         : by_size(compress::parse_size_target(target.size), target.size);
@@ -67,37 +70,50 @@ class Planner {
   }
 
  private:
-  // One measurement for each weight and format: the model with that weight alone rounded.
-  void measure() {
-    const std::vector<compress::PrunableWeight> weights = compress::find_prunable(original_.graph);
-    std::vector<std::int32_t> labels;
-    for (std::int64_t i = 0; i < examples_.size(); ++i) labels.push_back(examples_.label(i));
-    const train::Answers plain = answer(original_);
-    const double accuracy = train::score(plain, labels).accuracy;
-    for (const compress::PrunableWeight& weight : weights) {
+  // The bytes of each weight in each format.
+  void size_up() {
+    for (const compress::PrunableWeight& weight : compress::find_prunable(original_.graph)) {
       Item item;
       for (const NodeId reader : weight.readers)
         item.layers.push_back(original_.graph.name(reader));
       for (const char* format : kFormats) {
-        callbacks_.tell({.activity = "trying formats",
-                         .unit = "weights",
-                         .done = std::ssize(items_),
-                         .total = std::ssize(weights),
-                         .note = format});
-        QuantizeOptions options;
-        for (const std::string& layer : item.layers) options.by_name[layer] = format;
-        io::Model rounded = quantize(original_, options, nullptr, execution_, silent()).model;
-        const train::Answers seen = answer(rounded);
-        compress::pack_model(rounded, false);
-        const std::int64_t bytes = io::stored_bytes(rounded, new_states(rounded), storage_);
-        item.by_answers.push_back(
-            {.cost = bytes, .damage = train::mean_divergence(plain.logits, seen.logits)});
-        // By chance a rounded model can do better, and that is worth nothing.
-        const double lost = 100 * (accuracy - train::score(seen, labels).accuracy);
-        item.by_points.push_back({.cost = bytes, .damage = std::max(0.0, lost)});
+        if (callbacks_.stops()) throw Interrupted();
+        io::Model model = rounded(item, format);
+        compress::pack_model(model, false);
+        const std::int64_t bytes = io::stored_bytes(model, new_states(model), storage_);
+        item.by_answers.push_back({.cost = bytes});
+        item.by_points.push_back({.cost = bytes});
       }
       items_.push_back(std::move(item));
     }
+  }
+
+  // One measurement for each weight and format: the model with that weight alone rounded.
+  void measure(train::ExampleSource& examples) {
+    std::vector<std::int32_t> labels;
+    for (std::int64_t i = 0; i < examples.size(); ++i) labels.push_back(examples.label(i));
+    const train::Answers plain = answer(original_, examples);
+    const double accuracy = train::score(plain, labels).accuracy;
+    for (std::size_t i = 0; i < items_.size(); ++i)
+      for (std::size_t format = 0; format < std::size(kFormats); ++format) {
+        callbacks_.tell({.activity = "trying formats",
+                         .unit = "weights",
+                         .done = static_cast<std::int64_t>(i),
+                         .total = std::ssize(items_),
+                         .note = kFormats[format]});
+        const train::Answers seen = answer(rounded(items_[i], kFormats[format]), examples);
+        items_[i].by_answers[format].damage = train::mean_divergence(plain.logits, seen.logits);
+        // By chance a rounded model can do better, and that is worth nothing.
+        const double lost = 100 * (accuracy - train::score(seen, labels).accuracy);
+        items_[i].by_points[format].damage = std::max(0.0, lost);
+      }
+  }
+
+  // The model with one weight alone in a format.
+  io::Model rounded(const Item& item, const char* format) const {
+    QuantizeOptions options;
+    for (const std::string& layer : item.layers) options.by_name[layer] = format;
+    return quantize(original_, options, nullptr, execution_, silent()).model;
   }
 
   std::vector<std::string> new_states(const io::Model& model) const {
@@ -110,9 +126,9 @@ class Planner {
     return names;
   }
 
-  train::Answers answer(const io::Model& model) const {
+  train::Answers answer(const io::Model& model, train::ExampleSource& examples) const {
     train::Classifier classifier(model, {.execution = execution_});
-    return train::answer_all(classifier, examples_, {.progress = [&](std::int64_t, std::int64_t) {
+    return train::answer_all(classifier, examples, {.progress = [&](std::int64_t, std::int64_t) {
                                return !callbacks_.stops();
                              }});
   }
@@ -137,19 +153,30 @@ class Planner {
     return io::checkpoint_size(rounded(choice), storage_).bytes();
   }
 
+  // The formats that make the model smallest, what they leave it with, and what it may have.
+  struct Smallest {
+    compress::BudgetChoice choice;
+    std::int64_t least = 0, most = 0;
+  };
+  Smallest smallest_for(const compress::SizeTarget& target, const std::string& text) const {
+    const std::int64_t wanted = target.bytes_for(io::model_size(original_.directory).bytes());
+    const double share = storage_ == io::Storage::Compact ? 1 - kSpare : 1;
+    Smallest result{.choice = compress::cheapest(each(&Item::by_answers)),
+                    .most = static_cast<std::int64_t>(share * static_cast<double>(wanted))};
+    result.least = bytes_of(result.choice.options);
+    if (result.least > result.most)
+      fail("target-size {}: is {}, but the smallest that can be met is {}", text,
+           compress::bytes_text(wanted),
+           compress::bytes_text(
+               static_cast<std::int64_t>(static_cast<double>(result.least) / share) + 1));
+    return result;
+  }
+
   // What else a model's directory holds is known once it is written: the budget of the weights is
   // what that leaves, and the choice is made again until it fits.
   std::vector<std::size_t> by_size(const compress::SizeTarget& target, const std::string& text) {
-    const std::int64_t wanted = target.bytes_for(io::model_size(original_.directory).bytes());
-    const double share = storage_ == io::Storage::Compact ? 1 - kSpare : 1;
-    const auto most = static_cast<std::int64_t>(share * static_cast<double>(wanted));
+    const auto [smallest, least, most] = smallest_for(target, text);
     const std::vector<compress::BudgetItem> items = each(&Item::by_answers);
-    const compress::BudgetChoice smallest = compress::cheapest(items);
-    const std::int64_t least = bytes_of(smallest.options);
-    if (least > most)
-      fail("target-size {}: is {}, but the smallest that can be met is {}", text,
-           compress::bytes_text(wanted),
-           compress::bytes_text(static_cast<std::int64_t>(static_cast<double>(least) / share) + 1));
     std::int64_t budget = most - (least - smallest.cost);
     for (int attempt = 0; attempt < 8; ++attempt) {
       const std::optional<compress::BudgetChoice> choice = compress::least_damage(items, budget);
@@ -187,7 +214,6 @@ class Planner {
 
   const io::Model& original_;
   io::Storage storage_;
-  train::ExampleSource& examples_;
   const engine::ExecutionOptions& execution_;
   const Callbacks& callbacks_;
   std::vector<Item> items_;
@@ -199,7 +225,12 @@ std::vector<StageSpec> plan_stages(const io::Model& original, const CompressionT
                                    io::Storage storage, train::ExampleSource& examples,
                                    const engine::ExecutionOptions& execution,
                                    const Callbacks& callbacks) {
-  return Planner(original, storage, examples, execution, callbacks).run(target);
+  return Planner(original, storage, execution, callbacks).run(target, examples);
+}
+
+void check_size_target(const io::Model& original, const std::string& size, io::Storage storage,
+                       const engine::ExecutionOptions& execution, const Callbacks& callbacks) {
+  Planner(original, storage, execution, callbacks).check_size(size);
 }
 
 }  // namespace lathe::experiment

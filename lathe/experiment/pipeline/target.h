@@ -29,4 +29,8 @@ std::vector<StageSpec> plan_stages(const io::Model& original, const CompressionT
                                    const engine::ExecutionOptions& execution,
                                    const Callbacks& callbacks = {});
 
+/// Fails, with the smallest size that can be met, where a size cannot. Runs no example.
+void check_size_target(const io::Model& original, const std::string& size, io::Storage storage,
+                       const engine::ExecutionOptions& execution, const Callbacks& callbacks = {});
+
 }  // namespace lathe::experiment
