@@ -10,9 +10,34 @@ __device__ inline float sigmoid(float x) {
   return 1.0f / (1.0f + expf(-x));
 }
 
-// By erfc, which keeps its digits where 1 + erf(x) is nearly 0.
+/// The hardware's 2^x and 1/x, good to the last bit or two; results that are subnormal are zero.
+__device__ inline float fast_exp2(float x) {
+  float result;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+  return result;
+}
+__device__ inline float fast_reciprocal(float x) {
+  float result;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+  return result;
+}
+
+// The smaller of a normal distribution's two sides is t exp(p(t) - x^2 / 2) / 2, t being
+// 1 / (1 + |x| / sqrt(8)), which keeps its digits where 1 + erf(x) is nearly 0. p is smooth: a
+// polynomial through eight of Chebyshev's points between t = 0.14 and 1 (|x| = 17 and 0) leaves an
+// error of 1.3e-6 of the result up to |x| = 3, and of 2e-5 beyond, where the exponent is rounded.
 __device__ inline float normal_distribution(float x) {
-  return 0.5f * erfcf(-0.70710678118654752f * x);
+  const float t = fast_reciprocal(fmaf(fabsf(x), 0.35355339f, 1.0f));
+  float p = -0.19871640f;
+  p = fmaf(p, t, 0.79612292f);
+  p = fmaf(p, t, -1.07541436f);
+  p = fmaf(p, t, 0.41530296f);
+  p = fmaf(p, t, -0.07218281f);
+  p = fmaf(p, t, 0.40299791f);
+  p = fmaf(p, t, 0.99729254f);
+  p = fmaf(p, t, -1.26540380f);
+  const float side = 0.5f * t * fast_exp2(fmaf(x * x, -0.5f, p) * 1.44269504f);
+  return x < 0 ? side : 1.0f - side;
 }
 
 inline constexpr float kGeluScale = 0.79788456080286536f;  // sqrt(2 / pi)
@@ -73,7 +98,8 @@ __device__ inline float derivative(Map map, float x, float slope) {
     case Map::Relu:
       return x > 0 ? 1.0f : 0.0f;
     case Map::GeluErf:
-      return normal_distribution(x) + x * (0.39894228040143268f * expf(-0.5f * x * x));
+      return normal_distribution(x) +
+             x * (0.39894228040143268f * fast_exp2(x * x * -0.72134752044448170f));
     case Map::GeluTanh: {
       const float t = tanhf(kGeluScale * (x + kGeluCubic * x * x * x));
       return 0.5f * (1.0f + t) +
