@@ -75,8 +75,21 @@ CudaProducts::Entry& CudaProducts::reader_of(int slot) {
 }
 
 void CudaProducts::launch(const CudaCall& call) const {
-  for (const Entry& entry : entries_)
-    if (is_for_library(entry)) multiply_by_library(call, entry);
+  std::vector<cuda::Product> own;
+  for (const Entry& entry : entries_) {
+    if (is_for_library(entry))
+      multiply_by_library(call, entry);
+    else
+      own.push_back(entry.product);
+  }
+  // Blocks start in order: the longest first, so that none of them is left for the end.
+  const auto depth = [](const cuda::Product& product) {
+    return product.k.capacity / product.parts;
+  };
+  std::stable_sort(own.begin(), own.end(),
+                   [&](const cuda::Product& one, const cuda::Product& other) {
+                     return depth(one) > depth(other);
+                   });
   cuda::ProductArgs args;
   args.precision = call.precision;
   const auto flush = [&] {
@@ -84,11 +97,10 @@ void CudaProducts::launch(const CudaCall& call) const {
     args.count = 0;
     args.num_blocks = 0;
   };
-  for (const Entry& entry : entries_) {
-    if (is_for_library(entry)) continue;
+  for (const cuda::Product& one : own) {
     if (args.count == cuda::kMostProducts) flush();
     cuda::Product& product = args.products[args.count++];
-    product = entry.product;
+    product = one;
     product.first_block = args.num_blocks;
     args.num_blocks += cuda::product_blocks(product);
   }

@@ -146,40 +146,39 @@ __device__ void finish(const Ending& ending, std::int64_t place, int there, bool
 template <Precision P, int Rows, int Columns, int Pitch, int Shares, int Threads, bool IsInside>
 __device__ void finish_rows(const Ending& ending, std::int64_t row, int column, const float* sums) {
   constexpr int kGroups = Columns / 4, kStep = Threads / kGroups;
-  constexpr int kCount = Rows / kStep < 1 ? 1 : Rows / kStep, kAtOnce = kCount < 4 ? kCount : 4;
-  static_assert(Threads % kGroups == 0 && kCount % kAtOnce == 0);
+  static_assert(Threads % kGroups == 0);
   const int first = static_cast<int>(threadIdx.x) / kGroups;
-  if (kStep > Rows && first >= Rows) return;
   const int across = static_cast<int>(threadIdx.x) % kGroups * 4;
   const int left = ending.n - column - across;
   const int there = IsInside || left > 4 ? 4 : left;
   if (there <= 0) return;
-  row += first;
-  sums += first * Pitch + across;
   float4 bias = make_float4(0, 0, 0, 0);
   if (ending.bias != nullptr)
     bias = four_floats(ending.bias + column + across, there, IsInside || ending.is_whole);
-  std::int64_t place = row * ending.n + column + across;
   const std::int64_t step = std::int64_t{kStep} * ending.n;
+  row += first;
+  std::int64_t place = row * ending.n + column + across;
+  sums += first * Pitch + across;
+  // Not unrolled: code that is not in the instruction cache yet costs more than waiting for what is
+  // asked for one row ahead.
+  const auto other_at = [&](int i, std::int64_t at) {
+    const bool is_real = i < Rows && (IsInside || row + i - first < ending.real_rows);
+    return is_real ? other_of<IsInside>(ending, at, there) : make_float4(0, 0, 0, 0);
+  };
+  float4 other = other_at(first, place);
 #pragma unroll 1
-  for (int i = 0; i < kCount; i += kAtOnce) {
-    float4 other[kAtOnce];
+  for (int i = first; i < Rows; i += kStep, sums += kStep * Pitch, place += step) {
+    const float4 next = other_at(i + kStep, place + step);
+    float4 four = *reinterpret_cast<const float4*>(sums);
 #pragma unroll
-    for (int j = 0; j < kAtOnce; ++j)
-      if (IsInside || row + (i + j) * kStep < ending.real_rows)
-        other[j] = other_of<IsInside>(ending, place + j * step, there);
-#pragma unroll
-    for (int j = 0; j < kAtOnce; ++j, sums += kStep * Pitch, place += step) {
-      float4 four = *reinterpret_cast<const float4*>(sums);
-#pragma unroll
-      for (int share = 1; share < Shares; ++share) {
-        const float4 more = *reinterpret_cast<const float4*>(sums + share * Rows * Pitch);
-        four = make_float4(four.x + more.x, four.y + more.y, four.z + more.z, four.w + more.w);
-      }
-      const std::int64_t at = row + (i + j) * kStep;
-      if (IsInside || at < ending.rows)
-        finish<P, IsInside>(ending, place, there, at < ending.real_rows, four, bias, other[j]);
+    for (int share = 1; share < Shares; ++share) {
+      const float4 more = *reinterpret_cast<const float4*>(sums + share * Rows * Pitch);
+      four = make_float4(four.x + more.x, four.y + more.y, four.z + more.z, four.w + more.w);
     }
+    const std::int64_t at = row + i - first;
+    if (IsInside || at < ending.rows)
+      finish<P, IsInside>(ending, place, there, at < ending.real_rows, four, bias, other);
+    other = next;
   }
 }
 

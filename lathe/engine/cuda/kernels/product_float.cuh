@@ -21,14 +21,14 @@ struct FloatTile {
     return IsByK ? thread * 4 + i / 4 * (Count * 4) + i % 4 : thread + Count * i;
   }
   // A warp has 4 x 8 threads, or 4 x 4 of two shares. The lowest bit of a lane is of its row and
-  // the next of its column: neighbours in one of them ask for the same 16 bytes, which halves the
-  // time that a read takes.
+  // the next of its column, so that pairs of lanes ask for the same 16 bytes.
   static __device__ int2 thread_place() {
     const int thread = threadIdx.x, lane = thread % kWarp;
+    static_assert(kAcross == 4 || kAcross % 8 == 0);
     if constexpr (kAcross == 4)
       return make_int2((lane & 1) | (lane >> 1 & 2), (lane >> 1 & 1) | (lane >> 2 & 2));
     constexpr int kWarpsAcross = kAcross < 8 ? 1 : kAcross / 8;
-    const int warp = thread / kWarp;
+    const int warp = thread % (kAcross * kDown) / kWarp;
     return make_int2(warp / kWarpsAcross * 4 + ((lane & 1) | (lane >> 3 & 2)),
                      warp % kWarpsAcross * 8 + (lane >> 1 & 7));
   }
@@ -37,7 +37,10 @@ struct FloatTile {
   __device__ void multiply(const float* a, const float* b) {
     const int2 at = thread_place();
     const int first = Shares == 1 ? 0 : threadIdx.x / (kAcross * kDown) * (Depth / Shares);
-#pragma unroll
+    // Code that is not in the instruction cache yet costs more than a loop does, but where operands
+    // lie by k there is more to gain.
+    constexpr int kUnrolled = Shares > 1 ? 1 : BByK ? 4 : 2;
+#pragma unroll kUnrolled
     for (int step = 0; step < Depth / Shares; step += 4) {
       const int k = first + step;
       float left[I][4], right[J][4];
