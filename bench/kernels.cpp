@@ -16,13 +16,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <ctime>
 #include <functional>
-#include <limits>
-#include <random>
 #include <string>
 #include <vector>
 
+#include "bench/race.h"
 #include "lathe/core/error.h"
 
 #ifdef LATHE_HAVE_DNNL
@@ -32,40 +30,13 @@
 namespace {
 
 using namespace lathe::engine;
+using lathe::bench::random_floats;
 
-std::vector<float> random_floats(std::int64_t count) {
-  std::mt19937 generator(7);
-  std::normal_distribution<float> normal;
-  std::vector<float> values(static_cast<std::size_t>(count));
-  for (float& value : values) value = normal(generator);
-  return values;
-}
-
-double thread_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
-/// The least seconds one call of each contender takes, over windows of about 5 ms in turn.
+/// The least seconds one call of each contender takes.
 std::vector<double> race(const std::vector<std::function<void()>>& contenders) {
-  constexpr double kWindow = 0.005;
-  constexpr int kRounds = 40;
-  const auto seconds = [](const std::function<void()>& body, int calls) {
-    const double start = thread_seconds();
-    for (int i = 0; i < calls; ++i) body();
-    return thread_seconds() - start;
-  };
-  std::vector<int> calls;
-  for (const auto& body : contenders) {
-    int count = 1;
-    while (seconds(body, count) < kWindow) count *= 2;
-    calls.push_back(count);
-  }
-  std::vector<double> best(contenders.size(), std::numeric_limits<double>::infinity());
-  for (int round = 0; round < kRounds; ++round)
-    for (std::size_t i = 0; i < contenders.size(); ++i)
-      best[i] = std::min(best[i], seconds(contenders[i], calls[i]) / calls[i]);
+  std::vector<double> best;
+  for (const std::vector<double>& times : lathe::bench::race(contenders, 40, 0.005))
+    best.push_back(std::ranges::min(times));
   return best;
 }
 

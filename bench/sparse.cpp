@@ -15,13 +15,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <ctime>
 #include <functional>
 #include <numeric>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "bench/race.h"
 #include "lathe/core/error.h"
 #include "lathe/engine/cpu/linear_weights.h"
 
@@ -29,6 +29,7 @@ namespace {
 
 using namespace lathe;
 using namespace lathe::engine;
+using bench::random_floats;
 
 using Kernel = LinearKernel;
 constexpr std::array<Kernel, 4> kKernels{Kernel::Dense, Kernel::Reduced, Kernel::Groups,
@@ -40,48 +41,18 @@ struct Shape {
 constexpr std::array<Shape, 4> kShapes{{{128, 128}, {512, 128}, {768, 768}, {3072, 768}}};
 constexpr std::array<std::int64_t, 4> kTokens{1, 64, 512, 4096};
 
-double thread_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
 double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
 }
 
-/// The median seconds of a call of each contender, over short windows in turn.
+/// The median seconds of a call of each contender.
 std::vector<double> race(const std::vector<std::function<void()>>& contenders, int rounds) {
-  constexpr double kWindow = 0.001;
-  const auto seconds = [](const std::function<void()>& body, int calls) {
-    const double start = thread_seconds();
-    for (int i = 0; i < calls; ++i) body();
-    return (thread_seconds() - start) / calls;
-  };
-  std::vector<int> calls;
-  for (const auto& body : contenders) {
-    body();
-    int count = 1;
-    while (count * seconds(body, count) < kWindow) count *= 2;
-    calls.push_back(count);
-  }
-  std::vector<std::vector<double>> all(contenders.size());
-  for (int round = 0; round < rounds; ++round)
-    for (std::size_t i = 0; i < contenders.size(); ++i)
-      all[i].push_back(seconds(contenders[i], calls[i]));
   std::vector<double> medians;
-  for (const std::vector<double>& times : all) medians.push_back(median(times));
+  for (const std::vector<double>& times : bench::race(contenders, rounds, 0.001))
+    medians.push_back(median(times));
   return medians;
-}
-
-std::vector<float> random_floats(std::int64_t count) {
-  std::mt19937 generator(7);
-  std::normal_distribution<float> normal;
-  std::vector<float> values(static_cast<std::size_t>(count));
-  for (float& value : values) value = normal(generator);
-  return values;
 }
 
 /// What is pruned as one: blocks of rows x columns, or all but `kept` of `of` columns.
