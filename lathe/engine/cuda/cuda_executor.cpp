@@ -90,7 +90,7 @@ CudaExecutor::CudaExecutor(const Graph& graph, State state, const ExecutionOptio
   machine.bases.resize(machine.plan.slots.size());
   machine.place_residents();
   machine.compute_parameters();
-  machine.copy_constant_halves();
+  machine.copy_resident_halves();
   for (const auto& [slot, value] : machine.plan.graph.state_updates()) {
     // The device has the only copy from here on.
     const auto found = machine.host.find(machine.plan.graph.name(slot));
@@ -114,7 +114,7 @@ Feed CudaExecutor::run(const Feed& inputs) {
   machine.ensure_capacity(needed);
   if (machine.states_changed) {
     machine.compute_parameters();
-    machine.copy_constant_halves();
+    machine.copy_resident_halves();
   }
   machine.states_changed = false;
   CudaMachine::Prepared& one = machine.prepare(needed);

@@ -65,7 +65,7 @@ void CudaMachine::ensure_capacity(const SymbolValues& needed) {
   unshared_bytes = 0;
   for (std::size_t i = 0; i < plan.slots.size(); ++i) {
     const CudaSlot& slot = plan.slots[i];
-    if (slot.kind != CudaSlot::Kind::Arena || slot.last < 0 || slot.is_internal) continue;
+    if (slot.kind != CudaSlot::Kind::Arena || slot.last < 0 || !slot.is_stored) continue;
     const std::int64_t bytes = to_lines(sizes.capacity(slot.type.num_bytes()));
     lifetimes.push_back({slot.first, slot.last, bytes});
     owners.push_back(&bases[i]);

@@ -106,7 +106,7 @@ struct CudaMachine {
   void add_sums(CudaGroupTable& table, const Prepared& one, std::size_t launch) const;
   void add_halves(CudaGroupTable& table, const std::vector<int>& slots,
                   const CudaSizes& sizes) const;
-  void copy_constant_halves();
+  void copy_resident_halves();
   void fill_tables(Prepared& one);
   void enqueue(const Prepared& one);
   void launch_group(const Prepared& one, std::size_t launch);

@@ -46,22 +46,27 @@ void make_steps(CudaPlan& plan) {
   }
 }
 
-// Values that the library's products read have a copy as bfloat16, which is what such a product
-// sees of them in any case.
+// With bf16, what products and attention read and make lies as bfloat16, which is all that they see
+// of it; whether it lies as float, too, depends on who else reads it.
 void add_halves(CudaPlan& plan) {
+  const auto add_half = [&](int slot) {
+    const auto index = static_cast<std::size_t>(slot);
+    if (plan.slots[index].half >= 0) return;
+    CudaSlot half;
+    half.type = {DType::BF16, plan.slots[index].type.shape};
+    const CudaSlot::Kind kind = plan.slots[index].kind;
+    if (kind == CudaSlot::Kind::State || kind == CudaSlot::Kind::Constant) half.kind = kind;
+    plan.slots[index].half = static_cast<int>(plan.slots.size());
+    plan.slots.push_back(std::move(half));
+  };
   for (const CudaPlanStep& planned : plan.steps) {
-    const std::vector<std::size_t> operands = planned.step->half_operands();
-    for (const std::size_t operand : operands) {
-      const auto index = static_cast<std::size_t>(planned.inputs[operand]);
-      if (plan.slots[index].half >= 0) continue;
-      CudaSlot copy;
-      copy.type = {DType::BF16, plan.slots[index].type.shape};
-      const CudaSlot::Kind kind = plan.slots[index].kind;
-      if (kind == CudaSlot::Kind::State || kind == CudaSlot::Kind::Constant) copy.kind = kind;
-      plan.slots[index].half = static_cast<int>(plan.slots.size());
-      plan.slots.push_back(std::move(copy));
+    for (const std::size_t operand : planned.step->half_operands())
+      add_half(planned.inputs[operand]);
+    for (const std::size_t result : planned.step->half_results()) {
+      add_half(planned.outputs[result]);
+      plan.slots[static_cast<std::size_t>(planned.outputs[result])].is_rounded = true;
     }
-    if (!operands.empty())
+    if (planned.step->is_rounded_later())
       plan.slots[static_cast<std::size_t>(planned.outputs.front())].is_raw = true;
   }
 }
@@ -90,6 +95,93 @@ void bind_updates(CudaPlan& plan) {
     }
     if (!is_in_place) plan.late_updates.emplace_back(plan.slot_of.at(value), state_slot);
   }
+}
+
+// Halves of what no step makes: those of inputs and of states that a run changes by other means are
+// copied in front of all launches, the others when they are set.
+void copy_halves_of_sources(CudaPlan& plan) {
+  std::vector<bool> is_made(plan.slots.size()), is_kept(plan.slots.size());
+  for (const CudaPlanStep& planned : plan.steps)
+    for (std::size_t i = 0; i < planned.outputs.size(); ++i) {
+      const auto slot = static_cast<std::size_t>(planned.outputs[i]);
+      if (plan.slots[slot].kind == CudaSlot::Kind::State)
+        is_kept[slot] = planned.step->can_write_half(i);
+      else
+        is_made[slot] = true;
+    }
+  std::vector<int> copied;
+  for (std::size_t i = 0; i < plan.slots.size(); ++i) {
+    if (plan.slots[i].half < 0 || is_made[i]) continue;
+    bool is_changed = plan.slots[i].kind == CudaSlot::Kind::Input;
+    for (const auto& [state, value] : plan.graph.state_updates())
+      is_changed = is_changed || (plan.slot({state, 0}) == i && !is_kept[i]);
+    (is_changed ? copied : plan.resident_halves).push_back(static_cast<int>(i));
+  }
+  if (!copied.empty())
+    plan.launches.insert(plan.launches.begin(), {{}, CudaGroup::Halves, {}, copied});
+}
+
+// How the steps of a launch read an operand: not from memory where the launch makes it, as bfloat16
+// where that is all they see of it or all there is, else as float.
+enum class Reading { None, Half, Float };
+Reading reading_of(const CudaPlan& plan, const CudaLaunch& launch, std::size_t index,
+                   std::size_t input) {
+  const CudaStep& step = *plan.steps[index].step;
+  const int slot = plan.steps[index].inputs[input];
+  if (slot < 0) return Reading::None;
+  const bool is_product = launch.group == CudaGroup::Products;
+  if (is_product || launch.group == CudaGroup::Rows)
+    for (const std::size_t other : launch.steps) {
+      const std::vector<int>& made = plan.steps[other].outputs;
+      if (std::find(made.begin(), made.end(), slot) != made.end()) return Reading::None;
+    }
+  const CudaSlot& operand = plan.slots[static_cast<std::size_t>(slot)];
+  if (operand.half < 0) return Reading::Float;
+  const auto holds = [&](const std::vector<std::size_t>& operands) {
+    return std::find(operands.begin(), operands.end(), input) != operands.end();
+  };
+  if (holds(step.half_operands())) return Reading::Half;
+  // Sums beside a product are over the operand as the product has it.
+  if (is_product && step.follower() == CudaFollower::Sum) return Reading::Half;
+  if (is_product && step.follower() == CudaFollower::MapGradient && operand.is_rounded)
+    return Reading::Half;
+  if (launch.group == CudaGroup::Rows && holds(step.rows()->operands) && operand.is_rounded)
+    return Reading::Half;
+  return Reading::Float;
+}
+
+// What nobody reads from memory needs none, where its launch can leave it out.
+void find_stored(CudaPlan& plan) {
+  std::vector<bool> is_read(plan.slots.size());
+  const auto read = [&](int slot) { is_read[static_cast<std::size_t>(slot)] = true; };
+  for (const CudaLaunch& launch : plan.launches) {
+    const bool leaves_out = launch.group == CudaGroup::Rows || launch.group == CudaGroup::Products;
+    for (const std::size_t index : launch.steps) {
+      CudaPlanStep& planned = plan.steps[index];
+      planned.reads_half.assign(planned.inputs.size(), false);
+      for (std::size_t i = 0; i < planned.inputs.size(); ++i) {
+        const Reading reading = reading_of(plan, launch, index, i);
+        if (reading == Reading::Float) read(planned.inputs[i]);
+        planned.reads_half[i] = reading == Reading::Half;
+        if (reading == Reading::Half)
+          read(plan.slots[static_cast<std::size_t>(planned.inputs[i])].half);
+      }
+      for (std::size_t i = 0; i < planned.outputs.size() && !leaves_out; ++i) {
+        const int half = plan.slots[static_cast<std::size_t>(planned.outputs[i])].half;
+        const bool is_half = half >= 0 && planned.step->can_write_half(i);
+        read(is_half ? half : planned.outputs[i]);
+      }
+    }
+    for (const int copied : launch.halves) {
+      read(copied);
+      read(plan.slots[static_cast<std::size_t>(copied)].half);
+    }
+  }
+  for (const CudaPartial& partial : plan.partials) read(partial.slot);
+  for (const auto& [name, value] : plan.graph.outputs()) read(plan.slot_of.at(value));
+  for (const auto& [value, state] : plan.late_updates) read(value);
+  for (std::size_t i = 0; i < plan.slots.size(); ++i)
+    plan.slots[i].is_stored = is_read[i] || plan.slots[i].kind != CudaSlot::Kind::Arena;
 }
 
 void find_lifetimes(CudaPlan& plan) {
@@ -138,16 +230,6 @@ void find_lifetimes(CudaPlan& plan) {
   }
   for (const auto& [value, state] : plan.late_updates)
     plan.slots[static_cast<std::size_t>(value)].last = after_all;
-  // What one launch makes and reads by itself needs no memory.
-  for (const CudaLaunch& launch : plan.launches)
-    for (const std::size_t index : launch.steps)
-      for (std::size_t i = 0; i < plan.steps[index].outputs.size(); ++i) {
-        CudaSlot& slot = plan.slots[static_cast<std::size_t>(plan.steps[index].outputs[i])];
-        slot.is_internal =
-            slot.half < 0 && slot.kind == CudaSlot::Kind::Arena && slot.first == slot.last &&
-            (launch.group == CudaGroup::Rows || launch.group == CudaGroup::Products) &&
-            plan.steps[index].parts[i] < 0;
-      }
 }
 
 // Whether the symbol counts rows and nothing else: it is in the first axis alone, alone there, and
@@ -195,6 +277,8 @@ CudaPlan make_cuda_plan(Graph lowered, cuda::Precision precision) {
   if (precision == cuda::Precision::Bf16) add_halves(plan);
   schedule(plan);
   bind_updates(plan);
+  if (precision == cuda::Precision::Bf16) copy_halves_of_sources(plan);
+  find_stored(plan);
   find_lifetimes(plan);
   for (const std::string& symbol : plan.graph.symbols())
     if (can_be_rounded(plan.graph, symbol)) plan.rounded_symbols.push_back(symbol);

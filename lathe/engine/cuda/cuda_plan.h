@@ -24,17 +24,20 @@ struct CudaSlot {
   };
   Kind kind = Kind::Arena;
   Type type;
-  int first = 0, last = 0;   ///< launches
-  bool is_internal = false;  ///< made and read by one launch, which keeps it to itself
-  int half = -1;             ///< the slot with a copy as bfloat16
-  bool is_raw = false;       ///< a product's result that whoever reads it has to round to bfloat16
+  int first = 0, last = 0;  ///< launches
+  /// Whether it has memory: one launch may make and read it by itself, and all others may read it
+  /// as bfloat16.
+  bool is_stored = true;
+  int half = -1;            ///< the slot of the same as bfloat16; -1: there is none
+  bool is_rounded = false;  ///< holds numbers of bfloat16: its half is as good
+  bool is_raw = false;      ///< a product's result that whoever reads it has to round to bfloat16
 };
 
 /// A value that one launch leaves in parts, to be added up by a later one.
 struct CudaPartial {
   int slot = -1;
   Size rows;  ///< that it is summed over
-  std::int64_t (*num_parts)(std::int64_t capacity) = nullptr;
+  std::function<std::int64_t(std::int64_t capacity)> num_parts;
   int first = 0, last = 0;  ///< launches
 };
 
@@ -44,6 +47,7 @@ struct CudaPlanStep {
   std::unique_ptr<CudaStep> step;
   std::vector<int> inputs;  ///< slots, -1 where absent
   std::vector<int> outputs;
+  std::vector<bool> reads_half;  ///< of each input, whether it is read as bfloat16
   std::vector<int> parts;  ///< of each output, among the plan's partials; -1: it is made whole
 };
 
@@ -64,7 +68,9 @@ struct CudaPlan {
   std::vector<CudaPartial> partials;
   std::map<Value, int> slot_of;
   cuda::Precision precision = cuda::Precision::Float32;
-  std::vector<int> constant_halves;  ///< slots that no run changes, copied when they are set
+  /// Slots whose halves are copied when they are set: no run changes them, or their update does
+  /// that for both.
+  std::vector<int> resident_halves;
   std::vector<std::pair<int, int>> late_updates;  ///< (value, state) copied after the last launch
   /// Symbols that only count rows of the first axis, of ops that take padding: batches of nearly
   /// the same size share a capture.

@@ -116,8 +116,8 @@ TEST(CudaPlan, TakesRowsThroughAllStepsThatFollowEachOther) {
     output y <- m
     output n <- n)");
   EXPECT_THAT(launches_of(plan), testing::ElementsAre("sub layer_norm mul"));
-  EXPECT_TRUE(plan.slots[plan.slot({plan.graph.at("s"), 0})].is_internal) << "needs no memory";
-  EXPECT_FALSE(plan.slots[plan.slot({plan.graph.at("n"), 0})].is_internal) << "is an output";
+  EXPECT_FALSE(plan.slots[plan.slot({plan.graph.at("s"), 0})].is_stored) << "needs no memory";
+  EXPECT_TRUE(plan.slots[plan.slot({plan.graph.at("n"), 0})].is_stored) << "is an output";
 }
 
 TEST(CudaPlan, KeepsRowsOfDifferentWidthsApart) {
@@ -190,29 +190,115 @@ TEST(CudaPlan, RoundsAllWeightsInOneLaunchAndActivationsWhereTheyAreMade) {
                                                       "linear linear", "add"));
 }
 
-// Products of large weights read bfloat16: a row program stores a copy beside what it makes, and
-// all weights that a run updates are copied in one launch.
-TEST(CudaPlan, CopiesWhatTheLibraryReadsAsBfloat16) {
-  const Graph graph = parse_graph(R"(
+CudaPlan bf16_plan_of(std::string_view text) {
+  return make_cuda_plan(lower(parse_graph(text), find_backend("cuda")), cuda::Precision::Bf16);
+}
+
+// How a value lies in memory.
+std::string memory_of(const CudaPlan& plan, const char* name, std::int32_t result = 0) {
+  const CudaSlot& slot = plan.slots[plan.slot({plan.graph.at(name), result})];
+  const bool is_half = slot.half >= 0 && plan.slots[static_cast<std::size_t>(slot.half)].is_stored;
+  if (slot.is_stored) return is_half ? "both" : "float";
+  return is_half ? "bfloat16" : "none";
+}
+
+TEST(CudaPlan, KeepsWhatOnlyProductsAndAttentionReadAsBfloat16) {
+  const CudaPlan plan = bf16_plan_of(R"(
+    x = input() : f32[T,8]
+    offsets = input() : i32[S+1]
+    w = state() : f32[8,8]
+    wk = state() : f32[8,8]
+    wv = state() : f32[8,8]
+    g = state() : f32[8]
+    b = state() : f32[8]
+    n = layer_norm(x, g, b)
+    q = linear(n, w)
+    k = linear(n, wk)
+    v = linear(n, wv)
+    a = attention(q, k, v, none, offsets) {heads=2}
+    o = linear(a, w)
+    s = sub(o, n)
+    m = layer_norm(s, g, b)
+    h = linear(m, w, b)
+    e = gelu(h)
+    y = linear_input_gradient(e, w)
+    d = map_gradient(y, h) {function="gelu"}
+    output d <- d)");
+  EXPECT_EQ(memory_of(plan, "n"), "both") << "a product reads it, and the residual stream";
+  for (const char* const name : {"q", "k", "v", "a"}) EXPECT_EQ(memory_of(plan, name), "bfloat16");
+  EXPECT_EQ(memory_of(plan, "o"), "bfloat16") << "a product's result: a row program widens it";
+  EXPECT_EQ(memory_of(plan, "s"), "none");
+  EXPECT_EQ(memory_of(plan, "m"), "bfloat16");
+  EXPECT_EQ(memory_of(plan, "h"), "bfloat16");
+  EXPECT_EQ(memory_of(plan, "e"), "bfloat16");
+  EXPECT_EQ(memory_of(plan, "y"), "none") << "its product goes on with it";
+  EXPECT_EQ(memory_of(plan, "d"), "float");
+  EXPECT_EQ(memory_of(plan, "w"), "both");
+  EXPECT_THAT(
+      launches_of(plan),
+      testing::ElementsAre("layer_norm", "linear linear linear", "attention", "linear",
+                           "sub layer_norm", "linear gelu", "linear_input_gradient map_gradient"))
+      << "nothing is copied";
+}
+
+TEST(CudaPlan, CopiesAsBfloat16WhatStepsCannotWriteSo) {
+  const CudaPlan plan = bf16_plan_of(R"(
+    x = input() : f32[T,8]
+    w = state() : f32[8,8]
+    u = state() : f32[8,8]
+    p = softmax(x) {axis=1}
+    h = linear(p, w)
+    z = linear(x, u)
+    s = add(w, w)
+    output h <- h
+    output z <- z
+    state w <- s)");
+  EXPECT_THAT(plan.launches.front().halves,
+              testing::UnorderedElementsAre(plan.slot({plan.graph.at("x"), 0}),
+                                            plan.slot({plan.graph.at("w"), 0})))
+      << "the input, and a state that a run changes";
+  EXPECT_THAT(plan.resident_halves, testing::ElementsAre(plan.slot({plan.graph.at("u"), 0})));
+  std::vector<int> copied;
+  for (const CudaLaunch& launch : std::span(plan.launches).subspan(1))
+    copied.insert(copied.end(), launch.halves.begin(), launch.halves.end());
+  EXPECT_THAT(copied, testing::ElementsAre(plan.slot({plan.graph.at("p"), 0})));
+}
+
+TEST(CudaPlan, LetsAnUpdateWriteItsWeightAsBfloat16) {
+  const CudaPlan plan = bf16_plan_of(R"(
+    x = input() : f32[T,8]
+    rate = input() : f32[]
+    scale = input() : f32[]
+    w = state() : f32[8,8]
+    v = state() : f32[8,8]
+    h = linear(x, w)
+    dw = linear_weight_gradient(h, x)
+    u = sgd(w, dw, v, rate, scale)
+    output h <- h
+    state w <- u
+    state v <- u#1)");
+  EXPECT_THAT(plan.launches.front().halves,
+              testing::ElementsAre(plan.slot({plan.graph.at("x"), 0})));
+  EXPECT_THAT(plan.resident_halves, testing::ElementsAre(plan.slot({plan.graph.at("w"), 0})));
+}
+
+// cuBLASLt adds a float bias to float results alone.
+TEST(CudaPlan, LeavesTheRoundingOfTheLibrarysBiasedProductsToTheirReaders) {
+  const CudaPlan plan = bf16_plan_of(R"(
     x = input() : f32[T,512]
     w = state() : f32[512,512]
-    u = state() : f32[512,512]
+    b = state() : f32[512]
     r = relu(x)
-    h = linear(r, w)
-    y = linear(h, u)
-    s = add(w, w)
-    output y <- y
-    state w <- s)");
-  const CudaPlan plan = make_cuda_plan(lower(graph, find_backend("cuda")), cuda::Precision::Bf16);
-  const auto slot = [&](const char* name) {
-    return plan.slots[plan.slot({plan.graph.at(name), 0})];
-  };
-  for (const char* const name : {"r", "w", "u", "h"}) EXPECT_GE(slot(name).half, 0) << name;
-  EXPECT_EQ(slot("y").half, -1) << "no product reads it";
-  EXPECT_THAT(plan.constant_halves, testing::ElementsAre(plan.slot({plan.graph.at("u"), 0})));
-  EXPECT_EQ(plan.launches.front().group, CudaGroup::Halves);
-  EXPECT_THAT(plan.launches.front().halves,
-              testing::ElementsAre(plan.slot({plan.graph.at("w"), 0})));
+    h = linear(r, w, b)
+    e = relu(h)
+    t = tanh(h)
+    y = linear(e, w)
+    z = sub(y, t)
+    output z <- z)");
+  EXPECT_TRUE(plan.slots[plan.slot({plan.graph.at("h"), 0})].is_raw);
+  EXPECT_EQ(memory_of(plan, "h"), "float");
+  EXPECT_EQ(memory_of(plan, "e"), "bfloat16");
+  EXPECT_EQ(memory_of(plan, "y"), "bfloat16");
 }
 
 TEST(CudaPlan, RefusesFormatsThatBfloat16CannotHold) {

@@ -7,48 +7,58 @@
 namespace lathe::engine {
 namespace {
 
-// By cuBLASLt, which counts columns first: a row-major [m, n] is its [n, m].
+// By cuBLASLt, which counts columns first: a row-major [m, n] is its [n, m]. It rounds results to
+// bfloat16 by itself where it adds nothing to them; else sums are float, and what follows is done
+// by a launch of our own.
 void multiply_by_library(const CudaCall& call, const CudaProducts::Entry& entry) {
   const cuda::Product& product = entry.product;
   const std::int64_t m = product.m.capacity, n = product.n, k = product.k.capacity;
-  float* const c = product.c != nullptr ? product.c : product.y;
-  // Nobody but products and row programs may round a result by himself.
-  const bool is_bf16 = call.precision == cuda::Precision::Bf16;
-  const bool a_is_copied = is_bf16 && product.a_as == cuda::Number::F32;
-  const bool b_is_copied = is_bf16 && product.b_as == cuda::Number::F32;
-  const bool rounds = is_bf16 && product.is_rounded && !entry.is_rounded_later;
-  const bool is_followed = rounds || product.map != cuda::Map::Identity ||
-                           product.residual != nullptr ||
-                           (product.bias != nullptr && !entry.may_leave_bias);
-  if (k == 0) {
-    check_cuda(call.kernels.device.fill(c, 0, m * n * 4, call.stream));
-  } else {
+  const bool is_bf16 = call.precision == cuda::Precision::Bf16 && product.is_rounded;
+  const bool has_follower = product.map != cuda::Map::Identity || product.residual != nullptr;
+  float* const y = has_follower ? product.y : product.c;
+  std::uint16_t* const y_half = has_follower ? product.y_half : product.c_half;
+  const bool is_half =
+      is_bf16 && y_half != nullptr && !has_follower && product.bias == nullptr && k > 0;
+  const bool is_followed = !is_half && (has_follower || (is_bf16 && !entry.is_rounded_later) ||
+                                        (product.bias != nullptr && !entry.may_leave_bias));
+  float* const sums = y != nullptr ? y : entry.sums;
+  if (k == 0)
+    check_cuda(call.kernels.device.fill(sums, 0, m * n * 4, call.stream));
+  else
     check_cuda(call.kernels.gemm(call.gemm,
                                  {.transpose_a = !product.b_by_k,
                                   .transpose_b = product.a_by_k,
                                   .m = n,
                                   .n = m,
                                   .k = k,
-                                  .a = b_is_copied ? entry.b_half : product.b,
-                                  .b = a_is_copied ? entry.a_half : product.a,
-                                  .c = c,
+                                  .a = product.b,
+                                  .b = product.a,
+                                  .c = is_half ? static_cast<void*>(y_half) : sums,
+                                  .c_as = is_half ? cuda::Number::BF16 : cuda::Number::F32,
                                   .lda = product.b_by_k ? n : k,
                                   .ldb = product.a_by_k ? m : k,
                                   .ldc = n,
                                   .bias = is_followed ? nullptr : product.bias,
                                   .precision = call.precision},
                                  call.stream));
-    if (!is_followed) return;
-  }
-  if (!is_followed && product.bias == nullptr) return;
-  call.kernels.epilogue({.y = c,
-                         .bias = product.bias,
-                         .residual = product.residual,
-                         .map = product.map,
-                         .n = n,
-                         .rows = product.m,
-                         .is_rounded = is_bf16 && product.is_rounded},
-                        call.stream);
+  if (is_half && y != nullptr)
+    call.kernels.cast({.from = cuda::Number::BF16,
+                       .to = cuda::Number::F32,
+                       .x = y_half,
+                       .y = y,
+                       .count = {.capacity = m * n}},
+                      call.stream);
+  if (is_followed || (k == 0 && product.bias != nullptr))
+    call.kernels.epilogue({.x = sums,
+                           .y = y,
+                           .y_half = y_half,
+                           .bias = product.bias,
+                           .residual = product.residual,
+                           .map = product.map,
+                           .n = n,
+                           .rows = product.m,
+                           .is_rounded = is_bf16},
+                          call.stream);
 }
 
 bool is_for_library(const CudaProducts::Entry& entry) {

@@ -15,9 +15,8 @@ class CudaProducts {
     bool is_large = false;          ///< for the library, unless it has few rows
     bool may_leave_bias = false;    ///< in rows beyond the real ones
     bool is_rounded_later = false;  ///< with Bf16: by whoever reads it
-    const void* a_half = nullptr;   ///< copies of the operands as bfloat16
-    const void* b_half = nullptr;
-    int c = -1, a = -1;  ///< the slots of its result and of its first operand
+    float* sums = nullptr;          ///< room for the library's, where something follows them
+    int c = -1, a = -1;             ///< the slots of its result and of its first operand
   };
 
   void add(Entry entry) { entries_.push_back(entry); }

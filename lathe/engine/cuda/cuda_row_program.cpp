@@ -1,6 +1,7 @@
 #include "lathe/engine/cuda/cuda_row_program.h"
 
 #include <algorithm>
+#include <set>
 
 namespace lathe::engine {
 namespace {
@@ -8,8 +9,7 @@ namespace {
 using Kind = cuda::RowInstruction::Kind;
 
 bool is_load(const cuda::RowInstruction& instruction) {
-  return instruction.kind == Kind::Load || instruction.kind == Kind::LoadOfSequence ||
-         instruction.kind == Kind::LoadForToken;
+  return instruction.kind <= Kind::LoadForToken;
 }
 
 }  // namespace
@@ -21,10 +21,23 @@ CudaRowProgram::CudaRowProgram(std::int64_t width, cuda::Extent rows,
 int CudaRowProgram::operand(const CudaCall& call, std::size_t input) {
   const int slot = call.input_slots[input];
   if (const auto found = register_of_.find(slot); found != register_of_.end()) return found->second;
-  int loaded = add({.kind = Kind::Load, .memory = call.input(input)});
-  if (facts_(slot).is_raw) loaded = add({.kind = Kind::Round, .a = loaded});
+  int loaded = -1;
+  if (call.halves[input] != nullptr) {
+    loaded = add({.kind = Kind::LoadHalf, .memory = call.halves[input]});
+    loaded = add({.kind = Kind::Widen, .a = loaded});
+  } else {
+    loaded = add({.kind = Kind::Load, .memory = call.input(input)});
+    if (facts_(slot).is_raw) loaded = add({.kind = Kind::Round, .a = loaded});
+  }
   register_of_[slot] = loaded;
   return loaded;
+}
+
+int CudaRowProgram::vector(const CudaCall& call, std::size_t input) {
+  const auto found = std::find(vectors_.begin(), vectors_.end(), call.input(input));
+  const auto index = static_cast<int>(found - vectors_.begin());
+  if (found == vectors_.end()) vectors_.push_back(call.input(input));
+  return cuda::kFirstVector + index;
 }
 
 int CudaRowProgram::add(cuda::RowInstruction instruction) {
@@ -46,7 +59,7 @@ void CudaRowProgram::add(const CudaCall& call, cuda::RowInstruction instruction,
 }
 
 float* CudaRowProgram::sums_of(const CudaCall& call, std::size_t output) const {
-  const bool is_whole = cuda::row_parts(rows_.capacity) == 1;
+  const bool is_whole = cuda::row_parts(rows_.capacity, width_) == 1;
   return reinterpret_cast<float*>(is_whole ? call.outputs[output] : call.parts[output]);
 }
 
@@ -75,29 +88,39 @@ cuda::RowProgramArgs CudaRowProgram::finish() {
   std::stable_partition(instructions_.begin(), instructions_.end(), is_load);
   check(instructions_.size() <= cuda::kMostInstructions, "instructions that fit a row program");
   check(formats_.size() <= cuda::kMostRowFormats, "formats that fit a row program");
+  check(vectors_.size() <= cuda::kMostVectors, "vectors that fit a row program");
   cuda::RowProgramArgs args;
   args.n = width_;
   args.rows = rows_;
   args.num_sums = num_sums_;
+  args.num_vectors = static_cast<std::int32_t>(vectors_.size());
+  std::copy(vectors_.begin(), vectors_.end(), args.vectors);
+  const auto is_register = [](int number) { return number >= 0 && number < cuda::kFirstVector; };
   std::vector<std::size_t> last(static_cast<std::size_t>(num_registers_), 0);
   for (std::size_t i = 0; i < instructions_.size(); ++i)
-    for (const int used : {instructions_[i].to, instructions_[i].a, instructions_[i].b})
-      if (used >= 0) last[static_cast<std::size_t>(used)] = i;
+    for (const int used :
+         {instructions_[i].to, instructions_[i].a, instructions_[i].b, instructions_[i].c})
+      if (is_register(used)) last[static_cast<std::size_t>(used)] = i;
   // An instruction may write where it reads: lanes read their numbers before they write them.
   std::vector<int> place(static_cast<std::size_t>(num_registers_), -1), free;
+  const auto placed = [&](int of) {
+    return is_register(of) ? place[static_cast<std::size_t>(of)] : of;
+  };
   for (std::size_t i = 0; i < instructions_.size(); ++i) {
     cuda::RowInstruction instruction = instructions_[i];
-    const int a = instruction.a, b = instruction.b;
-    const auto placed = [&](int of) { return of < 0 ? -1 : place[static_cast<std::size_t>(of)]; };
-    instruction.a = placed(a);
-    instruction.b = placed(b);
-    for (const int used : {a, b == a ? -1 : b})
-      if (used >= 0 && last[static_cast<std::size_t>(used)] == i) free.push_back(placed(used));
+    std::set<int> ended;
+    for (const int used : {instruction.a, instruction.b, instruction.c})
+      if (is_register(used) && last[static_cast<std::size_t>(used)] == i)
+        ended.insert(placed(used));
+    free.insert(free.end(), ended.begin(), ended.end());
+    instruction.a = placed(instruction.a);
+    instruction.b = placed(instruction.b);
+    instruction.c = placed(instruction.c);
     if (instruction.to >= 0) {
       if (free.empty()) free.push_back(args.num_registers++);
-      place[static_cast<std::size_t>(instruction.to)] = free.back();
+      const int made = free.back();
       free.pop_back();
-      const int made = placed(instruction.to);
+      place[static_cast<std::size_t>(instruction.to)] = made;
       if (last[static_cast<std::size_t>(instruction.to)] == i) free.push_back(made);
       instruction.to = made;
     }
@@ -107,9 +130,9 @@ cuda::RowProgramArgs CudaRowProgram::finish() {
   return args;
 }
 
-CudaParts row_parts_of(std::size_t output, const Size& rows) {
-  return {output, rows,
-          [](std::int64_t capacity) -> std::int64_t { return cuda::row_parts(capacity); }};
+CudaParts row_parts_of(std::size_t output, const CudaRows& rows) {
+  return {output, rows.rows,
+          [width = rows.width](std::int64_t capacity) { return cuda::row_parts(capacity, width); }};
 }
 
 }  // namespace lathe::engine

@@ -20,6 +20,8 @@ class CudaRowProgram {
 
   /// The register with an operand of the same rows; loads what no step before has made.
   int operand(const CudaCall& call, std::size_t input);
+  /// The vector of an operand that is the same for every row.
+  int vector(const CudaCall& call, std::size_t input);
   /// Adds an instruction that makes a result, which it stores where that is read later.
   void add(const CudaCall& call, cuda::RowInstruction instruction, std::size_t output);
   /// Adds one whose result is an intermediate of the step.
@@ -42,6 +44,7 @@ class CudaRowProgram {
   std::vector<cuda::RowInstruction> instructions_;
   std::vector<cuda::QuantizeArgs> formats_;
   std::map<int, int> register_of_;  // of a slot
+  std::vector<const float*> vectors_;
   int num_registers_ = 0, num_sums_ = 0;
 };
 
@@ -53,6 +56,7 @@ class CudaRowFunctionStep final : public CudaStep {
       : facts_(std::move(facts)), parts_(std::move(parts)), add_(std::move(add)) {}
   CudaGroup group() const override { return CudaGroup::Rows; }
   const CudaRowFacts* rows() const override { return &facts_; }
+  bool can_write_half(std::size_t output) const override { return output == 0; }
   std::vector<CudaParts> parts() const override { return parts_; }
   void add_to(CudaRowProgram& program, const CudaCall& call) const override { add_(program, call); }
 
@@ -74,6 +78,6 @@ constexpr bool fits_row_program(std::int64_t width) {
 }
 
 /// The result number `output` of a row program over `rows` is left in parts.
-CudaParts row_parts_of(std::size_t output, const Size& rows);
+CudaParts row_parts_of(std::size_t output, const CudaRows& rows);
 
 }  // namespace lathe::engine

@@ -30,14 +30,6 @@ class Scheduler {
   }
 
   void run() {
-    std::vector<int> sources;
-    for (std::size_t i = 0; i < plan_.slots.size(); ++i)
-      if (plan_.slots[i].half >= 0 && producer_[i] < 0) sources.push_back(static_cast<int>(i));
-    // States that runs update are copied in every run, what nobody changes only when it is set.
-    std::vector<int> changing;
-    for (const int slot : sources)
-      (is_changing(slot) ? changing : plan_.constant_halves).push_back(slot);
-    launch_halves(changing);
     while (order_.size() < plan_.steps.size()) {
       const std::size_t before = order_.size();
       for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
@@ -95,25 +87,15 @@ class Scheduler {
       }
     }
     plan_.launches.push_back(std::move(made));
-    // A row program stores both; of others the copies are made at once.
+    // Of what cannot be written as bfloat16 the copies are made at once.
     std::vector<int> halves;
     for (const std::size_t i : members)
       for (std::size_t output = 0; output < plan_.steps[i].outputs.size(); ++output) {
         const int slot = plan_.steps[i].outputs[output];
-        const bool is_stored = group == CudaGroup::Rows && output == 0;
-        if (plan_.slots[at(slot)].half >= 0 && !is_stored) halves.push_back(slot);
+        if (plan_.slots[at(slot)].half >= 0 && !step(i).can_write_half(output))
+          halves.push_back(slot);
       }
-    launch_halves(halves);
-  }
-
-  void launch_halves(const std::vector<int>& slots) {
-    if (!slots.empty()) plan_.launches.push_back({{}, CudaGroup::Halves, {}, slots});
-  }
-  bool is_changing(int slot) const {
-    if (plan_.slots[at(slot)].kind == CudaSlot::Kind::Input) return true;
-    for (const auto& [state, value] : plan_.graph.state_updates())
-      if (plan_.slot_of.at({state, 0}) == slot) return true;
-    return false;
+    if (!halves.empty()) plan_.launches.push_back({{}, CudaGroup::Halves, {}, halves});
   }
 
   // Adds up all that is in parts.
@@ -158,6 +140,7 @@ class Scheduler {
     std::vector<std::size_t> members;
     std::set<int> known;
     std::size_t loads = 0, formats = 0;
+    std::int64_t vectors = 0, sums = 0;
     const auto can_join = [&](std::size_t i) {
       const CudaRowFacts* const own = step(i).rows();
       if (state_[i] != State::Waiting || step(i).group() != CudaGroup::Rows || own == nullptr ||
@@ -176,10 +159,12 @@ class Scheduler {
         if (!is_made(inputs[input])) return false;
         more_loads += is_row ? 1 : 0;
       }
-      const std::size_t needed = loads + more_loads + members.size() + 1;
-      if (!members.empty() && (loads + more_loads > kMostLoads || members.size() >= kMostMembers ||
-                               static_cast<std::int64_t>(needed) > most_registers ||
-                               formats + (step(i).has_format() ? 1 : 0) > kMostFormats))
+      const auto needed = static_cast<std::int64_t>(loads + more_loads + members.size() + 1) +
+                          vectors + own->vectors + sums + own->sums;
+      if (!members.empty() &&
+          (loads + more_loads > kMostLoads || members.size() >= kMostMembers ||
+           needed > most_registers || vectors + own->vectors > cuda::kMostVectors ||
+           formats + (step(i).has_format() ? 1 : 0) > kMostFormats))
         return false;
       return is_connected;
     };
@@ -192,6 +177,8 @@ class Scheduler {
         state_[i] = State::InLaunch;
         members.push_back(i);
         formats += step(i).has_format() ? 1 : 0;
+        vectors += step(i).rows()->vectors;
+        sums += step(i).rows()->sums;
         for (const std::size_t operand : step(i).rows()->operands)
           if (known.insert(plan_.steps[i].inputs[operand]).second) ++loads;
         known.insert(plan_.steps[i].outputs.front());

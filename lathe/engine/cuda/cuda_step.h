@@ -23,6 +23,12 @@ struct CudaSizes {
   cuda::Extent extent(const Size& size) const;
 };
 
+/// Where floats lie, and how.
+struct CudaOperand {
+  const std::byte* data = nullptr;
+  cuda::Number as = cuda::Number::F32;
+};
+
 /// One launch of a step.
 struct CudaCall {
   const cuda::KernelTable& kernels;
@@ -36,7 +42,7 @@ struct CudaCall {
   std::byte* scratch;
   cuda::Fault fault;
   std::span<const int> input_slots, output_slots;  ///< which values of the plan they are
-  std::span<std::byte* const> halves;  ///< copies of the inputs as bfloat16; nullptr: none
+  std::span<std::byte* const> halves;  ///< the inputs as bfloat16; nullptr: they do not lie so
   std::span<std::byte* const> output_halves;
   std::span<std::byte* const> parts;  ///< where a result is left in parts; nullptr: nowhere
   cuda::Precision precision = cuda::Precision::Float32;
@@ -45,7 +51,17 @@ struct CudaCall {
   const float* input(std::size_t i) const {
     return has(i) ? reinterpret_cast<const float*>(inputs[i]) : nullptr;
   }
+  /// Null where nobody reads it as float.
   float* output(std::size_t i) const { return reinterpret_cast<float*>(outputs[i]); }
+  /// Null where nobody reads it as bfloat16.
+  std::uint16_t* output_half(std::size_t i) const {
+    return reinterpret_cast<std::uint16_t*>(output_halves[i]);
+  }
+  /// As bfloat16 where it lies so, else as float.
+  CudaOperand operand(std::size_t i) const {
+    if (halves[i] != nullptr) return {halves[i], cuda::Number::BF16};
+    return {inputs[i], cuda::Number::F32};
+  }
   /// An operand of 32-bit or 64-bit integers; null data where it is absent.
   cuda::Integers integers(std::size_t i) const;
   const Type& input_type(std::size_t i) const { return graph.type(graph.input(node, i)); }
@@ -78,13 +94,14 @@ struct CudaRowFacts {
   Size rows;
   std::int64_t width = 0;
   std::vector<std::size_t> operands;
+  std::int64_t vectors = 0, sums = 0;  ///< further rows that it holds
 };
 
 /// How many parts a result is left in, given the capacity of the rows it is summed over.
 struct CudaParts {
   std::size_t output = 0;
   Size rows;
-  std::int64_t (*count)(std::int64_t capacity) = nullptr;
+  std::function<std::int64_t(std::int64_t capacity)> count;
 };
 
 /// Steps that a product can do on the way: a map of its result, which others may read too; the
@@ -128,8 +145,14 @@ class CudaStep {
   virtual const CudaRowFacts* rows() const { return nullptr; }
   virtual bool has_format() const { return false; }
   virtual void add_to(CudaRowProgram&, const CudaCall&) const {}
-  /// Operands that it reads as bfloat16 where that is the precision.
+  /// Operands that it reads as bfloat16 where that is the precision, and results that it rounds to
+  /// it and writes so: those of products.
   virtual std::vector<std::size_t> half_operands() const { return {}; }
+  virtual std::vector<std::size_t> half_results() const { return {}; }
+  /// Whether whoever reads its first result has to round it to bfloat16.
+  virtual bool is_rounded_later() const { return false; }
+  /// Whether it can write a result as bfloat16, too.
+  virtual bool can_write_half(std::size_t) const { return false; }
   /// What it can be beside a product, within the product's launch.
   virtual CudaFollower follower() const { return CudaFollower::None; }
   /// Of a step of the group Products: whether it lets such a step follow.

@@ -67,7 +67,8 @@ CudaCall CudaMachine::call(const Prepared& one, std::size_t launch, std::size_t 
     const int half = slot < 0 ? -1 : plan.slots[static_cast<std::size_t>(slot)].half;
     return half < 0 ? nullptr : bases[static_cast<std::size_t>(half)];
   };
-  for (const int slot : planned.inputs) operands.push_back(half_of(slot));
+  for (std::size_t i = 0; i < planned.inputs.size(); ++i)
+    operands.push_back(planned.reads_half[i] ? half_of(planned.inputs[i]) : nullptr);
   for (const int slot : planned.outputs) operands.push_back(half_of(slot));
   for (const int partial : planned.parts)
     operands.push_back(partial < 0 ? nullptr : parts[static_cast<std::size_t>(partial)]);
@@ -124,11 +125,11 @@ void CudaMachine::add_halves(CudaGroupTable& table, const std::vector<int>& slot
   }
 }
 
-// Copies of what no run changes, as long as somebody does not set it anew.
-void CudaMachine::copy_constant_halves() {
-  if (plan.constant_halves.empty()) return;
+// Copies of what runs do not change, or change together with their copies.
+void CudaMachine::copy_resident_halves() {
+  if (plan.resident_halves.empty()) return;
   CudaGroupTable table;
-  add_halves(table, plan.constant_halves, {});
+  add_halves(table, plan.resident_halves, {});
   CudaBuffer entries;
   const auto bytes = static_cast<std::int64_t>(table.halves.size() * sizeof(cuda::HalfCopy));
   entries.reserve(bytes);
@@ -146,7 +147,7 @@ cuda::RowProgramArgs CudaMachine::row_program(const Prepared& one, std::size_t l
   const CudaRowFacts& facts = *plan.steps[steps.front()].step->rows();
   CudaRowProgram program(facts.width, one.sizes.extent(facts.rows), [&](int index) {
     const CudaSlot& slot = plan.slots[static_cast<std::size_t>(index)];
-    return CudaRowProgram::SlotFacts{!slot.is_internal, slot.is_raw};
+    return CudaRowProgram::SlotFacts{slot.is_stored, slot.is_raw};
   });
   std::vector<std::byte*> operands;
   for (const std::size_t step : steps)

@@ -30,7 +30,8 @@ struct GemmArgs {
   std::int64_t m = 0, n = 0, k = 0;
   const void* a = nullptr;
   const void* b = nullptr;
-  float* c = nullptr;
+  void* c = nullptr;
+  Number c_as = Number::F32;  ///< or BF16, without a bias
   std::int64_t lda = 0, ldb = 0, ldc = 0;
   std::int64_t batches = 1, stride_a = 0, stride_b = 0, stride_c = 0;
   const float* bias = nullptr;
@@ -107,15 +108,17 @@ struct AddPartsArgs {
   std::int64_t num_blocks = 0;
 };
 
-/// y = map(y + bias) + residual in place, rows beyond the real ones zero.
+/// y = map(x + bias) + residual, rows beyond the real ones zero; y may be x.
 struct EpilogueArgs {
-  float* y = nullptr;
+  const float* x = nullptr;
+  float* y = nullptr;               ///< null: nobody asks
+  std::uint16_t* y_half = nullptr;  ///< y as bfloat16; null: nobody asks
   const float* bias = nullptr;
   const float* residual = nullptr;
   Map map = Map::Identity;
   std::int64_t n = 0;
   Extent rows;
-  bool is_rounded = false;  ///< y is rounded to bfloat16 before the map
+  bool is_rounded = false;  ///< x + bias is rounded to bfloat16 before the map
 };
 
 /// Copies of floats rounded to bfloat16, all in one launch.

@@ -15,6 +15,7 @@ struct UpdatedTensor {
   float* new_param = nullptr;
   float* new_m = nullptr;
   float* new_v = nullptr;
+  std::uint16_t* new_half = nullptr;  ///< new_param as bfloat16; null: nobody asks
   const std::int32_t* places = nullptr;
   std::int64_t n = 0;
   std::int64_t count = 0;

@@ -9,26 +9,28 @@ namespace lathe::engine::cuda {
 /// A step of a row program, on registers that each hold one row of n floats.
 struct RowInstruction {
   enum class Kind : std::int32_t {
+    // Loads stand in front of all others.
     Load,               ///< to = memory[row]
+    LoadHalf,           ///< the same of bfloat16, for Widen
+    LoadOfTable,        ///< to = memory[ids[row]]
     LoadOfSequence,     ///< to = memory[token `index` of sequence row]
     LoadForToken,       ///< to = memory[s] where the row is token `index` of sequence s, else zeros
-    Embed,              ///< to = table[ids[row]], + a where that is a register
+    Widen,              ///< to = a, of which LoadHalf has filled the second half
     Store,              ///< memory[row] = a
     StoreHalf,          ///< the same as bfloat16
     Round,              ///< to = a rounded to bfloat16
-    AddVector,          ///< to = a + memory, the same for every row
     Map,                ///< to = map(a)
     MapGradient,        ///< to = a * map'(b)
     Pair,               ///< to = pair(a, b)
     Gate,               ///< to = a where b lies in low to high, else 0
     Dropout,            ///< to = a, dropped by example and position
-    Normalize,          ///< to = (a - mean) * rate * gamma + beta
-    NormalizeGradient,  ///< to = the gradient of a norm of b, given a; sums of a * h and of a
+    Normalize,          ///< to = (a - mean) * rate * b + c
+    NormalizeGradient,  ///< to = the gradient of a norm of b by c, given a; sums of a * h and of a
     Sum,                ///< sums of a
     Quantize,           ///< to = a in a number format
   };
   Kind kind = Kind::Load;
-  std::int32_t to = -1, a = -1, b = -1;  ///< registers
+  std::int32_t to = -1, a = -1, b = -1, c = -1;  ///< registers, or vectors from kFirstVector on
   Map map = Map::Identity;
   Pair pair = Pair::Add;
   std::int32_t format = 0;             ///< of the program's
@@ -38,8 +40,7 @@ struct RowInstruction {
   std::uint32_t threshold = 0, site = 0;
   float scale = 1;  ///< of what is not dropped
   const std::int32_t* random = nullptr;
-  const float* memory = nullptr;  ///< gamma of a norm
-  const float* second = nullptr;  ///< beta
+  const void* memory = nullptr;  ///< floats, or bfloat16
   void* result = nullptr;
   Integers ids = {}, positions = {};  ///< ids, examples, offsets
   std::int64_t index = 0;             ///< negative: counted from the end
@@ -49,21 +50,28 @@ struct RowInstruction {
   float* more_sums = nullptr;  ///< of a norm: those of a
   Fault fault = {};
 };
-inline constexpr int kMostInstructions = 32, kMostRowFormats = 4;
+inline constexpr int kMostInstructions = 32, kMostRowFormats = 4, kMostVectors = 8;
+/// The number of the first vector where registers are named.
+inline constexpr int kFirstVector = 1000;
 inline constexpr std::int64_t kWidestRow = 4096;
-/// Parts that the sums of a row program over so many rows are left in, for `add_parts`.
-inline constexpr std::int32_t kMostRowParts = 256;
-inline constexpr std::int32_t row_parts(std::int64_t capacity) {
-  const std::int64_t parts = (capacity + 15) / 16;
-  return static_cast<std::int32_t>(parts < 1 ? 1 : parts > kMostRowParts ? kMostRowParts : parts);
+/// Rows from this width on have a block of threads each, narrower ones a warp.
+inline constexpr std::int64_t kWideRow = 640;
+/// Parts that the sums of a row program over so many rows are left in, for `add_parts`: one for
+/// each block of threads, so that all multiprocessors have work.
+inline constexpr std::int64_t row_parts(std::int64_t capacity, std::int64_t width) {
+  const bool is_wide = width >= kWideRow;
+  const std::int64_t parts = is_wide ? (capacity + 3) / 4 : (capacity + 15) / 16;
+  const std::int64_t most = is_wide ? 528 : 256;
+  return parts < 1 ? 1 : parts > most ? most : parts;
 }
 /// Instructions one after another for each row, the rows side by side; n is a multiple of four.
 struct RowProgramArgs {
   std::int64_t n = 0;
   Extent rows;
-  std::int32_t count = 0, num_registers = 0, num_sums = 0;
-  RowInstruction instructions[kMostInstructions];
+  std::int32_t count = 0, num_registers = 0, num_sums = 0, num_vectors = 0;
+  const float* vectors[kMostVectors] = {};  ///< of n floats, the same for every row
   QuantizeArgs formats[kMostRowFormats];
+  RowInstruction instructions[kMostInstructions];
 };
 
 }  // namespace lathe::engine::cuda

@@ -187,7 +187,7 @@ __global__ void epilogue_kernel(EpilogueArgs args) {
   for (std::int64_t i = global_thread(); i < all; i += grid_stride()) {
     float y = 0;
     if (i < real) {
-      y = args.y[i];
+      y = args.x[i];
       if (args.bias != nullptr) {
         const std::int64_t column =
             i <= 0x7fffffff ? static_cast<std::uint32_t>(i) % static_cast<std::uint32_t>(args.n)
@@ -198,7 +198,8 @@ __global__ void epilogue_kernel(EpilogueArgs args) {
       y = apply(args.map, y, 0);
       if (args.residual != nullptr) y += args.residual[i];
     }
-    args.y[i] = y;
+    if (args.y_half != nullptr) args.y_half[i] = static_cast<std::uint16_t>(to_bf16_pair(y, 0));
+    if (args.y != nullptr) args.y[i] = y;
   }
 }
 

@@ -1,9 +1,9 @@
 // Matrix products by cuBLASLt, which is looked for when the first one is asked for.
 //
-// Exact float32, TF32 or bfloat16 operands; results are float. The algorithm of a shape is the
-// first that the library's own table proposes for it and the workspace, never one chosen by timing,
-// so that the bits are the same in every run; sums that are split over blocks are joined in the
-// workspace in a fixed order, never in place.
+// Exact float32, TF32 or bfloat16 operands; results are float or bfloat16. The algorithm of a shape
+// is the first that the library's own table proposes for it and the workspace, never one chosen by
+// timing, so that the bits are the same in every run; sums that are split over blocks are joined in
+// the workspace in a fixed order, never in place.
 
 #include <cublasLt.h>
 #include <dlfcn.h>
@@ -83,7 +83,7 @@ const Library& library() {
 
 using Shape = std::tuple<bool, bool, std::int64_t, std::int64_t, std::int64_t, std::int64_t,
                          std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t,
-                         std::int64_t, bool, Precision>;
+                         std::int64_t, bool, Precision, Number>;
 
 Shape shape_of(const GemmArgs& args) {
   return {args.transpose_a,
@@ -99,7 +99,8 @@ Shape shape_of(const GemmArgs& args) {
           args.stride_b,
           args.stride_c,
           args.bias != nullptr,
-          args.precision};
+          args.precision,
+          args.c_as};
 }
 
 const char* explain(cublasStatus_t status, const GemmArgs& args) {
@@ -165,7 +166,8 @@ const char* make_product(Gemm& gemm, const GemmArgs& args, Gemm::Product& produc
          args.lda, args.stride_a);
   layout(product.b, operand, args.transpose_b ? args.n : args.k, args.transpose_b ? args.k : args.n,
          args.ldb, args.stride_b);
-  layout(product.c, CUDA_R_32F, args.m, args.n, args.ldc, args.stride_c);
+  const cudaDataType_t result = args.c_as == Number::BF16 ? CUDA_R_16BF : CUDA_R_32F;
+  layout(product.c, result, args.m, args.n, args.ldc, args.stride_c);
   cublasLtMatmulPreference_t preference = nullptr;
   then(lt.make_preference(&preference));
   if (status != CUBLAS_STATUS_SUCCESS) return explain(status, args);
@@ -174,8 +176,9 @@ const char* make_product(Gemm& gemm, const GemmArgs& args, Gemm::Product& produc
   };
   const std::uint64_t bytes = kWorkspaceBytes;
   prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, bytes);
-  const std::uint32_t schemes =
-      CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
+  // Parts of a sum are float: as bfloat16 they would lose what the sum is to have.
+  std::uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+  if (result == CUDA_R_32F) schemes |= CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
   prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, schemes);
   // Values begin on 16 bytes; whether their rows and matrices do is in the strides.
   const auto alignment = [](std::int64_t stride, std::int64_t batch_stride,
@@ -186,10 +189,8 @@ const char* make_product(Gemm& gemm, const GemmArgs& args, Gemm::Product& produc
   };
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment(args.lda, args.stride_a, operand));
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment(args.ldb, args.stride_b, operand));
-  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
-         alignment(args.ldc, args.stride_c, CUDA_R_32F));
-  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES,
-         alignment(args.ldc, args.stride_c, CUDA_R_32F));
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment(args.ldc, args.stride_c, result));
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment(args.ldc, args.stride_c, result));
   cublasLtMatmulHeuristicResult_t proposal{};
   int found = 0;
   if (status == CUBLAS_STATUS_SUCCESS)

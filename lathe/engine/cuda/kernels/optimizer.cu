@@ -2,6 +2,7 @@
 
 #include "lathe/engine/cuda/kernels/kernels.cuh"
 #include "lathe/engine/cuda/kernels/launch.cuh"
+#include "lathe/engine/cuda/kernels/tensor_core.cuh"
 
 namespace lathe::engine::cuda {
 namespace {
@@ -54,6 +55,15 @@ __device__ void put(float* y, std::int64_t i, const Elements<Count>& elements) {
 }
 
 template <int Count>
+__device__ void put_half(std::uint16_t* y, std::int64_t i, const Elements<Count>& elements) {
+  if constexpr (Count == 4)
+    *reinterpret_cast<uint2*>(y + i) = make_uint2(to_bf16_pair(elements.v[0], elements.v[1]),
+                                                  to_bf16_pair(elements.v[2], elements.v[3]));
+  else
+    y[i] = static_cast<std::uint16_t>(to_bf16_pair(elements.v[0], 0));
+}
+
+template <int Count>
 __device__ Elements<Count> gradient_at(const UpdatedTensor& tensor, std::int64_t i) {
   if (tensor.places == nullptr) return elements_at<Count>(tensor.gradient, i);
   const std::int64_t row =
@@ -100,6 +110,7 @@ __device__ void update_block(const UpdateArgs& args, const UpdatedTensor& tensor
     put<Count>(tensor.new_m, i, m);
     if (args.is_adamw) put<Count>(tensor.new_v, i, v);
     put<Count>(tensor.new_param, i, param);
+    if (tensor.new_half != nullptr) put_half<Count>(tensor.new_half, i, param);
   }
 }
 

@@ -35,19 +35,73 @@ bool is_supported(const Graph& graph, NodeId id, std::size_t first) {
          graph.type(graph.input(id, first + kRandom)).dtype == DType::I32;
 }
 
+// Where the elements of an operand or a result lie: as bfloat16 where that is the precision.
+const std::byte* elements_of(const CudaCall& call, std::size_t operand) {
+  return call.operand(operand).data;
+}
+std::byte* result_of(const CudaCall& call, std::size_t result) {
+  std::byte* const half = call.output_halves[result];
+  return half != nullptr ? half : call.outputs[result];
+}
+
+// Attention or its gradient as launches that read and write bfloat16 where that is the precision.
+template <typename Bytes, typename Launch>
+class AttentionStep final : public CudaStep {
+ public:
+  AttentionStep(std::vector<std::size_t> operands, std::vector<std::size_t> results, Bytes bytes,
+                Launch launch)
+      : operands_(std::move(operands)),
+        results_(std::move(results)),
+        bytes_(std::move(bytes)),
+        launch_(std::move(launch)) {}
+  std::vector<std::size_t> half_operands() const override { return operands_; }
+  std::vector<std::size_t> half_results() const override { return results_; }
+  bool can_write_half(std::size_t result) const override {
+    return std::find(results_.begin(), results_.end(), result) != results_.end();
+  }
+  std::int64_t scratch_bytes(const Graph& graph, NodeId id, const CudaSizes& sizes) const override {
+    return bytes_(graph, id, sizes);
+  }
+  void launch(const CudaCall& call) const override {
+    launch_(call);
+    for (const std::size_t result : results_) {
+      if (call.output_halves[result] == nullptr || call.outputs[result] == nullptr) continue;
+      call.kernels.cast({.from = cuda::Number::BF16,
+                         .to = cuda::Number::F32,
+                         .x = call.output_halves[result],
+                         .y = call.outputs[result],
+                         .count = call.extent(call.type(result).num_elements())},
+                        call.stream);
+    }
+  }
+
+ private:
+  std::vector<std::size_t> operands_, results_;
+  Bytes bytes_;
+  Launch launch_;
+};
+
+// `operands` and `results` of elements; those of a graph that has bfloat16 itself need no copies.
+template <typename Bytes, typename Launch>
+std::unique_ptr<CudaStep> attention_step(const Graph& graph, NodeId id,
+                                         std::vector<std::size_t> operands,
+                                         std::vector<std::size_t> results, Bytes bytes,
+                                         Launch launch) {
+  if (!is_float(graph, graph.input(id, operands.front()))) operands = results = {};
+  return std::make_unique<AttentionStep<Bytes, Launch>>(std::move(operands), std::move(results),
+                                                        std::move(bytes), std::move(launch));
+}
+
 cuda::AttentionShape shape_of(const CudaCall& call, std::size_t first) {
   const AttributeReader attributes = call.graph.attribute(call.node);
   const Type& q = call.input_type(first);
   const Type& k = call.input_type(first + 1);
   cuda::AttentionShape shape;
-  shape.precision = call.precision;
-  if (q.dtype == DType::BF16) {
-    shape.precision = cuda::Precision::Bf16;
-    shape.elements = cuda::Number::BF16;
-  }
-  shape.q = call.inputs[first];
-  shape.k = call.inputs[first + 1];
-  shape.v = call.inputs[first + 2];
+  shape.precision = q.dtype == DType::BF16 ? cuda::Precision::Bf16 : call.precision;
+  if (shape.precision == cuda::Precision::Bf16) shape.elements = cuda::Number::BF16;
+  shape.q = elements_of(call, first);
+  shape.k = elements_of(call, first + 1);
+  shape.v = elements_of(call, first + 2);
   shape.mask = call.integers(first + kMask);
   shape.offsets = call.integers(first + kOffsets);
   shape.heads = static_cast<std::int32_t>(attributes.integer("heads"));
@@ -107,13 +161,14 @@ std::int64_t gradient_scratch_of(const Capacities& of) {
 // attention, and attention_with_statistics, which has one more result.
 std::unique_ptr<CudaStep> make_attention(const Graph& graph, NodeId id) {
   if (!is_supported(graph, id, 0)) return nullptr;
-  return cuda_step_with_scratch(
+  return attention_step(
+      graph, id, {0, 1, 2}, {0},
       [](const Graph& g, NodeId node, const CudaSizes& sizes) {
         return scratch_of(capacities_of(g, node, 0, sizes));
       },
       [](const CudaCall& call) {
         call.kernels.attention({.shape = shape_of(call, 0),
-                                .y = call.outputs[0],
+                                .y = result_of(call, 0),
                                 .statistics = call.outputs.size() > 1 ? call.output(1) : nullptr,
                                 .scratch = reinterpret_cast<float*>(call.scratch)},
                                call.stream);
@@ -122,24 +177,25 @@ std::unique_ptr<CudaStep> make_attention(const Graph& graph, NodeId id) {
 
 cuda::AttentionGradientArgs gradient_args(const CudaCall& call, std::size_t first) {
   return {.shape = shape_of(call, first),
-          .dout = call.inputs[0],
+          .dout = elements_of(call, 0),
           .y = nullptr,
           .statistics = nullptr,
-          .dq = call.outputs[0],
-          .dk = call.outputs[1],
-          .dv = call.outputs[2],
+          .dq = result_of(call, 0),
+          .dk = result_of(call, 1),
+          .dv = result_of(call, 2),
           .scratch = nullptr};
 }
 
 std::unique_ptr<CudaStep> make_gradient_with_statistics(const Graph& graph, NodeId id) {
   if (!is_supported(graph, id, 3)) return nullptr;
-  return cuda_step_with_scratch(
+  return attention_step(
+      graph, id, {0, 1, 3, 4, 5}, {0, 1, 2},
       [](const Graph& g, NodeId node, const CudaSizes& sizes) {
         return gradient_scratch_of(capacities_of(g, node, 3, sizes));
       },
       [](const CudaCall& call) {
         cuda::AttentionGradientArgs args = gradient_args(call, 3);
-        args.y = call.inputs[1];
+        args.y = elements_of(call, 1);
         args.statistics = call.input(2);
         args.scratch = reinterpret_cast<float*>(call.scratch);
         call.kernels.attention_gradient(args, call.stream);
@@ -158,7 +214,8 @@ std::unique_ptr<CudaStep> make_gradient(const Graph& graph, NodeId id) {
             255) /
            256 * 256;
   };
-  return cuda_step_with_scratch(
+  return attention_step(
+      graph, id, {0, 1, 2, 3}, {0, 1, 2},
       [=](const Graph& g, NodeId node, const CudaSizes& sizes) {
         const Capacities of = capacities_of(g, node, 1, sizes);
         return y_bytes(of) + statistics_bytes(of) +

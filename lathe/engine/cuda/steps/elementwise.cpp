@@ -50,6 +50,7 @@ class MapStep final : public CudaStep {
       : facts_(std::move(facts)), map_(map), is_gradient_(is_gradient) {}
   CudaGroup group() const override { return CudaGroup::Rows; }
   const CudaRowFacts* rows() const override { return &facts_; }
+  bool can_write_half(std::size_t) const override { return true; }
   CudaFollower follower() const override {
     if (map_.map == cuda::Map::LeakyRelu) return CudaFollower::None;  // has a slope to say
     return is_gradient_ ? CudaFollower::MapGradient : CudaFollower::Map;
@@ -65,11 +66,15 @@ class MapStep final : public CudaStep {
     CudaProducts::Entry& entry = products.maker_of(call.input_slots[0]);
     entry.product.map = map_.map;
     if (is_gradient_) {
-      entry.product.before = call.input(1);
+      const CudaOperand before = call.operand(1);
+      entry.product.before = before.data;
+      entry.product.before_as = before.as;
       entry.product.c = call.output(0);
+      entry.product.c_half = call.output_half(0);
       entry.c = call.output_slots[0];
     } else {
       entry.product.y = call.output(0);
+      entry.product.y_half = call.output_half(0);
     }
   }
 

@@ -18,23 +18,25 @@ MadeStep make_embedding(const Graph& graph, NodeId id) {
         !graph.type(graph.input(id, 2 * t + 1)).shape[0].is_constant())
       return nullptr;
   if (fits_row_program(y->width))
-    return cuda_row_step({y->rows, y->width, {}},
-                         [tables](CudaRowProgram& program, const CudaCall& call) {
-                           int sum = -1;
-                           for (std::size_t t = 0; t < tables; ++t) {
-                             const cuda::RowInstruction instruction{
-                                 .kind = cuda::RowInstruction::Kind::Embed,
-                                 .a = sum,
-                                 .memory = call.input(2 * t + 1),
-                                 .ids = call.integers(2 * t),
-                                 .table_rows = call.input_type(2 * t + 1).shape[0].constant(),
-                                 .fault = call.fault};
-                             if (t + 1 == tables)
-                               program.add(call, instruction, 0);
-                             else
-                               sum = program.add(instruction);
-                           }
-                         });
+    return cuda_row_step({y->rows, y->width, {}}, [tables](CudaRowProgram& program,
+                                                           const CudaCall& call) {
+      int sum = -1;
+      for (std::size_t t = 0; t < tables; ++t) {
+        const cuda::RowInstruction row{.kind = cuda::RowInstruction::Kind::LoadOfTable,
+                                       .memory = call.input(2 * t + 1),
+                                       .ids = call.integers(2 * t),
+                                       .table_rows = call.input_type(2 * t + 1).shape[0].constant(),
+                                       .fault = call.fault};
+        if (tables == 1) return program.add(call, row, 0);
+        const int added = program.add(row);
+        const cuda::RowInstruction pair{
+            .kind = cuda::RowInstruction::Kind::Pair, .a = sum, .b = added};
+        if (t + 1 == tables)
+          program.add(call, pair, 0);
+        else
+          sum = t == 0 ? added : program.add(pair);
+      }
+    });
   return cuda_step([tables, rows = y->rows, n = y->width](const CudaCall& call) {
     cuda::EmbeddingArgs args;
     args.num_tables = static_cast<std::int32_t>(tables);

@@ -30,7 +30,7 @@ bool may_leave_bias(const Graph& graph, NodeId id) {
 }
 
 // Whether whoever reads a product of the library rounds it to bfloat16 on the way: row programs
-// that load it, attention and other products, which round all they read.
+// that load it, attention and other products, which read it so.
 bool is_rounded_by_readers(const Graph& graph, NodeId id) {
   for (const Use& use : graph.uses(id)) {
     if (use.kind != Use::Kind::Operand) return false;
@@ -48,89 +48,107 @@ bool is_rounded_by_readers(const Graph& graph, NodeId id) {
 
 class ProductStep : public CudaStep {
  public:
-  ProductStep(Size rows, std::int64_t weight, bool is_rounded_later)
-      : rows_(std::move(rows)), weight_(weight), is_rounded_later_(is_rounded_later) {}
+  ProductStep(Size rows, std::int64_t weight) : rows_(std::move(rows)), weight_(weight) {}
   CudaGroup group() const override { return CudaGroup::Products; }
-  std::vector<std::size_t> half_operands() const override {
-    if (!is_large()) return {};
-    return {0, 1};
-  }
+  std::vector<std::size_t> half_operands() const override { return {0, 1}; }
 
  protected:
   bool is_large() const { return weight_ >= kLargeWeight; }
   // An entry of the launch with what all products have.
   CudaProducts::Entry entry_of(const CudaCall& call) const {
-    CudaProducts::Entry entry{.is_large = is_large(),
-                              .is_rounded_later = is_rounded_later_,
-                              .a_half = call.halves[0],
-                              .b_half = call.halves[1],
-                              .c = call.output_slots[0],
-                              .a = call.input_slots[0]};
-    entry.product.a = call.input(0);
-    entry.product.b = call.input(1);
+    CudaProducts::Entry entry{
+        .is_large = is_large(), .c = call.output_slots[0], .a = call.input_slots[0]};
+    const CudaOperand a = call.operand(0), b = call.operand(1);
+    entry.product.a = a.data;
+    entry.product.a_as = a.as;
+    entry.product.b = b.data;
+    entry.product.b_as = b.as;
     return entry;
   }
   Size rows_;
   std::int64_t weight_;  // its elements
-  bool is_rounded_later_;
+};
+
+// What a linear does beside its product.
+struct LinearFacts {
+  cuda::Map map = cuda::Map::Identity;
+  bool has_bias = false, has_residual = false;
+  bool may_leave_bias = false, is_rounded_by_readers = false;
 };
 
 class LinearStep final : public ProductStep {
  public:
-  LinearStep(Size rows, std::int64_t k, std::int64_t n, cuda::Map map, bool may_leave_bias,
-             bool is_rounded_later)
-      : ProductStep(std::move(rows), n * k, is_rounded_later),
-        k_(k),
-        n_(n),
-        map_(map),
-        may_leave_bias_(may_leave_bias) {}
+  LinearStep(Size rows, std::int64_t k, std::int64_t n, LinearFacts facts)
+      : ProductStep(std::move(rows), n * k), k_(k), n_(n), facts_(facts) {}
   bool takes(CudaFollower follower) const override {
-    return follower == CudaFollower::Map && !is_large() && map_ == cuda::Map::Identity;
+    return follower == CudaFollower::Map && !is_large() && facts_.map == cuda::Map::Identity;
+  }
+  // The library adds a float bias only to float results, which are then rounded by their readers.
+  std::vector<std::size_t> half_results() const override {
+    if (is_followed() || (is_large() && facts_.has_bias)) return {};
+    return {0};
+  }
+  bool can_write_half(std::size_t) const override {
+    return is_followed() || !is_large() || !facts_.has_bias;
+  }
+  bool is_rounded_later() const override {
+    return is_large() && facts_.has_bias && !is_followed() && facts_.is_rounded_by_readers;
+  }
+  std::int64_t scratch_bytes(const Graph&, NodeId, const CudaSizes& sizes) const override {
+    return is_large() && is_followed() ? sizes.capacity(rows_) * n_ * 4 : 0;
   }
 
   void add_to(CudaProducts& products, const CudaCall& call) const override {
     CudaProducts::Entry entry = entry_of(call);
-    entry.may_leave_bias = may_leave_bias_;
+    entry.may_leave_bias = facts_.may_leave_bias;
+    entry.is_rounded_later = is_rounded_later();
+    entry.sums = reinterpret_cast<float*>(call.scratch);
     cuda::Product& product = entry.product;
     product.n = n_;
     product.m = call.extent(rows_);
     product.k = call.extent(Size(k_));
     product.bias = call.input(2);
     product.residual = call.input(3);
-    product.map = map_;
-    if (map_ == cuda::Map::Identity && product.residual == nullptr)
-      product.c = call.output(0);
-    else
-      product.y = call.output(0);
+    product.map = facts_.map;
+    (is_followed() ? product.y : product.c) = call.output(0);
+    (is_followed() ? product.y_half : product.c_half) = call.output_half(0);
     products.add(entry);
   }
 
  private:
+  // Something follows the product, which is not the result itself then.
+  bool is_followed() const { return facts_.map != cuda::Map::Identity || facts_.has_residual; }
   std::int64_t k_, n_;
-  cuda::Map map_;
-  bool may_leave_bias_;
+  LinearFacts facts_;
 };
 
 std::unique_ptr<CudaStep> make_linear(const Graph& graph, NodeId id) {
   const std::optional<CudaRows> x = cuda_rows(graph.type(graph.input(id, 0)));
   const std::optional<CudaRows> y = cuda_rows(graph.types(id)[0]);
   if (!x || !y || !is_float(graph, graph.input(id, 1))) return nullptr;
-  cuda::Map map = cuda::Map::Identity;
+  const auto has = [&](std::size_t operand) {
+    return operand < graph.inputs(id).size() && !graph.input(id, operand).is_none();
+  };
+  LinearFacts facts{.has_bias = has(2),
+                    .has_residual = has(3),
+                    .may_leave_bias = may_leave_bias(graph, id),
+                    .is_rounded_by_readers = is_rounded_by_readers(graph, id)};
   if (graph.is(id, "fused_linear")) {
     const std::optional<cuda::Map> found =
         find_cuda_epilogue(graph.attribute(id).text("activation"));
     if (!found) return nullptr;
-    map = *found;
+    facts.map = *found;
   }
-  return std::make_unique<LinearStep>(x->rows, x->width, y->width, map, may_leave_bias(graph, id),
-                                      is_rounded_by_readers(graph, id));
+  return std::make_unique<LinearStep>(x->rows, x->width, y->width, facts);
 }
 
 // dx[rows, k] = dy[rows, n] . w[n, k].
 class InputGradientStep final : public ProductStep {
  public:
-  InputGradientStep(Size rows, std::int64_t n, std::int64_t k, bool is_rounded_later)
-      : ProductStep(std::move(rows), n * k, is_rounded_later), n_(n), k_(k) {}
+  InputGradientStep(Size rows, std::int64_t n, std::int64_t k)
+      : ProductStep(std::move(rows), n * k), n_(n), k_(k) {}
+  std::vector<std::size_t> half_results() const override { return {0}; }
+  bool can_write_half(std::size_t) const override { return true; }
   bool takes(CudaFollower follower) const override {
     return follower == CudaFollower::MapGradient && !is_large();
   }
@@ -141,6 +159,7 @@ class InputGradientStep final : public ProductStep {
     entry.product.m = call.extent(rows_);
     entry.product.k = call.extent(Size(n_));
     entry.product.c = call.output(0);
+    entry.product.c_half = call.output_half(0);
     products.add(entry);
   }
 
@@ -152,8 +171,7 @@ std::unique_ptr<CudaStep> make_input_gradient(const Graph& graph, NodeId id) {
   const std::optional<CudaRows> dy = cuda_rows(graph.type(graph.input(id, 0)));
   const std::optional<CudaRows> dx = cuda_rows(graph.types(id)[0]);
   if (!dy || !dx || !is_float(graph, graph.input(id, 1))) return nullptr;
-  return std::make_unique<InputGradientStep>(dy->rows, dy->width, dx->width,
-                                             is_rounded_by_readers(graph, id));
+  return std::make_unique<InputGradientStep>(dy->rows, dy->width, dx->width);
 }
 
 std::int64_t parts_of(std::int64_t rows) {
@@ -164,7 +182,7 @@ std::int64_t parts_of(std::int64_t rows) {
 class WeightGradientStep final : public ProductStep {
  public:
   WeightGradientStep(Size rows, std::int64_t n, std::int64_t k)
-      : ProductStep(std::move(rows), n * k, false), n_(n), k_(k) {}
+      : ProductStep(std::move(rows), n * k), n_(n), k_(k) {}
   bool takes(CudaFollower follower) const override {
     return follower == CudaFollower::Sum && !is_large();
   }

@@ -16,20 +16,20 @@ std::unique_ptr<CudaStep> make_normalize(const Graph& graph, NodeId id) {
   if (fits_row_program(x->width)) {
     std::vector<std::size_t> operands{0};
     if (has_residual) operands.push_back(1);
-    return cuda_row_step(
-        {x->rows, x->width, operands}, [=](CudaRowProgram& program, const CudaCall& call) {
-          int sum = program.operand(call, 0);
-          if (has_residual)
-            sum = program.add({.kind = Kind::Pair, .a = sum, .b = program.operand(call, 1)});
-          program.add(call,
-                      {.kind = Kind::Normalize,
-                       .a = sum,
-                       .low = eps,
-                       .is_rms = is_rms,
-                       .memory = call.input(gamma),
-                       .second = is_rms ? nullptr : call.input(gamma + 1)},
-                      0);
-        });
+    return cuda_row_step({x->rows, x->width, operands, is_rms ? 1 : 2}, [=](CudaRowProgram& program,
+                                                                            const CudaCall& call) {
+      int sum = program.operand(call, 0);
+      if (has_residual)
+        sum = program.add({.kind = Kind::Pair, .a = sum, .b = program.operand(call, 1)});
+      program.add(call,
+                  {.kind = Kind::Normalize,
+                   .a = sum,
+                   .b = program.vector(call, gamma),
+                   .c = is_rms ? -1 : program.vector(call, gamma + 1),
+                   .low = eps,
+                   .is_rms = is_rms},
+                  0);
+    });
   }
   return cuda_step([=, rows = x->rows, n = x->width](const CudaCall& call) {
     call.kernels.normalize({.is_rms = is_rms,
@@ -58,18 +58,18 @@ std::unique_ptr<CudaStep> make_gradient(const Graph& graph, NodeId id) {
   const Size rows = x->rows;
   const std::int64_t n = x->width;
   if (fits_row_program(n)) {
-    std::vector<CudaParts> parts{row_parts_of(1, rows)};
-    if (!is_rms) parts.push_back(row_parts_of(2, rows));
+    std::vector<CudaParts> parts{row_parts_of(1, *x)};
+    if (!is_rms) parts.push_back(row_parts_of(2, *x));
     return cuda_row_step(
-        {rows, n, {0, 1}},
+        {rows, n, {0, 1}, 1, is_rms ? 1 : 2},
         [=](CudaRowProgram& program, const CudaCall& call) {
           const int dy = program.operand(call, 0);
           cuda::RowInstruction instruction{.kind = Kind::NormalizeGradient,
                                            .a = dy,
                                            .b = program.operand(call, 1),
+                                           .c = program.vector(call, 2),
                                            .low = eps,
-                                           .is_rms = is_rms,
-                                           .memory = call.input(2)};
+                                           .is_rms = is_rms};
           program.add_sums(call, instruction, 1, is_rms ? 1 : 2);
           program.add(call, instruction, 0);
         },

@@ -26,6 +26,8 @@ class UpdateStep final : public CudaStep {
     return {{0, 0}, {1, 2}};
   }
 
+  bool can_write_half(std::size_t output) const override { return output == 0; }
+
   // Operands: adamw (param, gradient, m, v, rate, scale, random, places), sgd (param, gradient,
   // velocity, rate, scale, places).
   void add_to(CudaGroupTable& table, const CudaCall& call) const override {
@@ -37,6 +39,7 @@ class UpdateStep final : public CudaStep {
     tensor.m = call.input(2);
     tensor.v = is_adamw ? call.input(3) : nullptr;
     tensor.new_param = call.output(0);
+    tensor.new_half = call.output_half(0);
     tensor.new_m = call.output(1);
     tensor.new_v = is_adamw ? call.output(2) : nullptr;
     tensor.rate = call.input(is_adamw ? 4 : 3);

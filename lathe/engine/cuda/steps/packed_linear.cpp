@@ -73,7 +73,8 @@ class PackedLinear final : public CudaStep {
                                   .ldb = k(),
                                   .ldc = n_},
                                  call.stream));
-    call.kernels.epilogue({.y = call.output(0),
+    call.kernels.epilogue({.x = call.output(0),
+                           .y = call.output(0),
                            .bias = call.input(kBias),
                            .residual = call.input(kResidual),
                            .map = map_,

@@ -147,6 +147,7 @@ class RowFormatStep final : public CudaStep {
   CudaGroup group() const override { return is_of_batch() ? CudaGroup::Rows : CudaGroup::Formats; }
   const CudaRowFacts* rows() const override { return is_of_batch() ? &facts_ : nullptr; }
   bool has_format() const override { return true; }
+  bool can_write_half(std::size_t) const override { return is_of_batch(); }
   void add_to(CudaRowProgram& program, const CudaCall& call) const override {
     const int x = program.operand(call, 0);
     program.add(call,

@@ -76,7 +76,9 @@ class SumRowsStep final : public CudaStep {
     return fits_row_program(facts_.width) ? CudaGroup::Rows : CudaGroup::None;
   }
   const CudaRowFacts* rows() const override { return &facts_; }
-  std::vector<CudaParts> parts() const override { return {row_parts_of(0, facts_.rows)}; }
+  std::vector<CudaParts> parts() const override {
+    return {row_parts_of(0, {facts_.rows, facts_.width})};
+  }
   CudaFollower follower() const override { return CudaFollower::Sum; }
   // By itself, of a width that no row program has.
   std::int64_t scratch_bytes(const Graph&, NodeId, const CudaSizes& sizes) const override {
@@ -115,7 +117,7 @@ std::unique_ptr<CudaStep> make_reduction(const Graph& graph, NodeId id) {
     const std::int64_t n = x.shape.back().constant();
     Size rows(1);
     for (std::size_t axis = 0; axis + 1 < x.rank(); ++axis) rows *= x.shape[axis];
-    return std::make_unique<SumRowsStep>(CudaRowFacts{rows, n, {0}});
+    return std::make_unique<SumRowsStep>(CudaRowFacts{rows, n, {0}, 0, 1});
   }
   return cuda_step([=](const CudaCall& call) {
     cuda::ReduceArgs args = reduce_args(call, call.input_type(0), is_reduced);
