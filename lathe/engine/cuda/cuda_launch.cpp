@@ -21,6 +21,17 @@ void CudaMachine::launch_group(const Prepared& one, std::size_t launch) {
                                     .count = static_cast<std::int32_t>(table.formats.size()),
                                     .num_blocks = table.num_blocks},
                                    work->stream);
+    case CudaGroup::LearnedSteps:
+      return kernels->learned_steps(
+          {.tensors = reinterpret_cast<const cuda::LearnedStepArgs*>(entries),
+           .count = static_cast<std::int32_t>(table.learned_steps.size()),
+           .num_blocks = table.num_blocks},
+          work->stream);
+    case CudaGroup::Vectors:
+      return kernels->vectors(
+          {.operations = reinterpret_cast<const cuda::VectorOperation*>(entries),
+           .count = static_cast<std::int32_t>(table.vectors.size())},
+          work->stream);
     case CudaGroup::Tables: {
       cuda::EmbeddingGradientsArgs args;
       args.count = static_cast<std::int32_t>(table.tables.size());

@@ -84,10 +84,16 @@ int CudaRowProgram::add_format(const cuda::QuantizeArgs& format) {
   return static_cast<int>(formats_.size()) - 1;
 }
 
+int CudaRowProgram::add_learned_step(const cuda::LearnedStepArgs& step) {
+  learned_steps_.push_back(step);
+  return static_cast<int>(learned_steps_.size()) - 1;
+}
+
 cuda::RowProgramArgs CudaRowProgram::finish() {
   std::stable_partition(instructions_.begin(), instructions_.end(), is_load);
   check(instructions_.size() <= cuda::kMostInstructions, "instructions that fit a row program");
   check(formats_.size() <= cuda::kMostRowFormats, "formats that fit a row program");
+  check(learned_steps_.size() <= cuda::kMostRowSteps, "learned steps that fit a row program");
   check(vectors_.size() <= cuda::kMostVectors, "vectors that fit a row program");
   cuda::RowProgramArgs args;
   args.n = width_;
@@ -106,6 +112,7 @@ cuda::RowProgramArgs CudaRowProgram::finish() {
   const auto placed = [&](int of) {
     return is_register(of) ? place[static_cast<std::size_t>(of)] : of;
   };
+  int num_numbered = 0;
   for (std::size_t i = 0; i < instructions_.size(); ++i) {
     cuda::RowInstruction instruction = instructions_[i];
     std::set<int> ended;
@@ -124,9 +131,17 @@ cuda::RowProgramArgs CudaRowProgram::finish() {
       if (last[static_cast<std::size_t>(instruction.to)] == i) free.push_back(made);
       instruction.to = made;
     }
+    if (is_load(instruction)) ++args.num_loads;
+    const bool has_numbers =
+        instruction.kind == Kind::Dropout || instruction.kind == Kind::LoadOfTable;
+    if (has_numbers && num_numbered < cuda::kMostNumbered) {
+      instruction.number = num_numbered;
+      args.numbered[num_numbered++] = args.count;
+    }
     args.instructions[args.count++] = instruction;
   }
   std::copy(formats_.begin(), formats_.end(), args.formats);
+  std::copy(learned_steps_.begin(), learned_steps_.end(), args.learned_steps);
   return args;
 }
 

@@ -31,6 +31,7 @@ class CudaRowProgram {
                 std::size_t more_sums);
   void add_sum(const CudaCall& call, int of, std::size_t output);
   int add_format(const cuda::QuantizeArgs& format);
+  int add_learned_step(const cuda::LearnedStepArgs& step);
 
   /// With registers given out again when their last reader is done, and all loads in front.
   cuda::RowProgramArgs finish();
@@ -43,6 +44,7 @@ class CudaRowProgram {
   std::function<SlotFacts(int)> facts_;
   std::vector<cuda::RowInstruction> instructions_;
   std::vector<cuda::QuantizeArgs> formats_;
+  std::vector<cuda::LearnedStepArgs> learned_steps_;
   std::map<int, int> register_of_;  // of a slot
   std::vector<const float*> vectors_;
   int num_registers_ = 0, num_sums_ = 0;

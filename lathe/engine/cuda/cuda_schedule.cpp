@@ -39,7 +39,9 @@ class Scheduler {
         if (group == CudaGroup::Rows) launch(row_program_from(i), group);
         if (group == CudaGroup::Products) launch(products_from(i), group);
         if (group == CudaGroup::Indices) launch(ready_from(i, cuda::kMostIndices), group);
-        if (group == CudaGroup::Formats) launch(ready_from(i, plan_.steps.size()), group);
+        if (group == CudaGroup::Formats || group == CudaGroup::LearnedSteps ||
+            group == CudaGroup::Vectors)
+          launch(ready_from(i, plan_.steps.size()), group);
         if (group == CudaGroup::Tables) launch(ready_from(i, cuda::kMostGradients), group);
       }
       if (order_.size() == before) launch_late_group();
@@ -140,7 +142,7 @@ class Scheduler {
     std::vector<std::size_t> members;
     std::set<int> known;
     std::size_t loads = 0, formats = 0;
-    std::int64_t vectors = 0, sums = 0;
+    std::int64_t vectors = 0, sums = 0, learned_steps = 0;
     const auto can_join = [&](std::size_t i) {
       const CudaRowFacts* const own = step(i).rows();
       if (state_[i] != State::Waiting || step(i).group() != CudaGroup::Rows || own == nullptr ||
@@ -164,6 +166,7 @@ class Scheduler {
       if (!members.empty() &&
           (loads + more_loads > kMostLoads || members.size() >= kMostMembers ||
            needed > most_registers || vectors + own->vectors > cuda::kMostVectors ||
+           learned_steps + own->learned_steps > cuda::kMostRowSteps ||
            formats + (step(i).has_format() ? 1 : 0) > kMostFormats))
         return false;
       return is_connected;
@@ -179,6 +182,7 @@ class Scheduler {
         formats += step(i).has_format() ? 1 : 0;
         vectors += step(i).rows()->vectors;
         sums += step(i).rows()->sums;
+        learned_steps += step(i).rows()->learned_steps;
         for (const std::size_t operand : step(i).rows()->operands)
           if (known.insert(plan_.steps[i].inputs[operand]).second) ++loads;
         known.insert(plan_.steps[i].outputs.front());

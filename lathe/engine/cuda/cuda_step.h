@@ -77,6 +77,8 @@ enum class CudaGroup {
   None,
   Indices,
   Formats,
+  LearnedSteps,
+  Vectors,
   Rows,
   Products,
   Tables,
@@ -95,6 +97,7 @@ struct CudaRowFacts {
   std::int64_t width = 0;
   std::vector<std::size_t> operands;
   std::int64_t vectors = 0, sums = 0;  ///< further rows that it holds
+  std::int64_t learned_steps = 0;
 };
 
 /// How many parts a result is left in, given the capacity of the rows it is summed over.
@@ -117,6 +120,8 @@ struct CudaGroupTable {
   std::vector<cuda::IndexOperation> indices;
   std::vector<cuda::EmbeddingGradientArgs> tables;
   std::vector<cuda::QuantizeArgs> formats;
+  std::vector<cuda::LearnedStepArgs> learned_steps;
+  std::vector<cuda::VectorOperation> vectors;
   std::vector<cuda::SummedParts> sums;
   std::vector<cuda::HalfCopy> halves;
   std::vector<cuda::SquaredTensor> squares;

@@ -43,6 +43,8 @@ void CudaMachine::fill_tables(Prepared& one) {
     for (const std::size_t step : plan.launches[launch].steps)
       plan.steps[step].step->add_to(table, call(one, launch, step, operands));
     append(table.formats);
+    append(table.learned_steps);
+    append(table.vectors);
     append(table.sums);
     append(table.halves);
     append(table.squares);

@@ -21,8 +21,9 @@
 // what went wrong.
 namespace lathe::engine::cuda {
 
-/// Raised whenever a struct below changes: a library of another number is refused.
-inline constexpr std::int32_t kTableVersion = 8;
+/// Raised whenever a struct changes that the table speaks of: a library of another number is
+/// refused.
+inline constexpr std::int32_t kTableVersion = 9;
 
 /// C[m, n] = op(A) . op(B) + beta * C, column-major as cuBLAS has it; bias of length m.
 struct GemmArgs {
@@ -153,6 +154,7 @@ struct KernelTable {
   void (*fill)(const FillArgs&, Stream*);
   void (*cast)(const CastArgs&, Stream*);
   void (*scalars)(const ScalarArgs&, Stream*);
+  void (*vectors)(const VectorArgs&, Stream*);
   void (*reduce)(const ReduceArgs&, Stream*);
   void (*max_gradient)(const MaxGradientArgs&, Stream*);
   void (*sum_rows)(const SumRowsArgs&, Stream*);
@@ -184,6 +186,7 @@ struct KernelTable {
   void (*quantize_terms)(const TermArgs&, Stream*);
   void (*quantize_mase)(const MaseArgs&, Stream*);
   void (*learned_step)(const LearnedStepArgs&, Stream*);
+  void (*learned_steps)(const LearnedStepsArgs&, Stream*);
   void (*decode)(const DecodeArgs&, Stream*);
   bool (*dequantize)(const DequantizeArgs&, Stream*);  ///< false: there is no such tile
   void (*packed_linear)(const PackedLinearArgs&, Stream*);

@@ -111,6 +111,13 @@ struct LearnedStepArgs {
   float* dscale = nullptr;
   double* parts = nullptr;
   Extent rows;
+  std::int64_t first_block = 0;  ///< of a launch of several
+};
+/// Tensors with a scale for each block of a row, all in one launch.
+struct LearnedStepsArgs {
+  const LearnedStepArgs* tensors = nullptr;  ///< in device memory
+  std::int32_t count = 0;
+  std::int64_t num_blocks = 0;  ///< of kQuantizeBlock blocks of values each
 };
 
 /// y = from where x is kept, else 0: of each row the `count` smallest magnitudes of x go, ties by

@@ -50,6 +50,23 @@ struct SumSquaresArgs {
   double* parts = nullptr;      ///< one a block
 };
 
+/// Operations on small arrays, each by a block of threads of one launch.
+struct VectorOperation {
+  enum class Kind : std::int32_t { Mean, Pair };
+  Kind kind = Kind::Pair;
+  Pair pair = Pair::Add;
+  const float* a = nullptr;
+  const float* b = nullptr;
+  bool is_a_single = false, is_b_single = false;  ///< one number for all of y
+  float* y = nullptr;
+  std::int64_t count = 0;  ///< of y; of a for a mean
+};
+inline constexpr std::int64_t kMostVectorElements = 8192;
+struct VectorArgs {
+  const VectorOperation* operations = nullptr;  ///< in device memory
+  std::int32_t count = 0;
+};
+
 /// Operations on single numbers, one after another in one thread.
 struct ScalarOperation {
   enum class Kind : std::int32_t { Map, Pair, Fill, GradientScale };

@@ -182,6 +182,23 @@ __global__ void scalars_kernel(ScalarArgs args) {
   for (int i = threadIdx.x; i < args.count; i += blockDim.x) *args.operations[i].y = y[i];
 }
 
+__global__ void vectors_kernel(VectorArgs args) {
+  __shared__ double room[kWarp];
+  const VectorOperation operation = args.operations[blockIdx.x];
+  if (operation.kind == VectorOperation::Kind::Mean) {
+    double sum = 0;
+    for (std::int64_t i = threadIdx.x; i < operation.count; i += blockDim.x)
+      sum += static_cast<double>(operation.a[i]);
+    sum = join_block(sum, 0.0, room, Add());
+    if (threadIdx.x == 0)
+      *operation.y = static_cast<float>(sum / static_cast<double>(operation.count));
+    return;
+  }
+  for (std::int64_t i = threadIdx.x; i < operation.count; i += blockDim.x)
+    operation.y[i] = apply(operation.pair, operation.a[operation.is_a_single ? 0 : i],
+                           operation.b[operation.is_b_single ? 0 : i]);
+}
+
 __global__ void epilogue_kernel(EpilogueArgs args) {
   const std::int64_t real = real_size(args.rows) * args.n, all = args.rows.capacity * args.n;
   for (std::int64_t i = global_thread(); i < all; i += grid_stride()) {
@@ -289,6 +306,11 @@ void cast(const CastArgs& args, Stream* stream) {
 
 void scalars(const ScalarArgs& args, Stream* stream) {
   scalars_kernel<<<1, kThreads, 0, stream_of(stream)>>>(args);
+}
+
+void vectors(const VectorArgs& args, Stream* stream) {
+  if (args.count == 0) return;
+  vectors_kernel<<<static_cast<unsigned>(args.count), kThreads, 0, stream_of(stream)>>>(args);
 }
 
 void epilogue(const EpilogueArgs& args, Stream* stream) {

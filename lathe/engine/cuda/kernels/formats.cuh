@@ -144,6 +144,28 @@ __device__ void with_rounding(const QuantizeArgs& args, const BlockScale& scale,
   }
 }
 
+/// The gradient of a learned scale: what it is made of, and what one value adds to it.
+struct LearnedScale {
+  double scale, zero;
+};
+__device__ inline LearnedScale learned_scale(const LearnedStepArgs& args, std::int64_t index) {
+  return {args.is_power_of_two ? nearest_power_of_two(args.scales[index]) : args.scales[index],
+          args.zeros == nullptr ? 0.0f : args.zeros[index]};
+}
+struct LearnedGradient {
+  float dx;
+  double dscale;
+};
+__device__ inline LearnedGradient differentiate(const LearnedStepArgs& args,
+                                                const LearnedScale& scale, float dy, float x,
+                                                float y) {
+  const double place = static_cast<double>(x) / scale.scale + scale.zero;
+  // A NaN counts as inside: it has to show.
+  const bool is_inside = !(place < args.minimum || place > args.maximum);
+  const double change = is_inside ? static_cast<double>(y) - static_cast<double>(x) : y;
+  return {is_inside ? dy : 0.0f, static_cast<double>(dy) * change / scale.scale};
+}
+
 /// A warp rounds the block of `width` values whose scale is number `index`.
 __device__ inline void quantize_block(const QuantizeArgs& args, const float* x, float* y,
                                       std::int64_t width, std::int64_t index) {

@@ -114,40 +114,55 @@ __global__ void quantize_whole_kernel(const __grid_constant__ QuantizeArgs args,
   });
 }
 
-// A warp for each block: dx, and the sum that the block adds to the gradient of its scale.
-__global__ void learned_step_kernel(LearnedStepArgs args) {
-  const std::int64_t real = real_size(args.rows);
+// A warp makes dx of a block of values, and the sum that it adds to the gradient of its scale.
+__device__ double differentiate_block(const LearnedStepArgs& args, std::int64_t index) {
   const std::int64_t blocks = (args.columns + args.block - 1) / args.block;
-  const std::int64_t all = args.rows.capacity * blocks;
-  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * kBlocksOfGroup;
+  const std::int64_t row = index / blocks, first = (index - row * blocks) * args.block;
+  const std::int64_t width = args.columns - first < args.block ? args.columns - first : args.block;
+  const std::int64_t at = row * args.columns + first;
   const int lane = threadIdx.x % kWarp;
+  if (row >= real_size(args.rows)) {
+    for (std::int64_t i = lane; i < width; i += kWarp) args.dx[at + i] = 0;
+    return 0;
+  }
+  const LearnedScale scale = learned_scale(args, args.has_one_scale ? 0 : index);
+  double sum = 0;
+  for (std::int64_t i = lane; i < width; i += kWarp) {
+    const LearnedGradient gradient =
+        differentiate(args, scale, args.dy[at + i], args.x[at + i], args.y[at + i]);
+    args.dx[at + i] = gradient.dx;
+    sum += gradient.dscale;
+  }
+  return join_warp(sum, Add());
+}
+
+__global__ void learned_step_kernel(LearnedStepArgs args) {
+  const std::int64_t all = args.rows.capacity * ((args.columns + args.block - 1) / args.block);
+  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * kBlocksOfGroup;
   for (std::int64_t index =
            static_cast<std::int64_t>(blockIdx.x) * kBlocksOfGroup + threadIdx.x / kWarp;
        index < all; index += stride) {
-    const std::int64_t row = index / blocks, first = (index - row * blocks) * args.block;
-    const std::int64_t width =
-        args.columns - first < args.block ? args.columns - first : args.block;
-    const std::int64_t at = row * args.columns + first;
-    if (row >= real) {
-      for (std::int64_t i = lane; i < width; i += kWarp) args.dx[at + i] = 0;
-      if (lane == 0) args.parts[index] = 0;
-      continue;
-    }
-    const std::int64_t s = args.has_one_scale ? 0 : index;
-    const double scale =
-        args.is_power_of_two ? nearest_power_of_two(args.scales[s]) : args.scales[s];
-    const double zero = args.zeros == nullptr ? 0 : args.zeros[s];
-    double sum = 0;
-    for (std::int64_t i = lane; i < width; i += kWarp) {
-      const double x = args.x[at + i], y = args.y[at + i], dy = args.dy[at + i];
-      const double place = x / scale + zero;
-      // A NaN counts as inside: it has to show.
-      const bool is_inside = !(place < args.minimum || place > args.maximum);
-      args.dx[at + i] = is_inside ? args.dy[at + i] : 0.0f;
-      sum += dy * (is_inside ? y - x : y) / scale;
-    }
-    sum = join_warp(sum, Add());
-    if (lane == 0) args.parts[index] = sum;
+    const double sum = differentiate_block(args, index);
+    if (threadIdx.x % kWarp == 0) args.parts[index] = sum;
+  }
+}
+
+__global__ void learned_steps_kernel(LearnedStepsArgs all) {
+  int low = 0, high = all.count - 1;
+  while (low < high) {
+    const int middle = (low + high + 1) / 2;
+    if (all.tensors[middle].first_block <= blockIdx.x)
+      low = middle;
+    else
+      high = middle - 1;
+  }
+  const LearnedStepArgs args = all.tensors[low];
+  const std::int64_t count = args.rows.capacity * ((args.columns + args.block - 1) / args.block);
+  const std::int64_t begin = (blockIdx.x - args.first_block) * kQuantizeBlock;
+  const std::int64_t end = begin + kQuantizeBlock < count ? begin + kQuantizeBlock : count;
+  for (std::int64_t index = begin + threadIdx.x / kWarp; index < end; index += kBlocksOfGroup) {
+    const double sum = differentiate_block(args, index);
+    if (threadIdx.x % kWarp == 0) args.dscale[index] = static_cast<float>(sum * args.factor);
   }
 }
 
@@ -186,6 +201,12 @@ void quantize(const QuantizeArgs& args, Stream* stream) {
 void quantize_all(const QuantizeAllArgs& args, Stream* stream) {
   if (args.num_blocks == 0) return;
   quantize_all_kernel<<<static_cast<unsigned>(args.num_blocks), kThreads, 0, stream_of(stream)>>>(
+      args);
+}
+
+void learned_steps(const LearnedStepsArgs& args, Stream* stream) {
+  if (args.num_blocks == 0) return;
+  learned_steps_kernel<<<static_cast<unsigned>(args.num_blocks), kThreads, 0, stream_of(stream)>>>(
       args);
 }
 

@@ -1,12 +1,14 @@
 // Chains of steps that go row by row, as one launch: a team of threads takes a row through a small
-// program. It is a warp, or a block where rows are wide.
+// program. It is some lanes of a warp, so that a warp reads an instruction for several rows, or a
+// block where rows are wide.
 //
 // A register is a row in shared memory, of which a thread has groups of four neighbours, so that
 // threads see their own numbers alone and nothing waits. Whatever a row needs of memory is asked
-// for at once: rows, and vectors that a block shares, by asynchronous copies, and of the numbers of
-// a row, such as ids, lane i of a warp reads those of instruction i. Sums over rows are kept for
-// each team, added up for each block in the order of its teams, and left in as many parts as there
-// are blocks, which follows from the capacity.
+// for at once: rows, and vectors that a block shares, by asynchronous copies, and single numbers,
+// such as ids, by one lane each. All lanes of a warp do the same; where a team has no row, it does
+// that of the last one again and leaves nothing. Sums over rows are kept for each team, added up
+// for each block in the order of its teams, and left in as many parts as there are blocks, which
+// follows from the capacity.
 
 #include "lathe/engine/cuda/kernels/dropout.cuh"
 #include "lathe/engine/cuda/kernels/formats.cuh"
@@ -19,23 +21,35 @@ namespace {
 
 using Kind = RowInstruction::Kind;
 
-constexpr int kMostWarps = 16;               // of a block of teams that are warps
+constexpr int kMostThreads = 512;
 constexpr int kMostTeam = 256;               // threads of a team that is a block
 constexpr int kMostSharedBytes = 100 << 10;  // two blocks of a multiprocessor
 
-__device__ int lane_of_thread() {
-  return static_cast<int>(threadIdx.x) % kWarp;
-}
-
-struct WarpTeam {
-  static __device__ int size() { return kWarp; }
-  static __device__ int rank() { return lane_of_thread(); }
-  static __device__ int number() { return static_cast<int>(threadIdx.x) / kWarp; }
-  static __device__ int count() { return static_cast<int>(blockDim.x) / kWarp; }
+template <int kLanes>
+struct LaneTeam {
+  static __device__ int size() { return kLanes; }
+  static __device__ int rank() { return static_cast<int>(threadIdx.x) % kLanes; }
+  static __device__ int number() { return static_cast<int>(threadIdx.x) / kLanes; }
+  static __device__ int count() { return static_cast<int>(blockDim.x) / kLanes; }
+  static __device__ int teams_of_warp() { return kWarp / kLanes; }
   static __device__ void wait() { __syncwarp(); }
   template <typename T>
   static __device__ T sum(T value) {
-    return join_warp(value, Add());
+#pragma unroll
+    for (int distance = kLanes / 2; distance > 0; distance /= 2)
+      value += __shfl_xor_sync(kAllLanes, value, distance);
+    return value;
+  }
+  // The value of a lane of the team.
+  template <typename T>
+  static __device__ T of_lane(T value, int lane) {
+    return __shfl_sync(kAllLanes, value, lane, kLanes);
+  }
+  // The first lane of the team for which it holds; -1: for none.
+  static __device__ int first_lane(bool holds) {
+    constexpr unsigned kMask = kLanes == kWarp ? kAllLanes : (1u << kLanes % kWarp) - 1;
+    const int shift = static_cast<int>(threadIdx.x) % kWarp / kLanes * kLanes;
+    return __ffs(static_cast<int>(__ballot_sync(kAllLanes, holds) >> shift & kMask)) - 1;
   }
 };
 
@@ -44,7 +58,14 @@ struct BlockTeam {
   static __device__ int rank() { return static_cast<int>(threadIdx.x); }
   static __device__ int number() { return 0; }
   static __device__ int count() { return 1; }
+  static __device__ int teams_of_warp() { return 1; }
   static __device__ void wait() { __syncthreads(); }
+  // Each warp has numbers of its own.
+  template <typename T>
+  static __device__ T of_lane(T value, int lane) {
+    return LaneTeam<kWarp>::of_lane(value, lane);
+  }
+  static __device__ int first_lane(bool holds) { return LaneTeam<kWarp>::first_lane(holds); }
   template <typename T>
   static __device__ T sum(T value) {
     __shared__ T room[kWarp];
@@ -68,17 +89,13 @@ __device__ void add_to(float* sums, const float (&more)[4]) {
   put_four(sums, [&](int j) { return old.v[j] + more[j]; });
 }
 
-// What a row has of single numbers; each lane holds those of the instruction of its number.
+// What a row has of single numbers; each lane of a team holds those of one instruction.
 struct RowNumbers {
   std::int64_t id = 0;
   std::uint32_t position = 0;
 };
-__device__ RowNumbers numbers_of(const RowProgramArgs& program, std::int64_t row) {
+__device__ RowNumbers numbers_of(const RowInstruction& step, std::int64_t row) {
   RowNumbers numbers;
-  const int index = lane_of_thread();
-  if (index >= program.count) return numbers;
-  const RowInstruction& step = program.instructions[index];
-  if (step.kind != Kind::Dropout && step.kind != Kind::LoadOfTable) return numbers;
   numbers.id = integer_at(step.ids, row);
   if (step.kind == Kind::Dropout)
     numbers.position = static_cast<std::uint32_t>(integer_at(step.positions, row));
@@ -93,28 +110,14 @@ __device__ std::int64_t token_of(const RowInstruction& step, std::int64_t sequen
   return token < 0 || token < begin || token >= end ? -1 : token;
 }
 
-// The sequence whose token number `index` the row is; -1: none. Each warp looks for itself.
-__device__ std::int64_t sequence_of(const RowInstruction& step, std::int64_t row) {
-  const std::int64_t count = real_size(step.others);
-  const int lane = lane_of_thread();
-  for (std::int64_t first = 0; first < count; first += kWarp) {
-    const bool is_it = first + lane < count && token_of(step, first + lane) == row;
-    const unsigned found = __ballot_sync(kAllLanes, is_it);
-    if (found != 0) return first + __ffs(static_cast<int>(found)) - 1;
-  }
-  return -1;
-}
-
-__device__ bool is_load(Kind kind) {
-  return kind <= Kind::LoadForToken;
-}
-
-// A team's registers and sums, and the block's vectors.
+// A team's row, registers and sums, and the block's vectors.
 struct Rows {
+  std::int64_t row;
+  bool is_real;  // else nothing may be left of it
   float* registers;
   float* sums;
   float* vectors;
-  int n;
+  int n, stride;  // stride: from the registers of a team to the next one's
   __device__ float* at(int number) const {
     if (number >= kFirstVector) return vectors + (number - kFirstVector) * n;
     return number < 0 ? nullptr : registers + number * n;
@@ -213,31 +216,47 @@ struct Interpreter {
     }
   }
 
-  static __device__ void start_load(const RowInstruction& step, std::int64_t id, std::int64_t row,
+  // The sequence whose token number `index` the row is; -1: none.
+  static __device__ std::int64_t sequence_of(const RowInstruction& step, std::int64_t row) {
+    const std::int64_t count = real_size(step.others);
+    const int lanes = Team::size() < kWarp ? Team::size() : kWarp;
+    const int lane = static_cast<int>(threadIdx.x) % lanes;
+    std::int64_t sequence = -1;
+    for (std::int64_t first = 0; first < count; first += lanes) {
+      const int found =
+          Team::first_lane(first + lane < count && token_of(step, first + lane) == row);
+      if (sequence < 0 && found >= 0) sequence = first + found;
+    }
+    return sequence;
+  }
+
+  static __device__ void start_load(const RowInstruction& step, const RowNumbers& numbers,
                                     const Rows& rows) {
     const int n = rows.n;
     float* const to = rows.at(step.to);
+    std::int64_t row = rows.row;
     switch (step.kind) {
-      case Kind::Load:
-        return load(to, step.memory, row, n);
       case Kind::LoadHalf:
         return load_half(to, step.memory, row, n);
       case Kind::LoadOfTable:
-        if (id >= 0 && id < step.table_rows) return load(to, step.memory, id, n);
-        // NaN, so that no optimizer moves before the fault is seen.
-        report(step.fault);
-        return fill(to, n, NAN);
-      case Kind::LoadOfSequence: {
-        const std::int64_t token = token_of(step, row);
-        if (token >= 0 && token < real_size(step.others)) return load(to, step.memory, token, n);
-        report(step.fault);
-        return fill(to, n, NAN);
-      }
-      default: {
-        const std::int64_t sequence = sequence_of(step, row);
-        return sequence >= 0 ? load(to, step.memory, sequence, n) : fill(to, n, 0);
-      }
+        row = step.number < 0 ? integer_at(step.ids, row) : Team::of_lane(numbers.id, step.number);
+        if (row >= step.table_rows) row = -1;
+        break;
+      case Kind::LoadOfSequence:
+        row = token_of(step, row);
+        if (row >= real_size(step.others)) row = -1;
+        break;
+      case Kind::LoadForToken:
+        row = sequence_of(step, row);
+        break;
+      default:
+        break;
     }
+    if (row >= 0) return load(to, step.memory, row, n);
+    if (step.kind == Kind::LoadForToken) return fill(to, n, 0);
+    // NaN, so that no optimizer moves before the fault is seen.
+    report(step.fault);
+    fill(to, n, NAN);
   }
 
   static __device__ void normalize(const RowInstruction& step, int n, const float* a,
@@ -277,31 +296,38 @@ struct Interpreter {
         products[j] = out.v[j] * h;
         gradient[j] = s.rate * (out.v[j] * scale.v[j] - mean_g - h * mean_gh);
       }
-      add_to(gamma_sums + i, products);
+      if (gamma_sums != nullptr) add_to(gamma_sums + i, products);
       if (beta_sums != nullptr) add_to(beta_sums + i, out.v);
       put_four(dx + i, [&](int j) { return gradient[j]; });
     });
   }
 
+  // By eights, which one block of random bits decides: not the threads' own numbers.
   static __device__ void drop(const RowInstruction& step, int n, const ops::DropoutStream& stream,
                               std::uint32_t example, std::uint32_t position, const float* a,
                               float* to) {
-    each_group(n, [&](int i) {
+    Team::wait();
+#pragma unroll 1
+    for (int i = Team::rank() * 8; i < n; i += Team::size() * 8) {
       const PhiloxCounter bits =
           ops::row_dropout_block(stream, example, position, static_cast<std::uint32_t>(i / 8));
-      const Four x = four_at(a + i);
-      const std::uint32_t two[2] = {i % 8 == 0 ? bits[0] : bits[2], i % 8 == 0 ? bits[1] : bits[3]};
       // A product, not a choice: what is not a number stays that where it is dropped too.
-      put_four(to + i, [&](int j) {
-        const std::uint32_t own = two[j / 2] >> (16 * (j % 2)) & 0xffffu;
+      const auto dropped = [&](const Four& x, int j, std::uint32_t two) {
+        const std::uint32_t own = two >> (16 * (j % 2)) & 0xffffu;
         return x.v[j] * (own < step.threshold ? 0.0f : step.scale);
-      });
-    });
+      };
+      const Four low = four_at(a + i);
+      put_four(to + i, [&](int j) { return dropped(low, j, j < 2 ? bits[0] : bits[1]); });
+      if (i + 4 >= n) continue;
+      const Four high = four_at(a + i + 4);
+      put_four(to + i + 4, [&](int j) { return dropped(high, j, j < 2 ? bits[2] : bits[3]); });
+    }
+    Team::wait();
   }
 
   // What is rare and long is called, so that the other instructions need not leave it registers.
-  static __device__ __noinline__ void quantize(const QuantizeArgs& format, int n, std::int64_t row,
-                                               const float* a, float* to) {
+  static __device__ __noinline__ void quantize(const QuantizeArgs& format, std::int64_t own_row,
+                                               int n, int stride, const float* a, float* to) {
     const bool has_one_scale = format.rule == ScaleBy::Constant ||
                                (format.has_one_scale && (format.rule == ScaleBy::Given ||
                                                          format.rule == ScaleBy::GivenPowerOfTwo));
@@ -310,14 +336,39 @@ struct Interpreter {
                     [&](const auto& round) { each_of(n, a, to, round); });
       return;
     }
+    // A warp has a block of values, whichever of its teams they belong to.
     const std::int64_t blocks = (n + format.block - 1) / format.block;
+    const int teams = Team::teams_of_warp(), own = Team::number() % teams;
     Team::wait();
-    for (std::int64_t block = Team::rank() / kWarp; block < blocks; block += Team::size() / kWarp) {
-      const std::int64_t first = block * format.block;
-      const std::int64_t width = n - first < format.block ? n - first : format.block;
-      quantize_block(format, a + first, to + first, width, row * blocks + block);
+    for (int team = 0; team < teams; ++team) {
+      const std::int64_t row = __shfl_sync(kAllLanes, own_row, team * (kWarp / teams));
+      const std::int64_t offset = static_cast<std::int64_t>(team - own) * stride;
+      for (std::int64_t block = Team::rank() / kWarp; block < blocks;
+           block += (Team::size() + kWarp - 1) / kWarp) {
+        const std::int64_t first = block * format.block;
+        const std::int64_t width = n - first < format.block ? n - first : format.block;
+        quantize_block(format, a + offset + first, to + offset + first, width,
+                       row * blocks + block);
+      }
     }
     Team::wait();
+  }
+  static __device__ __noinline__ void learned_step(const LearnedStepArgs& args, int n, bool is_real,
+                                                   const float* dy, const float* x, const float* y,
+                                                   float* dx, double* total) {
+    const LearnedScale scale = learned_scale(args, 0);
+    double sum = 0;
+    each_group(n, [&](int i) {
+      const Four out = four_at(dy + i), in = four_at(x + i), rounded = four_at(y + i);
+      put_four(dx + i, [&](int j) {
+        const LearnedGradient gradient =
+            differentiate(args, scale, out.v[j], in.v[j], rounded.v[j]);
+        sum += gradient.dscale;
+        return gradient.dx;
+      });
+    });
+    sum = Team::sum(sum);
+    if (Team::rank() == 0 && is_real) *total += sum;
   }
   static __device__ __noinline__ void map_row(const RowInstruction& step, int n, const float* a,
                                               float* to) {
@@ -354,10 +405,10 @@ struct Interpreter {
     });
   }
 
-  // Any other instruction than a load, number `index`.
-  static __device__ void run(const RowProgramArgs& program, int index, const RowNumbers& numbers,
-                             const ops::DropoutStream& stream, std::int64_t row, const Rows& rows) {
-    const RowInstruction& step = program.instructions[index];
+  // Any other instruction than a load.
+  static __device__ void run(const RowProgramArgs& program, const RowInstruction& step,
+                             const RowNumbers& numbers, const ops::DropoutStream& stream,
+                             const Rows& rows) {
     const int n = rows.n;
     float* const to = rows.at(step.to);
     const float* const a = rows.at(step.a);
@@ -368,9 +419,11 @@ struct Interpreter {
       case Kind::Widen:
         return widen(to, a, n);
       case Kind::Store:
-        return store(step.result, row, n, a);
+        if (rows.is_real) store(step.result, rows.row, n, a);
+        return;
       case Kind::StoreHalf:
-        return store_half(step.result, row, n, a);
+        if (rows.is_real) store_half(step.result, rows.row, n, a);
+        return;
       case Kind::Round:
         return each_of(n, a, to, [](float x) { return round_to_bf16(x); });
       case Kind::Map:
@@ -386,20 +439,27 @@ struct Interpreter {
           return x < step.low || x > step.high ? 0.0f : dy;
         });
       case Kind::Dropout: {
-        const auto example = static_cast<std::uint32_t>(__shfl_sync(kAllLanes, numbers.id, index));
-        const std::uint32_t position = __shfl_sync(kAllLanes, numbers.position, index);
-        const ops::DropoutStream own{stream.seed, stream.step, step.site};
-        return drop(step, n, own, example, position, a, to);
+        const RowNumbers own = step.number < 0 ? numbers_of(step, rows.row) : RowNumbers();
+        const std::int64_t example =
+            step.number < 0 ? own.id : Team::of_lane(numbers.id, step.number);
+        const std::uint32_t position =
+            step.number < 0 ? own.position : Team::of_lane(numbers.position, step.number);
+        return drop(step, n, {stream.seed, stream.step, step.site},
+                    static_cast<std::uint32_t>(example), position, a, to);
       }
       case Kind::Normalize:
         return normalize(step, n, a, b, c, to);
       case Kind::NormalizeGradient:
-        return normalize_gradient(step, n, a, b, c, to, sums,
-                                  step.more_sums == nullptr ? nullptr : sums + n);
+        return normalize_gradient(step, n, a, b, c, to, rows.is_real ? sums : nullptr,
+                                  rows.is_real && step.more_sums != nullptr ? sums + n : nullptr);
       case Kind::Sum:
-        return each_group(n, [&](int i) { add_to(sums + i, four_at(a + i).v); });
+        if (rows.is_real) each_group(n, [&](int i) { add_to(sums + i, four_at(a + i).v); });
+        return;
       case Kind::Quantize:
-        return quantize(program.formats[step.format], n, row, a, to);
+        return quantize(program.formats[step.format], rows.row, n, rows.stride, a, to);
+      case Kind::LearnedStep:
+        return learned_step(program.learned_steps[step.format], n, rows.is_real, a, b, c, to,
+                            reinterpret_cast<double*>(sums));
       default:
         return;
     }
@@ -434,13 +494,21 @@ __device__ void leave_sums(const RowProgramArgs& program, const float* sums, int
   };
   for (int index = 0; index < program.count; ++index) {
     const RowInstruction& step = program.instructions[index];
+    if (step.kind == Kind::LearnedStep) {
+      if (threadIdx.x != 0) continue;
+      double total = 0;
+      for (int team = 0; team < teams; ++team)
+        total += *reinterpret_cast<const double*>(sums + (team * program.num_sums + step.sum) * n);
+      step.sums[blockIdx.x] = static_cast<float>(total * program.learned_steps[step.format].factor);
+      continue;
+    }
     if (step.sums != nullptr) leave(step.sum, step.sums);
     if (step.more_sums != nullptr) leave(step.sum + 1, step.more_sums);
   }
 }
 
 template <typename Team>
-__global__ void __launch_bounds__(kMostWarps* kWarp, 2)
+__global__ void __launch_bounds__(kMostThreads, 2)
     row_program_kernel(const RowProgramArgs* on_device, int program_bytes, Extent extent,
                        const std::int32_t* random) {
   using Steps = Interpreter<Team>;
@@ -455,35 +523,34 @@ __global__ void __launch_bounds__(kMostWarps* kWarp, 2)
   float* const vectors = reinterpret_cast<float*>(room) + program_bytes / 4;
   float* const registers = vectors + program.num_vectors * n;
   float* const sums = registers + teams * program.num_registers * n;
-  const Rows rows{registers + team * program.num_registers * n, sums + team * program.num_sums * n,
-                  vectors, n};
+  const int stride = program.num_registers * n;
+  Rows rows{0, false, registers + team * stride, sums + team * program.num_sums * n, vectors,
+            n, stride};
   for (int v = 0; v < program.num_vectors; ++v)
     for (int i = static_cast<int>(threadIdx.x) * 4; i < n; i += static_cast<int>(blockDim.x) * 4)
       copy_async(vectors + v * n + i, program.vectors[v] + i);
   Steps::fill(rows.sums, program.num_sums * n, 0);
-  int num_loads = 0;
-  while (num_loads < program.count && is_load(program.instructions[num_loads].kind)) ++num_loads;
-  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * teams;
-  const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * teams + team;
-  for (std::int64_t row = first;; row += stride) {
+  const int lane = static_cast<int>(threadIdx.x) % (Team::size() < kWarp ? Team::size() : kWarp);
+  const int numbered = lane < kMostNumbered ? program.numbered[lane] : -1;
+  // Rows of all teams of a block at once, as far as there are any.
+  for (std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * teams; first < extent.capacity;
+       first += static_cast<std::int64_t>(gridDim.x) * teams) {
+    rows.row = first + team;
+    rows.is_real = rows.row < real;
+    if (rows.row >= real && rows.row < extent.capacity) Steps::clear_row(program, rows.row);
+    if (first >= real) continue;
+    if (!rows.is_real) rows.row = real - 1;
     RowNumbers numbers;
-    if (row < real) {
-      Team::wait();  // a thread's copies may lie where others were reading
-      numbers = numbers_of(program, row);
-      for (int i = 0; i < num_loads; ++i)
-        Steps::start_load(program.instructions[i], __shfl_sync(kAllLanes, numbers.id, i), row,
-                          rows);
-    }
+    if (numbered >= 0) numbers = numbers_of(program.instructions[numbered], rows.row);
+    __syncwarp();
+    Team::wait();  // a thread's copies may lie where others were reading
+    for (int i = 0; i < program.num_loads; ++i)
+      Steps::start_load(program.instructions[i], numbers, rows);
     commit_copies();
     wait_for_copies<0>();
-    if (row == first) __syncthreads();  // of the vectors, other threads' shares have come, too
-    if (row >= extent.capacity) break;
-    if (row >= real) {
-      Steps::clear_row(program, row);
-      continue;
-    }
-    for (int i = num_loads; i < program.count; ++i)
-      Steps::run(program, i, numbers, stream, row, rows);
+    __syncthreads();  // of the vectors, other threads' shares have come, too
+    for (int i = program.num_loads; i < program.count; ++i)
+      Steps::run(program, program.instructions[i], numbers, stream, rows);
   }
   if (program.num_sums > 0) leave_sums(program, sums, teams);
 }
@@ -517,24 +584,33 @@ void launch(const RowProgramArgs& args, const RowProgramArgs* on_device, std::in
           on_device, program_bytes, args.rows, random_of(args));
 }
 
+template <int kLanes>
+void launch_teams(const RowProgramArgs& args, const RowProgramArgs* on_device, Stream* stream) {
+  const std::int64_t capacity = args.rows.capacity;
+  const std::int64_t bytes_of_team = (args.num_registers + args.num_sums) * args.n * 4;
+  int teams = args.num_sums > 0 ? 16 : 64 / kLanes;
+  if (teams * kLanes < kWarp) teams = kWarp / kLanes;
+  while (teams * kLanes > kWarp && teams * bytes_of_team > kMostSharedBytes) teams /= 2;
+  const std::int64_t blocks =
+      args.num_sums > 0 ? row_parts(capacity, args.n) : blocks_for(capacity, teams, 4096);
+  launch<LaneTeam<kLanes>>(args, on_device, blocks, teams * kLanes, teams, stream);
+}
+
 }  // namespace
 
 void row_program(const RowProgramArgs& args, const RowProgramArgs* on_device, Stream* stream) {
   const std::int64_t capacity = args.rows.capacity;
   if (capacity == 0 || args.n == 0) return;
-  const std::int64_t parts = row_parts(capacity, args.n);
   if (args.n >= kWideRow) {
     const std::int64_t groups = (args.n / 4 + kWarp - 1) / kWarp * kWarp;
     const auto threads = static_cast<int>(groups < kMostTeam ? groups : kMostTeam);
-    const std::int64_t blocks = args.num_sums > 0 ? parts : blocks_for(capacity, 1, 2112);
+    const std::int64_t blocks =
+        args.num_sums > 0 ? row_parts(capacity, args.n) : blocks_for(capacity, 1, 2112);
     return launch<BlockTeam>(args, on_device, blocks, threads, 1, stream);
   }
-  const std::int64_t bytes_of_warp = (args.num_registers + args.num_sums) * args.n * 4;
-  int warps = kMostWarps;
-  while (warps > 1 && warps * bytes_of_warp > kMostSharedBytes) warps /= 2;
-  while (args.num_sums == 0 && warps > 4 && capacity < warps * 264) warps /= 2;
-  const std::int64_t blocks = args.num_sums > 0 ? parts : blocks_for(capacity, warps, 2048);
-  launch<WarpTeam>(args, on_device, blocks, warps * kWarp, warps, stream);
+  if (args.n <= 128) return launch_teams<8>(args, on_device, stream);
+  if (args.n <= 256) return launch_teams<16>(args, on_device, stream);
+  launch_teams<32>(args, on_device, stream);
 }
 
 }  // namespace lathe::engine::cuda

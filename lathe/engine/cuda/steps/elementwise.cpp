@@ -28,6 +28,37 @@ class ScalarStep final : public CudaStep {
   cuda::ScalarOperation operation_;
 };
 
+// Pairs of small arrays whose operands are as long or single numbers.
+class VectorStep final : public CudaStep {
+ public:
+  explicit VectorStep(cuda::VectorOperation operation) : operation_(operation) {}
+  CudaGroup group() const override { return CudaGroup::Vectors; }
+  void add_to(CudaGroupTable& table, const CudaCall& call) const override {
+    cuda::VectorOperation operation = operation_;
+    operation.a = call.input(0);
+    operation.b = call.input(1);
+    operation.y = call.output(0);
+    table.vectors.push_back(operation);
+  }
+
+ private:
+  cuda::VectorOperation operation_;
+};
+
+std::optional<cuda::VectorOperation> vector_operation(const Graph& graph, NodeId id,
+                                                      cuda::Pair pair) {
+  const Type& y = graph.types(id)[0];
+  if (y.rank() > 1 || !y.num_elements().is_constant()) return std::nullopt;
+  cuda::VectorOperation operation{.pair = pair, .count = y.num_elements().constant()};
+  if (operation.count > cuda::kMostVectorElements) return std::nullopt;
+  const auto is_single = [&](std::size_t input) {
+    return graph.type(graph.input(id, input)).num_elements() == Size(1);
+  };
+  operation.is_a_single = is_single(0);
+  operation.is_b_single = is_single(1);
+  return operation;
+}
+
 using MadeStep = std::unique_ptr<CudaStep>;
 using Kind = cuda::RowInstruction::Kind;
 
@@ -141,6 +172,8 @@ MadeStep make_pair(const Graph& graph, NodeId id, cuda::Pair pair) {
   if (is_single(graph, id))
     return std::make_unique<ScalarStep>(
         cuda::ScalarOperation{.kind = cuda::ScalarOperation::Kind::Pair, .pair = pair});
+  if (const std::optional<cuda::VectorOperation> operation = vector_operation(graph, id, pair))
+    return std::make_unique<VectorStep>(*operation);
   if (const std::optional<CudaRowFacts> facts = row_facts(graph, id))
     return cuda_row_step(*facts, [pair](CudaRowProgram& program, const CudaCall& call) {
       const int a = program.operand(call, 0);

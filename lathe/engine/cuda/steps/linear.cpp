@@ -15,12 +15,13 @@ namespace {
 // zeros: everybody who reads them goes row by row and writes zeros there, and the product that sums
 // over rows has zeros in its other operand.
 bool may_leave_bias(const Graph& graph, NodeId id) {
-  constexpr std::string_view kByRows[] = {"attention",        "attention_gradient", "layer_norm",
-                                          "fused_layer_norm", "random_dropout",     "map_gradient"};
+  constexpr std::string_view kByRows[] = {"layer_norm", "fused_layer_norm", "random_dropout",
+                                          "map_gradient"};
   for (const Use& use : graph.uses(id)) {
     if (use.kind != Use::Kind::Operand) continue;  // outputs are cut, states have no rows
     const std::string& op = graph.op(use.user).name;
     const bool is_known =
+        op.starts_with("attention") ||
         std::find(std::begin(kByRows), std::end(kByRows), op) != std::end(kByRows);
     const bool is_map = find_cuda_map(op, graph.attribute(use.user)).has_value();
     const bool is_activation = op == "linear_weight_gradient" && use.operand == 1;

@@ -225,15 +225,76 @@ std::unique_ptr<CudaStep> make_quantize(const Graph& graph, NodeId id) {
                                 });
 }
 
+// learned_step_gradient of rows that lie one after another, `args` without operands.
+cuda::LearnedStepArgs learned_step_args(const CudaCall& call, cuda::LearnedStepArgs args,
+                                        const Size& rows) {
+  args.dy = call.input(0);
+  args.x = call.input(1);
+  args.y = call.input(2);
+  args.scales = call.input(3);
+  args.zeros = call.input(4);
+  args.dx = call.output(0);
+  args.dscale = call.output(1);
+  args.rows = call.extent(rows);
+  return args;
+}
+
+// Of tensors of constant size with a scale for each block, such as weights: they share a launch.
+class LearnedStepsStep final : public CudaStep {
+ public:
+  LearnedStepsStep(Size rows, cuda::LearnedStepArgs args) : rows_(std::move(rows)), args_(args) {}
+  CudaGroup group() const override { return CudaGroup::LearnedSteps; }
+  void add_to(CudaGroupTable& table, const CudaCall& call) const override {
+    cuda::LearnedStepArgs args = learned_step_args(call, args_, rows_);
+    args.first_block = table.num_blocks;
+    const std::int64_t blocks = args.rows.capacity * ((args.columns + args.block - 1) / args.block);
+    table.num_blocks += (blocks + cuda::kQuantizeBlock - 1) / cuda::kQuantizeBlock;
+    table.learned_steps.push_back(args);
+  }
+
+ private:
+  Size rows_;
+  cuda::LearnedStepArgs args_;
+};
+
 std::unique_ptr<CudaStep> make_learned_step(const Graph& graph, NodeId id) {
   const std::optional<FormatMatrix> found = format_matrix(graph, id);
   if (!found) return nullptr;
   const FormatMatrix matrix = *found;
+  const CudaRows& rows = matrix.rows;
   const FormatFacts facts = ops::format_of(graph.attribute(id))->facts();
   const ops::PlaceRange range = ops::unclipped_places(facts);
-  const std::int64_t n = matrix.rows.width, block = block_columns(facts, n);
+  const cuda::LearnedStepArgs own{.is_power_of_two = facts.is_scale_power_of_two,
+                                  .has_one_scale = facts.granularity == Granularity::Tensor,
+                                  .minimum = range.minimum,
+                                  .maximum = range.maximum,
+                                  .factor = ops::step_gradient_factor(facts, rows.width),
+                                  .block = block_columns(facts, rows.width),
+                                  .columns = rows.width,
+                                  .rows = {}};
+  if (!matrix.is_moved && !own.has_one_scale && rows.rows.is_constant())
+    return std::make_unique<LearnedStepsStep>(rows.rows, own);
+  if (!matrix.is_moved && own.has_one_scale && fits_row_program(rows.width))
+    return cuda_row_step(
+        {.rows = rows.rows,
+         .width = rows.width,
+         .operands = {0, 1, 2},
+         .sums = 1,
+         .learned_steps = 1},
+        [=, all = rows.rows](CudaRowProgram& program, const CudaCall& call) {
+          cuda::RowInstruction instruction{
+              .kind = cuda::RowInstruction::Kind::LearnedStep,
+              .a = program.operand(call, 0),
+              .b = program.operand(call, 1),
+              .c = program.operand(call, 2),
+              .format = program.add_learned_step(learned_step_args(call, own, all))};
+          program.add_sums(call, instruction, 1, 1);
+          program.add(call, instruction, 0);
+        },
+        {row_parts_of(1, rows)});
   const auto parts_bytes = [=](const CudaSizes& sizes) {
-    return aligned((sizes.capacity(matrix.rows.rows) * ((n + block - 1) / block) + 1) *
+    const std::int64_t blocks = (own.columns + own.block - 1) / own.block;
+    return aligned((sizes.capacity(matrix.rows.rows) * blocks + 1) *
                    static_cast<std::int64_t>(sizeof(double)));
   };
   return cuda_step_with_scratch(
@@ -242,28 +303,14 @@ std::unique_ptr<CudaStep> make_learned_step(const Graph& graph, NodeId id) {
       },
       [=](const CudaCall& call) {
         std::byte* room = call.scratch + parts_bytes(call.sizes);
-        const float* const dy = matrix.operand(call, 0, room);
-        const float* const x = matrix.operand(call, 1, room);
-        const float* const y = matrix.operand(call, 2, room);
-        float* const dx = matrix.result(call, 0, room);
-        call.kernels.learned_step({.dy = dy,
-                                   .x = x,
-                                   .y = y,
-                                   .scales = call.input(3),
-                                   .zeros = call.input(4),
-                                   .is_power_of_two = facts.is_scale_power_of_two,
-                                   .has_one_scale = facts.granularity == Granularity::Tensor,
-                                   .minimum = range.minimum,
-                                   .maximum = range.maximum,
-                                   .factor = ops::step_gradient_factor(facts, n),
-                                   .block = block,
-                                   .columns = n,
-                                   .dx = dx,
-                                   .dscale = call.output(1),
-                                   .parts = reinterpret_cast<double*>(call.scratch),
-                                   .rows = call.extent(matrix.rows.rows)},
-                                  call.stream);
-        matrix.finish(call, 0, dx);
+        cuda::LearnedStepArgs args = learned_step_args(call, own, matrix.rows.rows);
+        args.dy = matrix.operand(call, 0, room);
+        args.x = matrix.operand(call, 1, room);
+        args.y = matrix.operand(call, 2, room);
+        args.dx = matrix.result(call, 0, room);
+        args.parts = reinterpret_cast<double*>(call.scratch);
+        call.kernels.learned_step(args, call.stream);
+        matrix.finish(call, 0, args.dx);
       });
 }
 

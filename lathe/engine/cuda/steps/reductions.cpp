@@ -106,6 +106,22 @@ class SumRowsStep final : public CudaStep {
   CudaRowFacts facts_;
 };
 
+// The mean of a small array.
+class MeanStep final : public CudaStep {
+ public:
+  explicit MeanStep(std::int64_t count) : count_(count) {}
+  CudaGroup group() const override { return CudaGroup::Vectors; }
+  void add_to(CudaGroupTable& table, const CudaCall& call) const override {
+    table.vectors.push_back({.kind = cuda::VectorOperation::Kind::Mean,
+                             .a = call.input(0),
+                             .y = call.output(0),
+                             .count = count_});
+  }
+
+ private:
+  std::int64_t count_;
+};
+
 std::unique_ptr<CudaStep> make_reduction(const Graph& graph, NodeId id) {
   const Type& x = graph.type(graph.input(id, 0));
   if (x.dtype != DType::F32) return nullptr;
@@ -119,6 +135,10 @@ std::unique_ptr<CudaStep> make_reduction(const Graph& graph, NodeId id) {
     for (std::size_t axis = 0; axis + 1 < x.rank(); ++axis) rows *= x.shape[axis];
     return std::make_unique<SumRowsStep>(CudaRowFacts{rows, n, {0}, 0, 1});
   }
+  const Size count = x.num_elements();
+  if (reduction == cuda::Reduction::Mean && graph.types(id)[0].num_elements() == Size(1) &&
+      count.is_constant() && count.constant() <= cuda::kMostVectorElements)
+    return std::make_unique<MeanStep>(count.constant());
   return cuda_step([=](const CudaCall& call) {
     cuda::ReduceArgs args = reduce_args(call, call.input_type(0), is_reduced);
     args.reduction = reduction;
