@@ -38,10 +38,14 @@ void CudaMachine::launch_group(const Prepared& one, std::size_t launch) {
       std::copy(table.tables.begin(), table.tables.end(), args.tables);
       return kernels->embedding_gradients(args, work->stream);
     }
-    case CudaGroup::Rows:
-      return kernels->row_program(row_program(one, launch),
+    case CudaGroup::Rows: {
+      CudaRowProgram program = row_program(one, launch);
+      if (const std::optional<cuda::RowChainArgs> chain = program.chain())
+        return kernels->row_chain(*chain, work->stream);
+      return kernels->row_program(program.finish(),
                                   reinterpret_cast<const cuda::RowProgramArgs*>(entries),
                                   work->stream);
+    }
     case CudaGroup::Products: {
       std::vector<std::byte*> operands;
       return products(one, launch)

@@ -110,7 +110,7 @@ struct CudaMachine {
   void fill_tables(Prepared& one);
   void enqueue(const Prepared& one);
   void launch_group(const Prepared& one, std::size_t launch);
-  cuda::RowProgramArgs row_program(const Prepared& one, std::size_t launch) const;
+  CudaRowProgram row_program(const Prepared& one, std::size_t launch) const;
   CudaProducts products(const Prepared& one, std::size_t launch) const;
   void copy_in(const Feed& feed, const SymbolValues& sizes, const SymbolValues& bucket);
   Feed copy_out(const SymbolValues& sizes);

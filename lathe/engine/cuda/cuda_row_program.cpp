@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "lathe/engine/cuda/cuda_row_chain.h"
+
 namespace lathe::engine {
 namespace {
 
@@ -87,6 +89,10 @@ int CudaRowProgram::add_format(const cuda::QuantizeArgs& format) {
 int CudaRowProgram::add_learned_step(const cuda::LearnedStepArgs& step) {
   learned_steps_.push_back(step);
   return static_cast<int>(learned_steps_.size()) - 1;
+}
+
+std::optional<cuda::RowChainArgs> CudaRowProgram::chain() const {
+  return find_row_chain(width_, rows_, instructions_, vectors_, formats_);
 }
 
 cuda::RowProgramArgs CudaRowProgram::finish() {

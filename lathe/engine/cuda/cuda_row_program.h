@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "lathe/engine/cuda/cuda_step.h"
@@ -33,6 +34,8 @@ class CudaRowProgram {
   int add_format(const cuda::QuantizeArgs& format);
   int add_learned_step(const cuda::LearnedStepArgs& step);
 
+  /// The chain that the program is, where it is one.
+  std::optional<cuda::RowChainArgs> chain() const;
   /// With registers given out again when their last reader is done, and all loads in front.
   cuda::RowProgramArgs finish();
 

@@ -34,7 +34,8 @@ void CudaMachine::fill_tables(Prepared& one) {
     CudaGroupTable& table = one.groups[launch];
     one.table_offsets[launch] = static_cast<std::int64_t>(bytes.size());
     if (group == CudaGroup::Rows) {
-      append(std::vector{row_program(one, launch)});
+      CudaRowProgram program = row_program(one, launch);
+      if (!program.chain()) append(std::vector{program.finish()});
       continue;
     }
     if (group == CudaGroup::Products) continue;  // they fit into the launch itself
@@ -144,7 +145,7 @@ void CudaMachine::copy_resident_halves() {
   check_cuda(device().synchronize(work->stream));
 }
 
-cuda::RowProgramArgs CudaMachine::row_program(const Prepared& one, std::size_t launch) const {
+CudaRowProgram CudaMachine::row_program(const Prepared& one, std::size_t launch) const {
   const std::vector<std::size_t>& steps = plan.launches[launch].steps;
   const CudaRowFacts& facts = *plan.steps[steps.front()].step->rows();
   CudaRowProgram program(facts.width, one.sizes.extent(facts.rows), [&](int index) {
@@ -154,7 +155,7 @@ cuda::RowProgramArgs CudaMachine::row_program(const Prepared& one, std::size_t l
   std::vector<std::byte*> operands;
   for (const std::size_t step : steps)
     plan.steps[step].step->add_to(program, call(one, launch, step, operands));
-  return program.finish();
+  return program;
 }
 
 CudaProducts CudaMachine::products(const Prepared& one, std::size_t launch) const {

@@ -12,6 +12,7 @@
 #include "lathe/engine/cuda/arguments/optimizer.h"
 #include "lathe/engine/cuda/arguments/packed.h"
 #include "lathe/engine/cuda/arguments/reduction.h"
+#include "lathe/engine/cuda/arguments/row_chain.h"
 #include "lathe/engine/cuda/arguments/row_program.h"
 #include "lathe/engine/cuda/arguments/rows.h"
 
@@ -144,6 +145,7 @@ struct KernelTable {
   void (*add_parts)(const AddPartsArgs&, Stream*);
   /// The program a second time in device memory, where its instructions are read.
   void (*row_program)(const RowProgramArgs&, const RowProgramArgs* on_device, Stream*);
+  void (*row_chain)(const RowChainArgs&, Stream*);
   void (*halves)(const HalvesArgs&, Stream*);
   void (*epilogue)(const EpilogueArgs&, Stream*);
   void (*map)(const MapArgs&, Stream*);

@@ -20,6 +20,8 @@ enum class ScaleBy : std::int32_t {
   LargestMagnitude,
   Range
 };
+/// Whole numbers up to this size, and with a zero point of that size, are rounded as floats.
+inline constexpr std::int64_t kMostWhole = std::int64_t{1} << 22;
 struct QuantizeArgs {
   Codec codec = Codec::Integer;
   std::int32_t bits = 8;

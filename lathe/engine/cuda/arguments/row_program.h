@@ -57,7 +57,7 @@ inline constexpr int kMostInstructions = 32, kMostRowFormats = 4, kMostVectors =
 /// The number of the first vector where registers are named.
 inline constexpr int kFirstVector = 1000;
 inline constexpr std::int64_t kWidestRow = 4096;
-/// Rows from this width on have a block of threads each, narrower ones a warp.
+/// Rows from this width on are wide: there is more to do for each of them.
 inline constexpr std::int64_t kWideRow = 640;
 /// Parts that the sums of a row program over so many rows are left in, for `add_parts`: one for
 /// each block of threads, so that all multiprocessors have work.

@@ -107,6 +107,24 @@ __device__ inline BlockScale scale_from(const QuantizeArgs& args, const ScalePar
   return {};
 }
 
+/// Rounds to whole numbers that a float holds, to the same bits as their codec.
+struct WholeRounding {
+  BlockScale scale;
+  float element_step, least, most;
+  __device__ WholeRounding(const QuantizeArgs& args, const BlockScale& of)
+      : scale(of),
+        element_step(args.element_step),
+        least(static_cast<float>(args.low - of.zero)),
+        most(static_cast<float>(args.high - of.zero)) {}
+  __device__ float operator()(float value) const {
+    const float scaled = scale.inverse == 0 ? value / scale.scale : value * scale.inverse;
+    const float whole = rintf(scaled * (1 / element_step));
+    // No code tells -0 from 0.
+    const float number = fminf(fmaxf(whole, least), most) + 0.0f;
+    return value == value ? (number * element_step) * scale.scale : value;
+  }
+};
+
 /// Calls body(round), where round(value) is the number of the format nearest to a value.
 template <typename Body>
 __device__ void with_rounding(const QuantizeArgs& args, const BlockScale& scale, const Body& body) {
@@ -118,19 +136,9 @@ __device__ void with_rounding(const QuantizeArgs& args, const BlockScale& scale,
       return value == value ? (codec.decode(code) * args.element_step) * scale.scale : value;
     });
   };
-  // Whole numbers that a float holds are rounded as such, to the same bits.
-  constexpr std::int64_t kExact = std::int64_t{1} << 24;
-  const std::int64_t low = args.low - scale.zero, high = args.high - scale.zero;
-  if (args.codec == Codec::Integer && low >= -kExact && high <= kExact) {
-    const float least = static_cast<float>(low), most = static_cast<float>(high);
-    return body([&](float value) {
-      const float scaled = scale.inverse == 0 ? value / scale.scale : value * scale.inverse;
-      const float whole = rintf(scaled * (1 / args.element_step));
-      // No code tells -0 from 0.
-      const float number = fminf(fmaxf(whole, least), most) + 0.0f;
-      return value == value ? (number * args.element_step) * scale.scale : value;
-    });
-  }
+  if (args.codec == Codec::Integer && args.low >= -kMostWhole && args.high <= kMostWhole &&
+      scale.zero >= -kMostWhole && scale.zero <= kMostWhole)
+    return body(WholeRounding(args, scale));
   switch (args.codec) {
     case Codec::Integer:
       return by(numerics::IntegerCodec{args.bits, args.low - scale.zero, args.high - scale.zero,

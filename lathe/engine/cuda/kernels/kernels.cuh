@@ -13,6 +13,7 @@ void drop_gemm(Gemm*);
 void products(const ProductArgs&, Stream*);
 void add_parts(const AddPartsArgs&, Stream*);
 void row_program(const RowProgramArgs&, const RowProgramArgs* on_device, Stream*);
+void row_chain(const RowChainArgs&, Stream*);
 void halves(const HalvesArgs&, Stream*);
 void epilogue(const EpilogueArgs&, Stream*);
 void map(const MapArgs&, Stream*);

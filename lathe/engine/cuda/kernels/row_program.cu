@@ -1,6 +1,6 @@
 // Chains of steps that go row by row, as one launch: a team of threads takes a row through a small
-// program. It is some lanes of a warp, so that a warp reads an instruction for several rows, or a
-// block where rows are wide.
+// program. It is some lanes of a warp, so that a warp reads an instruction for several rows. Chains
+// of the form that layers have are row_chain.cu's, which is faster.
 //
 // A register is a row in shared memory, of which a thread has groups of four neighbours, so that
 // threads see their own numbers alone and nothing waits. Whatever a row needs of memory is asked
@@ -22,7 +22,6 @@ namespace {
 using Kind = RowInstruction::Kind;
 
 constexpr int kMostThreads = 512;
-constexpr int kMostTeam = 256;               // threads of a team that is a block
 constexpr int kMostSharedBytes = 100 << 10;  // two blocks of a multiprocessor
 
 template <int kLanes>
@@ -50,26 +49,6 @@ struct LaneTeam {
     constexpr unsigned kMask = kLanes == kWarp ? kAllLanes : (1u << kLanes % kWarp) - 1;
     const int shift = static_cast<int>(threadIdx.x) % kWarp / kLanes * kLanes;
     return __ffs(static_cast<int>(__ballot_sync(kAllLanes, holds) >> shift & kMask)) - 1;
-  }
-};
-
-struct BlockTeam {
-  static __device__ int size() { return static_cast<int>(blockDim.x); }
-  static __device__ int rank() { return static_cast<int>(threadIdx.x); }
-  static __device__ int number() { return 0; }
-  static __device__ int count() { return 1; }
-  static __device__ int teams_of_warp() { return 1; }
-  static __device__ void wait() { __syncthreads(); }
-  // Each warp has numbers of its own.
-  template <typename T>
-  static __device__ T of_lane(T value, int lane) {
-    return LaneTeam<kWarp>::of_lane(value, lane);
-  }
-  static __device__ int first_lane(bool holds) { return LaneTeam<kWarp>::first_lane(holds); }
-  template <typename T>
-  static __device__ T sum(T value) {
-    __shared__ T room[kWarp];
-    return join_block(value, T(0), room, Add());
   }
 };
 
@@ -599,15 +578,7 @@ void launch_teams(const RowProgramArgs& args, const RowProgramArgs* on_device, S
 }  // namespace
 
 void row_program(const RowProgramArgs& args, const RowProgramArgs* on_device, Stream* stream) {
-  const std::int64_t capacity = args.rows.capacity;
-  if (capacity == 0 || args.n == 0) return;
-  if (args.n >= kWideRow) {
-    const std::int64_t groups = (args.n / 4 + kWarp - 1) / kWarp * kWarp;
-    const auto threads = static_cast<int>(groups < kMostTeam ? groups : kMostTeam);
-    const std::int64_t blocks =
-        args.num_sums > 0 ? row_parts(capacity, args.n) : blocks_for(capacity, 1, 2112);
-    return launch<BlockTeam>(args, on_device, blocks, threads, 1, stream);
-  }
+  if (args.rows.capacity == 0 || args.n == 0) return;
   if (args.n <= 128) return launch_teams<8>(args, on_device, stream);
   if (args.n <= 256) return launch_teams<16>(args, on_device, stream);
   launch_teams<32>(args, on_device, stream);

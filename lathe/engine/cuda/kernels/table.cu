@@ -11,6 +11,7 @@ lathe_cuda_kernels() {
                                  products,
                                  add_parts,
                                  row_program,
+                                 row_chain,
                                  halves,
                                  epilogue,
                                  map,
