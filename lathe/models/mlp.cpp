@@ -19,17 +19,22 @@ Graph build_mlp(const AttributeReader& config, const BuildOptions&) {
   const std::string& activation = config.text("activation");
   std::vector<std::string> known;
   for (const ops::UnaryMap& map : ops::unary_maps()) known.push_back(map.name);
+  known.emplace_back("rrelu");
   if (std::find(known.begin(), known.end(), activation) == known.end())
     throw unknown_name("activation", activation, known);
   Graph graph;
-  ModuleBuilder builder(graph, config.real("initializer_range"));
+  const double range = config.real("initializer_range");
+  ModuleBuilder builder(graph, range > 0 ? std::optional(range) : std::nullopt);
   const Size rows = Size::symbol("B");
   Value x = builder.input("x", {DType::F32, {rows, sizes[0]}});
   const std::size_t layers = sizes.size() - 1;
   for (std::size_t layer = 0; layer < layers; ++layer) {
     const std::string name = fmt::format("layers.{}", layer);
     x = builder.linear(name, x, sizes[layer + 1]);
-    if (layer + 1 < layers || layers == 1) x = builder.add(name + ".activation", activation, {x});
+    if (layer + 1 == layers && layers > 1) continue;
+    Attributes attributes;
+    if (activation == "rrelu") attributes["site"] = builder.next_site();
+    x = builder.add(name + ".activation", activation, {x}, std::move(attributes));
   }
   graph.set_output("logits", x);
   return graph;
@@ -76,7 +81,8 @@ const Register registration{ModelFamily{
                .optional_inputs = {"labels"}}},
     .config = {{"sizes", std::vector<std::int64_t>{}, "inputs, hidden sizes, outputs", true},
                {"activation", std::string("relu"), "behind every layer but the last"},
-               {"initializer_range", 0.02, "standard deviation of fresh weights"}},
+               {"initializer_range", 0.0,
+                "standard deviation of fresh weights; 0: uniform up to 1 / sqrt(inputs)"}},
     .presets = {},
     .build = build_mlp,
     .read_sizes = read_sizes,

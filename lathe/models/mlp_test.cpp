@@ -16,8 +16,8 @@ TEST(Mlp, IsALinearAndAReluForTwoSizes) {
   EXPECT_EQ(print(mlp("mlp:4,8")), R"(lathe-ir 2
 symbols B
 x = input() : f32[B,4]
-layers.0.weight = state() {init="normal", scale=0.02} : f32[8,4]
-layers.0.bias = state() {init="zeros"} : f32[8]
+layers.0.weight = state() {init="uniform", scale=0.5} : f32[8,4]
+layers.0.bias = state() {init="uniform", scale=0.5} : f32[8]
 layers.0 = linear(x, layers.0.weight, layers.0.bias) : f32[B,8]
 layers.0.activation = relu(layers.0) : f32[B,8]
 output logits <- layers.0.activation
@@ -34,6 +34,8 @@ TEST(Mlp, HasNoReluAfterItsLastLayer) {
 TEST(Mlp, TakesAnyActivation) {
   EXPECT_EQ(print(mlp("mlp:4,8,activation=tanh"), "layers.0.activation"),
             "layers.0.activation = tanh(layers.0) : f32[B,8]");
+  EXPECT_EQ(print(mlp("mlp:4,8,8,8,activation=rrelu"), "layers.1.activation"),
+            "layers.1.activation = rrelu(layers.1) {site=1} : f32[B,8]");
   EXPECT_THROW(mlp("mlp:4,8,activation=rulu"), UserError);
 }
 

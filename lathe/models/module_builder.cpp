@@ -1,15 +1,18 @@
 #include "lathe/models/module_builder.h"
 
+#include <cmath>
+
 namespace lathe::models {
 
 Value ModuleBuilder::input(const std::string& name, Type type) {
   return {graph_.add({.name = name, .op = "input", .inputs = {}, .types = {std::move(type)}}), 0};
 }
 
-Value ModuleBuilder::state(const std::string& name, Shape shape, std::string init) {
+Value ModuleBuilder::state(const std::string& name, Shape shape, std::string init, double scale) {
   if (const std::optional<NodeId> existing = graph_.find(name)) return {*existing, 0};
   Attributes attributes{{"init", init}};
-  if (init == "normal") attributes["scale"] = initializer_range_;
+  if (init == "normal") attributes["scale"] = initializer_range_.value();
+  if (init == "uniform") attributes["scale"] = scale;
   return {graph_.add({.name = name,
                       .op = "state",
                       .inputs = {},
@@ -29,10 +32,12 @@ Value ModuleBuilder::add(std::string name, std::string op, std::vector<Value> in
 
 Value ModuleBuilder::linear(const std::string& name, Value x, std::int64_t outputs, bool has_bias) {
   const Size inputs = graph_.type(x).axis(-1);
-  const Value weight = state(name + ".weight", {outputs, inputs}, "normal");
-  const Value bias = has_bias ? state(name + ".bias", {outputs}, "zeros") : kNone;
-  std::vector<Value> operands{x, weight};
-  if (has_bias) operands.push_back(bias);
+  const bool is_uniform = !initializer_range_;
+  const double bound = is_uniform ? 1 / std::sqrt(static_cast<double>(inputs.constant())) : 0;
+  std::vector<Value> operands{
+      x, state(name + ".weight", {outputs, inputs}, is_uniform ? "uniform" : "normal", bound)};
+  if (has_bias)
+    operands.push_back(state(name + ".bias", {outputs}, is_uniform ? "uniform" : "zeros", bound));
   return add(name, "linear", std::move(operands));
 }
 

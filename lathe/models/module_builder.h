@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,12 +13,15 @@ namespace lathe::models {
 /// `linear("encoder.0.query", ...)` makes that node and its states `.weight` and `.bias`.
 class ModuleBuilder {
  public:
-  ModuleBuilder(Graph& graph, double initializer_range)
+  /// Fresh weights are normal with this standard deviation. Without one, weights and biases of
+  /// linears are uniform up to 1 / sqrt(inputs), as PyTorch's are: small layers then do something.
+  ModuleBuilder(Graph& graph, std::optional<double> initializer_range)
       : graph_(graph), initializer_range_(initializer_range) {}
 
   Value input(const std::string& name, Type type);
-  /// A state, or the one of that name that is there already (tied weights are one slot).
-  Value state(const std::string& name, Shape shape, std::string init);
+  /// A state, or the one of that name that is there already (tied weights are one slot). `scale` is
+  /// the bound of "uniform"; "normal" has the builder's.
+  Value state(const std::string& name, Shape shape, std::string init, double scale = 0);
   Value add(std::string name, std::string op, std::vector<Value> inputs,
             Attributes attributes = {});
   Value linear(const std::string& name, Value x, std::int64_t outputs, bool has_bias = true);
@@ -34,7 +38,7 @@ class ModuleBuilder {
 
  private:
   Graph& graph_;
-  double initializer_range_;
+  std::optional<double> initializer_range_;
   std::int64_t next_site_ = 0;
 };
 
