@@ -118,6 +118,7 @@ class Storage final : public Controller {
     const bool push = wires.valid[input_] && wires.ready[input_];
     const bool pop = wires.valid[output_] && wires.ready[output_];
     bool moved = push || pop;
+    if (push) needed_ = std::max(needed_, count_ + (is_output_full_ ? 1 : 0) + 1);
     if (timing_.has_output_register) {
       if (!is_output_full_ || pop) {
         is_output_full_ = count_ > 0;
@@ -130,12 +131,12 @@ class Storage final : public Controller {
     if (push) ++count_;
     return moved;
   }
-  std::int64_t held() const override { return count_ + (is_output_full_ ? 1 : 0); }
+  std::int64_t needed() const override { return needed_; }
 
  private:
   StorageTiming timing_;
   StreamId input_, output_;
-  std::int64_t count_ = 0;
+  std::int64_t count_ = 0, needed_ = 0;
   bool is_output_full_ = false;
 };
 

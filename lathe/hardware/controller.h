@@ -21,7 +21,9 @@ class Controller {
   virtual void accept(Wires& wires) = 0;
   /// Takes the cycle's transfers; true if anything moved.
   virtual bool clock(const Wires& wires) = 0;
-  virtual std::int64_t held() const { return 0; }
+  /// The room that a queue has needed so far: a beat that leaves makes room for the next cycle
+  /// only.
+  virtual std::int64_t needed() const { return 0; }
 };
 
 /// The controller of a block's timing. `capacity` is what a queue holds instead of what it says; 0:

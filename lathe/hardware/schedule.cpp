@@ -106,7 +106,7 @@ class Scheduler {
     wires_ = {.valid = std::vector<char>(reader_.size()),
               .ready = std::vector<char>(reader_.size())};
     result_.streams.resize(reader_.size());
-    result_.most_held.resize(order_.size());
+    result_.room.resize(order_.size());
     result_.frame_ends.assign(static_cast<std::size_t>(options.frames), -1);
     for (const StreamId stream : netlist.inputs())
       left_[stream] = options.frames * netlist.type(stream).beats();
@@ -203,8 +203,7 @@ class Scheduler {
       if (!controllers_[place]->clock(wires_)) return;
       moved = true;
       next_.add(place);
-      std::int64_t& held = result_.most_held[order_[place]];
-      held = std::max(held, controllers_[place]->held());
+      result_.room[order_[place]] = controllers_[place]->needed();
     });
     std::swap(active_, next_);
     return moved;

@@ -24,7 +24,7 @@ struct Schedule {
     std::int64_t first = -1, last = -1;  ///< the cycles of the first and the last transfer
   };
   std::vector<Beats> streams;            ///< by stream
-  std::vector<std::int64_t> most_held;   ///< by instance: beats in a queue, at most
+  std::vector<std::int64_t> room;        ///< by instance: beats that a queue needs room for
   std::vector<std::int64_t> frame_ends;  ///< the cycle in which the last output of a frame leaves
   std::int64_t cycles = 0;               ///< until the last beat has left
   std::int64_t work = 0;                 ///< steps of controllers that it took to compute

@@ -26,6 +26,16 @@ TEST(Schedule, FramesFollowEachOtherAtThePaceOfTheSlowestBlock) {
   EXPECT_EQ(hardware::schedule(netlist, {.frames = 4}).frame_interval(), 3 * 4 * 4);
 }
 
+// A beat a cycle: the next enters while the last stands there, and needs a place of its own.
+TEST(Schedule, SaysHowMuchRoomAQueueNeeds) {
+  Netlist netlist("queue");
+  const StreamId x = netlist.add_input("x", {.size = 10});
+  const StreamId queue = netlist.add_single(
+      {.name = "queue", .block = "stream_fifo", .parameters = {{"depth", 8}}, .inputs = {x}});
+  netlist.add_output(netlist.add_single({.name = "y", .block = "relu", .inputs = {queue}}));
+  EXPECT_EQ(hardware::schedule(netlist).room, (std::vector<std::int64_t>{2, 0}));
+}
+
 TEST(Schedule, DoesNothingInCyclesInWhichNothingHappens) {
   Netlist netlist("paced");
   const StreamId x = netlist.add_input("x", {.size = 2});

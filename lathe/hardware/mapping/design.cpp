@@ -51,6 +51,18 @@ std::map<std::string, HardwareMetadata, std::less<>> describe_layers(const Graph
   return result;
 }
 
+std::string slowest_block(const Netlist& netlist) {
+  std::int64_t most = 0;
+  std::string name;
+  for (std::size_t i = 0; i < netlist.instances().size(); ++i) {
+    const BlockCall call = netlist.call(i);
+    if (frame_cycles(call) <= most) continue;
+    most = frame_cycles(call);
+    name = call.instance.name;
+  }
+  return name;
+}
+
 // Annotates every node with what it became.
 PassResult map_to_hardware(Graph& graph, PassContext& context) {
   DesignOptions options;
@@ -100,16 +112,9 @@ Design design_hardware(const Graph& integer_graph, const State& state,
     GraphMapper mapper(integer_graph, state, chosen);
     mapper.run();
     SizedNetlist sized = size_fifos(insert_forks(mapper.netlist));
-    // What has no lanes of its own, and blocks that wait for each other, may take longer than the
-    // layers: they then get less time.
-    if (options.goal.cycles && sized.frame_interval > *options.goal.cycles) {
-      const std::int64_t excess = sized.frame_interval - *options.goal.cycles;
-      if (*goal.cycles <= excess)
-        fail("cycles {}: an example takes at least {}, whatever the lanes", *options.goal.cycles,
-             sized.frame_interval);
-      *goal.cycles -= excess;
-      continue;
-    }
+    if (options.goal.cycles && sized.frame_interval > *options.goal.cycles)
+      fail("cycles {}: an example takes {} in {}, which has no lanes of its own",
+           *options.goal.cycles, sized.frame_interval, slowest_block(sized.netlist));
     const Resources used = resources(sized.netlist);
     if (const std::optional<Resources> excess = options.goal.excess(used)) {
       goal = goal.reduced_by(*excess);

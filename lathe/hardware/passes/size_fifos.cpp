@@ -104,18 +104,21 @@ class FifoSizer {
     if (schedule.is_deadlocked()) fail_stuck(schedule);
     target_ = std::max(bottleneck, schedule.frame_interval());
     const Netlist design = with_fifos(netlist_, all);
-    std::map<std::string, std::int64_t> held;
+    std::map<std::string, std::int64_t> room;
     for (std::size_t i = 0; i < design.instances().size(); ++i)
-      held[design.instances()[i].name] = schedule.most_held[i];
-    for (const auto& [stream, depth] : all)
-      depths_[stream] = std::max<std::int64_t>(1, held.at(netlist_.stream_name(stream) + "_fifo"));
+      room[design.instances()[i].name] = schedule.room[i];
+    // In block RAM a beat stays a cycle longer.
+    for (const auto& [stream, depth] : all) {
+      const std::int64_t beats = room.at(netlist_.stream_name(stream) + "_fifo");
+      depths_[stream] = beats > 2 ? beats + 1 : beats;
+    }
   }
 
-  // A FIFO that never held more than one beat as a rule only passed it on.
+  // A FIFO of which a beat left before the next came, or as it came, as a rule only passed it on.
   void drop_needless() {
     std::vector<StreamId> needless;
     for (const auto& [stream, depth] : depths_)
-      if (depth <= 1) needless.push_back(stream);
+      if (depth <= 2) needless.push_back(stream);
     drop(needless);
   }
   // All of them, or of each half what can be.

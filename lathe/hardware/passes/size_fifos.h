@@ -31,8 +31,8 @@ struct SizedNetlist {
 
 /// Puts FIFOs where the goal needs them, of depths computed from the blocks' schedules.
 ///
-/// Frames enter at the pace of the slowest block, with FIFOs of any depth everywhere; what they
-/// then hold at most is enough, because a design whose beats never wait for room behaves as if
+/// Frames enter at the pace of the slowest block, with FIFOs of any depth everywhere; the room that
+/// they then need is enough, because a design whose beats never wait for room behaves as if
 /// there were room without end, and beats that come earlier never make others later. Depths are
 /// then reduced, those of most memory first, as long as the goal is met and some seconds have not
 /// passed. Fails where no depth is enough.
