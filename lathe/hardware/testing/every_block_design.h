@@ -45,6 +45,7 @@ inline Netlist every_block_design() {
   netlist.add_output(add("window_reduce", {windows}, {{"count", 4}, {"width", 7}, {"shift", 1}}));
   netlist.add_output(add("reorder_buffer", {converted},
                          {{"count1", 2}, {"count2", 3}, {"stride1", 1}, {"stride2", 2}}));
+  netlist.add_output(add("vector_select", {converted}, {{"index", 1}}));
   const StreamId length =
       netlist.add_input("length", {.element = {.width = 3, .is_signed = false}});
   const StreamId scores = add("matrix_product", {x, x}, {{"lanes", 2}, {"width", 12}});

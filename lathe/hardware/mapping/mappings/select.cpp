@@ -2,7 +2,7 @@
 #include "lathe/core/registry.h"
 #include "lathe/hardware/mapping/graph_mapper.h"
 
-// One row of a sequence: a buffer that gives its beats and forgets the others.
+// One row of a sequence.
 namespace lathe::hardware::select_mapping {
 namespace {
 
@@ -16,13 +16,12 @@ void map(GraphMapper& mapper, NodeId node) {
   if (rank != 2 || axis != 0 || !x.order.empty()) fail("only rows of a sequence are selected");
   std::int64_t row = attributes.integer("index");
   if (row < 0) row += x.dims[0];
-  if (row != 0) fail("row {} is selected, and expected the first", row);
   const Stream& type = mapper.type(x);
   if (type.vectors != x.dims[0]) fail("rows in several vectors");
   mapper.set(node, {.stream = mapper.add(node,
                                          {.name = "",
-                                          .block = "reorder_buffer",
-                                          .parameters = {{"count2", type.beats_per_vector()}},
+                                          .block = "vector_select",
+                                          .parameters = {{"index", row}},
                                           .inputs = {x.stream}},
                                          node),
                     .dims = {x.dims[1]}});
