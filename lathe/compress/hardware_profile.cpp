@@ -22,6 +22,7 @@ std::map<std::string, Placement, std::less<>> placements() {
   // A requant stands in front of it or behind it, with the same result: behind it is enough.
   result["relu"] = {{TensorRole::Outputs, Kind::Activation}};
   result.erase("identity");
+  result["rrelu"] = function;
   result["add"] = {{TensorRole::Inputs, Kind::Residual}};
   result["layer_norm"] = {{TensorRole::Inputs, Kind::Residual},
                           {TensorRole::Outputs, Kind::Residual}};

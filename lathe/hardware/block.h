@@ -72,6 +72,8 @@ struct Block {
   /// The prefixes of its stream ports. A fork has one port that holds all its outputs.
   std::vector<std::string> input_ports = {"s"}, output_ports = {"m"};
   bool has_any_outputs = false;
+  /// What it gives depends on frames before: frames cannot be computed apart from each other.
+  bool has_memory = false;
   /// The module's text, of a block that is not in rtl/.
   std::string source = {};
 

@@ -51,6 +51,27 @@ output logits <- act/quantized/float
 )");
 }
 
+TEST(LowerToInteger, GivesRreluTheSlopesOfARegister) {
+  Graph graph = parse_graph(R"(
+    symbols B
+    x = input() : f32[B,2]
+    x/quantized = quantize(x) {format="fixed:8,3"} : f32[B,2]
+    act = rrelu(x/quantized) {lanes=2} : f32[B,2]
+    output logits <- act
+  )");
+  State state;
+  Graph other = parse_graph(R"(
+    x = input() : f32[2]
+    x/quantized = quantize(x) {format="fixed:8,3"} : f32[2]
+    act = rrelu(x/quantized) {upper=0.25} : f32[2]
+    output logits <- act
+  )");
+  lower_to_integer(graph, state);
+  EXPECT_EQ(print(graph, "act"),
+            "act = integer_rrelu(x/quantized) {first=1, lanes=2, taps=184} : i8[B,2]");
+  EXPECT_THROW(lower_to_integer(other, state), UserError);
+}
+
 TEST(LowerToInteger, ComputesWhatTheQuantizedGraphComputes) {
   Graph graph = lab_graph();
   State state = lab_state();

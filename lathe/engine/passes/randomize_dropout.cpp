@@ -34,15 +34,22 @@ class DropoutRandomizer {
       return;
     }
     const RowNames rows = row_names(graph_.type(x));
-    const NodeId random = graph_.insert_before(
-        id, {.name = graph_.name(id) + "/random",
-             .op = "random_dropout",
-             .inputs = {x, random_, rows.examples, rows.positions},
-             .attributes = {{"rate", rate}, {"site", graph_.attribute(id).integer("site")}}});
-    graph_.replace_all_uses({id, 0}, {random, 0});
-    const std::string name = graph_.name(id);
-    graph_.erase(id);
-    graph_.rename(random, name);
+    replace(id, {.name = graph_.name(id) + "/random",
+                 .op = "random_dropout",
+                 .inputs = {x, random_, rows.examples, rows.positions},
+                 .attributes = {{"rate", rate}, {"site", graph_.attribute(id).integer("site")}}});
+  }
+
+  void randomize_rrelu(NodeId id) {
+    const Value x = graph_.input(id, 0);
+    const RowNames rows = row_names(graph_.type(x));
+    Attributes attributes;
+    for (const char* name : {"lower", "upper"}) attributes[name] = graph_.attribute(id).real(name);
+    attributes["site"] = graph_.attribute(id).integer("site");
+    replace(id, {.name = graph_.name(id) + "/random",
+                 .op = "random_rrelu",
+                 .inputs = {x, x, random_, rows.examples, rows.positions},
+                 .attributes = std::move(attributes)});
   }
 
   void randomize_attention(NodeId id) {
@@ -58,6 +65,15 @@ class DropoutRandomizer {
   }
 
  private:
+  // The new node takes the name and the readers of the old one.
+  void replace(NodeId id, NodeSpec spec) {
+    const NodeId random = graph_.insert_before(id, std::move(spec));
+    graph_.replace_all_uses({id, 0}, {random, 0});
+    const std::string name = graph_.name(id);
+    graph_.erase(id);
+    graph_.rename(random, name);
+  }
+
   RowNames row_names(const Type& type) {
     const Size& rows = type.shape[0];
     if (rows == example_rows())
@@ -98,6 +114,8 @@ int randomize_dropout(Graph& graph) {
   for (const NodeId id : graph.topological_order()) {
     if (graph.is(id, "dropout"))
       randomizer.randomize(id);
+    else if (graph.is(id, "rrelu"))
+      randomizer.randomize_rrelu(id);
     else if (graph.is(id, "attention"))
       randomizer.randomize_attention(id);
     else
@@ -109,7 +127,7 @@ int randomize_dropout(Graph& graph) {
 
 const Register registration{Pass{
     .name = "randomize-dropout",
-    .summary = "make dropout drop, by numbers that depend on example and position",
+    .summary = "make dropout drop and rrelu draw, by numbers of example and position",
     .run = randomize_dropout,
 }};
 

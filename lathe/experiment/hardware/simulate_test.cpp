@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "lathe/experiment/hardware/emit.h"
@@ -14,13 +15,15 @@
 namespace lathe::experiment {
 namespace {
 
-// The lab's network in fixed:8,3, with weights large enough to be seen in it.
-void write_lab_model(const std::filesystem::path& path) {
-  io::Model model = io::load_model("mlp:4,8", {.seed = 1});
-  for (auto& [name, tensor] : model.state)
-    for (float& value : tensor.mutable_data<float>()) value *= 40.0f;
-  const Quantized quantized = quantize(
-      model, {.weights = "fixed:8,3", .activations = "fixed:8,3", .outputs = "fixed:8,3"}, {}, {});
+// The lab's network in fixed:8,3.
+void write_lab_model(const std::filesystem::path& path, const std::string& name = "mlp:4,8") {
+  const io::Model model = io::load_model(name, {.seed = 1});
+  const Quantized quantized = quantize(model,
+                                       {.weights = "fixed:8,3",
+                                        .activations = "fixed:8,3",
+                                        .bias = "fixed:8,3",
+                                        .outputs = "fixed:8,3"},
+                                       {}, {});
   io::write_checkpoint(path, quantized.model);
 }
 
@@ -46,6 +49,22 @@ TEST(Simulate, ShowsTheLabsNetworkBesideTheQuantizedModel) {
   EXPECT_EQ(many.outputs[0].got, many.outputs[0].expected);
   EXPECT_EQ(many.outputs[0].quantized_differences, 0);
   EXPECT_GT(many.outputs[0].largest_deviation, 0);
+  EXPECT_GT(std::ranges::count_if(many.outputs[0].got, [](auto y) { return y > 0; }), 50);
+}
+
+// Two outputs a cycle, four that share a slope: the lanes of the layer change nothing.
+TEST(Simulate, DrawsTheSlopesOfTheIntegerModel) {
+  LATHE_NEEDS(verilator);
+  const io::ScratchDirectory folder;
+  write_lab_model(folder / "q", "mlp:4,8,activation=rrelu");
+  EmitOptions options = lab_options(folder);
+  options.parallelism = {"layers.0=4x2"};
+  emit(options);
+  const SimulateResult result =
+      simulate({.design = folder / "d", .examples = 30, .stalls = 0.25}, {});
+  EXPECT_TRUE(result.is_exact()) << result.problems;
+  EXPECT_GT(std::ranges::count_if(result.outputs[0].got, [](auto y) { return y < 0; }), 30);
+  EXPECT_GT(result.outputs[0].quantized_differences, 0);  // there the slope is the mean
 }
 
 TEST(Simulate, FeedsTheTensorsOfAFile) {

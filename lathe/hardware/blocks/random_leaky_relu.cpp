@@ -1,12 +1,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 
 #include "lathe/core/error.h"
 #include "lathe/core/registry.h"
 #include "lathe/hardware/block.h"
 #include "lathe/hardware/low_bits.h"
+#include "lathe/numerics/integer/slope_register.h"
 
 namespace lathe::hardware::random_leaky_relu {
 namespace {
@@ -25,20 +25,15 @@ std::vector<Stream> infer(const BlockCall& call) {
 // and goes on from frame to frame.
 std::vector<Values> evaluate(const BlockCall& call, const std::vector<Values>& inputs) {
   const Stream& stream = call.inputs[0];
-  auto state = static_cast<unsigned>(call.parameter("seed"));
-  const auto taps = static_cast<unsigned>(call.parameter("taps"));
+  numerics::SlopeRegister slopes{.state = static_cast<unsigned>(call.parameter("seed")),
+                                 .taps = static_cast<unsigned>(call.parameter("taps"))};
   const auto size = static_cast<std::size_t>(stream.size);
   const auto lanes = static_cast<std::size_t>(stream.lanes);
   Values result = inputs[0];
   for (std::size_t vector = 0; vector < result.size(); vector += size)
-    for (std::size_t beat = 0; beat < size; beat += lanes) {
-      const std::int64_t slope = 8 + ((state & 15) * 13 >> 4);
-      for (std::size_t i = beat; i < std::min(size, beat + lanes); ++i) {
-        std::int64_t& x = result[vector + i];
-        if (x < 0) x = low_bits((x * slope) >> 6, stream.element);
-      }
-      state = (state << 1 & 255) | (std::popcount(state & taps) & 1U);
-    }
+    for (std::size_t beat = 0; beat < size; beat += lanes, slopes.step())
+      for (std::size_t i = beat; i < std::min(size, beat + lanes); ++i)
+        result[vector + i] = low_bits(slopes.apply(result[vector + i]), stream.element);
   return {result};
 }
 
@@ -49,6 +44,7 @@ const Register registration{Block{
                    {.name = "taps",
                     .default_value = 0xB8,
                     .summary = "mask of the bits whose parity is shifted in"}},
+    .has_memory = true,
     .infer = infer,
     .evaluate = evaluate,
     .timing = [](const BlockCall&) -> Timing { return beat_by_beat(); },

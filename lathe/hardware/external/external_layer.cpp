@@ -91,6 +91,7 @@ Block external_block(const ExternalLayer& layer) {
     return Block{
         .name = layer.module,
         .summary = "the user's own: " + text,
+        .has_memory = true,  // a function may have one too
         .source = layer.source,
         .infer = [](const BlockCall& call) { return call.inputs; },
         .evaluate = layer.library.empty() ? by_arithmetic(layer) : by_function(layer),

@@ -1,6 +1,7 @@
 #include "lathe/hardware/simulation/simulate_groups.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include "lathe/core/error.h"
@@ -9,7 +10,7 @@ namespace lathe::hardware {
 namespace {
 
 constexpr std::int64_t kBytesAtOnce = std::int64_t{1} << 28;
-constexpr std::size_t kShown = 20;
+constexpr std::size_t kMostShown = 20;
 
 // Appends what a later run showed; its beats are counted on.
 void append(Simulation& all, Simulation next) {
@@ -21,8 +22,8 @@ void append(Simulation& all, Simulation next) {
     all.differences.push_back(difference);
   }
   all.violations.insert(all.violations.end(), next.violations.begin(), next.violations.end());
-  if (all.differences.size() > kShown) all.differences.resize(kShown);
-  if (all.violations.size() > kShown) all.violations.resize(kShown);
+  if (all.differences.size() > kMostShown) all.differences.resize(kMostShown);
+  if (all.violations.size() > kMostShown) all.violations.resize(kMostShown);
   if (all.stuck.empty()) all.stuck = next.stuck;
   for (std::size_t i = 0; i < all.streams.size(); ++i) {
     all.streams[i].count += next.streams[i].count;
@@ -37,6 +38,8 @@ void append(Simulation& all, Simulation next) {
 }  // namespace
 
 std::int64_t frames_at_once(const Netlist& netlist) {
+  for (const Instance& instance : netlist.instances())
+    if (netlist.block(instance.block).has_memory) return std::numeric_limits<std::int64_t>::max();
   std::int64_t bytes = 1;
   for (const Netlist::NamedStream& stream : netlist.streams())
     bytes += stream.type.num_elements() * static_cast<std::int64_t>(sizeof(std::int64_t));
@@ -52,6 +55,7 @@ GroupedSimulation simulate_groups(const Simulator& simulator, const std::vector<
   };
   check(!inputs.empty() && frames_in_group >= 1, "frames to be simulated");
   const std::int64_t frames = std::ssize(inputs[0]) / size_of(0);
+  frames_in_group = std::min(frames_in_group, std::max<std::int64_t>(1, frames));
   const std::int64_t groups =
       std::max<std::int64_t>(1, (frames + frames_in_group - 1) / frames_in_group);
   check(groups == 1 || options.waves.empty(), "waves of one run");

@@ -7,7 +7,7 @@
 namespace lathe::hardware {
 
 /// How many frames follow each other in one run so that what every stream should carry fits into a
-/// quarter of a gigabyte; at least one.
+/// quarter of a gigabyte; at least one, and all where a block has a memory of frames before.
 std::int64_t frames_at_once(const Netlist& netlist);
 
 /// What several runs showed, added up: cycles and counts are sums, the cycle of a difference is

@@ -35,6 +35,7 @@ TEST(SimulateGroups, HoldAsMuchAsMemoryDoes) {
   netlist.add_output(netlist.add_single({.name = "y", .block = "relu", .inputs = {x}}));
   EXPECT_EQ(frames_at_once(netlist), 1);  // two streams of 8 million numbers of eight bytes
   EXPECT_GT(frames_at_once(lab_design()), 100000);
+  EXPECT_GT(frames_at_once(lab_design("random_leaky_relu")), std::int64_t{1} << 60);
 }
 
 }  // namespace

@@ -43,6 +43,16 @@ TEST(IntegerLinear, SumsExactly) {
             (Integers{128 * 128 + 127 * 127 + 5, -8}));
 }
 
+// The register is 12, 25, 50, its low four bits 12, 9, 2: slopes of 17, 15 and 9 64ths. -8 * 17 /
+// 64 = -2.125 floors to -3.
+TEST(IntegerRrelu, HasASlopeForEachBeatAndFloors) {
+  const Tensor x = integers<std::int8_t>({1, 6}, {-1, -8, 5, -64, -64, 64});
+  EXPECT_EQ(run("integer_rrelu(i8[1,6]) {first=12}", {x}), (Integers{-1, -3, 5, -17, -15, 64}));
+  // Rows begin with a beat, and the register goes on.
+  const Tensor rows = integers<std::int8_t>({3, 1}, {-64, -64, -64});
+  EXPECT_EQ(run("integer_rrelu(i8[3,1]) {first=12}", {rows}), (Integers{-17, -15, -9}));
+}
+
 TEST(Requant, HasAMultiplierForEachChannel) {
   const Tensor x = integers<std::int32_t>({2, 2}, {10, 10, -10, -10});
   const Tensor m = integers<std::int32_t>({2}, {3, 5});
