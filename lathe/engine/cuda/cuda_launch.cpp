@@ -4,6 +4,27 @@
 
 namespace lathe::engine {
 
+namespace {
+
+cuda::EmbeddingGradientsArgs gradients_of(const CudaGroupTable& table) {
+  cuda::EmbeddingGradientsArgs args;
+  args.count = static_cast<std::int32_t>(table.tables.size());
+  std::copy(table.tables.begin(), table.tables.end(), args.tables);
+  return args;
+}
+
+}  // namespace
+
+// Parts of later launches that can begin when this one does.
+void CudaMachine::launch_early_parts(const Prepared& one, std::size_t launch) {
+  for (std::size_t later = launch; later < plan.launches.size(); ++later) {
+    if (plan.launches[later].early != static_cast<int>(launch)) continue;
+    check_cuda(device().wait_for(work->side, work->stream));
+    kernels->embedding_order(gradients_of(one.groups[later]), work->side);
+    check_cuda(device().launch_error());
+  }
+}
+
 void CudaMachine::launch_group(const Prepared& one, std::size_t launch) {
   const CudaGroupTable& table = one.groups[launch];
   const std::byte* const entries = one.tables.data() + one.table_offsets[launch];
@@ -32,19 +53,15 @@ void CudaMachine::launch_group(const Prepared& one, std::size_t launch) {
           {.operations = reinterpret_cast<const cuda::VectorOperation*>(entries),
            .count = static_cast<std::int32_t>(table.vectors.size())},
           work->stream);
-    case CudaGroup::Tables: {
-      cuda::EmbeddingGradientsArgs args;
-      args.count = static_cast<std::int32_t>(table.tables.size());
-      std::copy(table.tables.begin(), table.tables.end(), args.tables);
-      return kernels->embedding_gradients(args, work->stream);
-    }
+    case CudaGroup::Tables:
+      check_cuda(device().wait_for(work->stream, work->side));
+      return kernels->embedding_gradients(gradients_of(table), work->stream);
     case CudaGroup::Rows: {
       CudaRowProgram program = row_program(one, launch);
       if (const std::optional<cuda::RowChainArgs> chain = program.chain())
         return kernels->row_chain(*chain, work->stream);
-      return kernels->row_program(program.finish(),
-                                  reinterpret_cast<const cuda::RowProgramArgs*>(entries),
-                                  work->stream);
+      return kernels->row_program(
+          program.finish(), reinterpret_cast<const cuda::RowProgramArgs*>(entries), work->stream);
     }
     case CudaGroup::Products: {
       std::vector<std::byte*> operands;
@@ -87,6 +104,7 @@ void CudaMachine::enqueue(const Prepared& one) {
   check_cuda(device().fill(arena.data() + to_lines(inputs.bytes) + fault_offset, 0x7f,
                            sizeof(std::int32_t), work->stream));
   for (std::size_t launch = 0; launch < plan.launches.size(); ++launch) {
+    launch_early_parts(one, launch);
     const CudaLaunch& planned = plan.launches[launch];
     const std::size_t first = planned.steps.empty() ? 0 : planned.steps.front();
     with_place(fmt::format("node \"{}\"", plan.graph.name(plan.steps[first].node)), [&] {

@@ -37,24 +37,28 @@ struct CudaMachine {
   std::vector<std::string> parameter_sources;
   const cuda::KernelTable* kernels = nullptr;
 
-  // The stream and what belongs to it.
+  // The streams and what belongs to them.
   struct Work {
     explicit Work(const cuda::KernelTable& table) : device(table.device) {
       check_cuda(device.make_stream(&stream));
-      if (const char* error = device.make_gemm(stream, &gemm)) {
-        device.drop_stream(stream);
-        check_cuda(error);
-      }
+      const char* error = device.make_stream(&side);
+      if (error == nullptr) error = device.make_gemm(stream, &gemm);
+      if (error == nullptr) return;
+      if (side != nullptr) device.drop_stream(side);
+      device.drop_stream(stream);
+      check_cuda(error);
     }
     Work(const Work&) = delete;
     Work& operator=(const Work&) = delete;
     ~Work() {
       device.synchronize(stream);
       device.drop_gemm(gemm);
+      device.drop_stream(side);
       device.drop_stream(stream);
     }
     const cuda::Device& device;
     cuda::Stream* stream = nullptr;
+    cuda::Stream* side = nullptr;  // for early parts of launches, beside the others
     cuda::Gemm* gemm = nullptr;
   };
   std::unique_ptr<Work> work;
@@ -110,6 +114,7 @@ struct CudaMachine {
   void fill_tables(Prepared& one);
   void enqueue(const Prepared& one);
   void launch_group(const Prepared& one, std::size_t launch);
+  void launch_early_parts(const Prepared& one, std::size_t launch);
   CudaRowProgram row_program(const Prepared& one, std::size_t launch) const;
   CudaProducts products(const Prepared& one, std::size_t launch) const;
   void copy_in(const Feed& feed, const SymbolValues& sizes, const SymbolValues& bucket);

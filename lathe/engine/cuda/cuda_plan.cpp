@@ -184,6 +184,23 @@ void find_stored(CudaPlan& plan) {
     plan.slots[i].is_stored = is_read[i] || plan.slots[i].kind != CudaSlot::Kind::Arena;
 }
 
+// An early part begins with the launch after those that make what it reads.
+void find_early_parts(CudaPlan& plan) {
+  std::vector<int> made_by(plan.slots.size(), -1);
+  for (std::size_t launch = 0; launch < plan.launches.size(); ++launch)
+    for (const std::size_t index : plan.launches[launch].steps)
+      for (const int slot : plan.steps[index].outputs)
+        made_by[static_cast<std::size_t>(slot)] = static_cast<int>(launch);
+  for (CudaLaunch& launch : plan.launches)
+    for (const std::size_t index : launch.steps) {
+      const CudaPlanStep& planned = plan.steps[index];
+      const std::optional<CudaEarlyPart> part = planned.step->early_part();
+      if (!part) continue;
+      const auto operand = static_cast<std::size_t>(planned.inputs[part->operand]);
+      launch.early = std::max(launch.early, made_by[operand] + 1);
+    }
+}
+
 void find_lifetimes(CudaPlan& plan) {
   const int after_all = static_cast<int>(plan.launches.size());
   for (CudaSlot& slot : plan.slots) {
@@ -224,6 +241,13 @@ void find_lifetimes(CudaPlan& plan) {
       CudaSlot& slot = plan.slots[static_cast<std::size_t>(summed.slot)];
       slot.last = std::max(slot.last, static_cast<int>(launch));
     }
+  for (const CudaLaunch& launch : plan.launches)
+    for (const std::size_t index : launch.steps)
+      if (const auto part = plan.steps[index].step->early_part(); part && part->result) {
+        const int slot = plan.steps[index].outputs[*part->result];
+        int& first = plan.slots[static_cast<std::size_t>(slot)].first;
+        first = std::min(first, launch.early);
+      }
   for (const auto& [name, value] : plan.graph.outputs()) {
     CudaSlot& slot = plan.slots[plan.slot(value)];
     if (slot.kind == CudaSlot::Kind::Arena) slot.kind = CudaSlot::Kind::Output;
@@ -279,6 +303,7 @@ CudaPlan make_cuda_plan(Graph lowered, cuda::Precision precision) {
   bind_updates(plan);
   if (precision == cuda::Precision::Bf16) copy_halves_of_sources(plan);
   find_stored(plan);
+  find_early_parts(plan);
   find_lifetimes(plan);
   for (const std::string& symbol : plan.graph.symbols())
     if (can_be_rounded(plan.graph, symbol)) plan.rounded_symbols.push_back(symbol);

@@ -57,6 +57,7 @@ struct CudaLaunch {
   CudaGroup group = CudaGroup::None;
   std::vector<int> partials;  ///< of Sums
   std::vector<int> halves;    ///< of Halves: the slots that are copied
+  int early = -1;  ///< its early part runs beside the launches from this one on; -1: none
 };
 
 /// What runs in which order and what lives where, for any sizes.

@@ -190,6 +190,68 @@ TEST(CudaPlan, RoundsAllWeightsInOneLaunchAndActivationsWhereTheyAreMade) {
                                                       "linear linear", "add"));
 }
 
+// Scales that are learned: the gradients of all weights' share a launch, those of activations are
+// made with the rows that they belong to, and small arrays are worked on together.
+TEST(CudaPlan, DifferentiatesLearnedScalesInFewLaunches) {
+  const CudaPlan plan = plan_of(R"(
+    x = input() : f32[T,8]
+    dy = input() : f32[T,8]
+    w = state() : f32[8,8]
+    u = state() : f32[8,8]
+    sw = state() : f32[8]
+    su = state() : f32[8]
+    sx = state() : f32[]
+    half = constant() {values=[0.5]} : f32[]
+    qx = quantize(x, sx) {format="int:4"}
+    qw = quantize(w, sw) {format="int:4,channel"}
+    qu = quantize(u, su) {format="int:4,channel"}
+    dqw = linear_weight_gradient(dy, qx)
+    dw = learned_step_gradient(dqw, w, qw, sw) {format="int:4,channel"}
+    du = learned_step_gradient(dqw, u, qu, su) {format="int:4,channel"}
+    dqx = linear_input_gradient(dy, qw)
+    dx = learned_step_gradient(dqx, x, qx, sx) {format="int:4"}
+    r = sub(dx, x)
+    mw = mean(sw) {axes=[0]}
+    mu = mean(su) {axes=[0]}
+    lw = mul(sw, half)
+    lu = mul(su, half)
+    output r <- r
+    output dsx <- dx#1
+    output dw <- dw
+    output du <- du
+    output dsw <- dw#1
+    output mw <- mw
+    output mu <- mu
+    output lw <- lw
+    output lu <- lu)");
+  EXPECT_THAT(launches_of(plan),
+              testing::UnorderedElementsAre("quantize", "quantize quantize", "mean mean mul mul",
+                                            "linear_weight_gradient linear_input_gradient",
+                                            "learned_step_gradient sub", "",
+                                            "learned_step_gradient learned_step_gradient"));
+}
+
+TEST(CudaPlan, SortsIdsBesideTheForwardPass) {
+  const CudaPlan plan = plan_of(R"(
+    ids = input() : i32[T]
+    offsets = input() : i32[S+1]
+    dy = input() : f32[T,64]
+    table = state() : f32[100,64]
+    p = packed_positions(offsets) : i32[T]
+    x = embedding(ids, table)
+    y = relu(x)
+    d = embedding_gradient(dy, ids) {rows=100}
+    e = embedding_gradient(y, p) {rows=100}
+    output d <- d
+    output e <- e)");
+  std::vector<int> begins;
+  for (const CudaLaunch& launch : plan.launches)
+    if (launch.group == CudaGroup::Tables) begins.push_back(launch.early);
+  EXPECT_THAT(launches_of(plan), testing::ElementsAre("packed_positions", "embedding relu",
+                                                      "embedding_gradient embedding_gradient"));
+  EXPECT_THAT(begins, testing::ElementsAre(1)) << "behind the positions, which are one's ids";
+}
+
 CudaPlan bf16_plan_of(std::string_view text) {
   return make_cuda_plan(lower(parse_graph(text), find_backend("cuda")), cuda::Precision::Bf16);
 }

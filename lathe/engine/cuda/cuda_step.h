@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -107,6 +108,13 @@ struct CudaParts {
   std::function<std::int64_t(std::int64_t capacity)> count;
 };
 
+/// What a step can do as soon as one of its operands is there, beside other launches: it may write
+/// its scratch and one of its results.
+struct CudaEarlyPart {
+  std::size_t operand = 0;
+  std::optional<std::size_t> result;
+};
+
 /// Steps that a product can do on the way: a map of its result, which others may read too; the
 /// gradient of a map, given its result, which nobody else reads; the sum over rows of the operand
 /// that a weight's gradient sums over.
@@ -165,6 +173,8 @@ class CudaStep {
   virtual void add_to(CudaProducts&, const CudaCall&) const {}
   /// Results that the launch leaves in parts.
   virtual std::vector<CudaParts> parts() const { return {}; }
+  /// Of a step of the group Tables.
+  virtual std::optional<CudaEarlyPart> early_part() const { return std::nullopt; }
   /// Of a step of no group.
   virtual void launch(const CudaCall&) const {}
 };

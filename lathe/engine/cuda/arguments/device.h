@@ -27,6 +27,8 @@ struct Device {
   const char* (*make_stream)(Stream**);
   void (*drop_stream)(Stream*);
   const char* (*synchronize)(Stream*);
+  /// What comes next on a stream waits for all that is on the other; in a capture, too.
+  const char* (*wait_for)(Stream*, Stream* other);
   const char* (*copy)(void* to, const void* from, std::int64_t bytes, Stream*);
   const char* (*fill)(void* to, std::int32_t byte, std::int64_t bytes, Stream*);
   const char* (*begin_capture)(Stream*);

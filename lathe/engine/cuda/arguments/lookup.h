@@ -20,7 +20,8 @@ struct EmbeddingArgs {
 /// Sums of the dy rows of each id. Dense (`places` null): y[id] = base[id] + sum. Otherwise y has a
 /// row for each token in the order of their ids: the sum at the first of an id, whose number is
 /// places[id], and zeros at the others; places is -1 where an id does not occur, and `used` counts
-/// the rows. `order` holds rows integers, `partial` rows / kTokenSegment + 1 rows of n.
+/// the rows. `order` holds rows integers, which `embedding_order` makes from the ids alone, by way
+/// of `sorted`; it also clears places. `partial` holds rows / kTokenSegment + 1 rows of n.
 inline constexpr std::int64_t kTokenSegment = 32;
 struct EmbeddingGradientArgs {
   const float* dy = nullptr;
@@ -30,6 +31,7 @@ struct EmbeddingGradientArgs {
   std::int32_t* places = nullptr;
   std::int32_t* used = nullptr;
   std::int32_t* order = nullptr;
+  std::uint64_t* sorted = nullptr;
   float* partial = nullptr;
   std::int64_t table_rows = 0, n = 0;
   Extent rows;

@@ -99,6 +99,15 @@ const char* synchronize(Stream* stream) {
   return explain(cudaStreamSynchronize(stream_of(stream)), "finish");
 }
 
+const char* wait_for(Stream* stream, Stream* other) {
+  cudaEvent_t event = nullptr;
+  cudaError_t error = cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+  if (error == cudaSuccess) error = cudaEventRecord(event, stream_of(other));
+  if (error == cudaSuccess) error = cudaStreamWaitEvent(stream_of(stream), event, 0);
+  if (event != nullptr) cudaEventDestroy(event);
+  return explain(error, "wait for a stream");
+}
+
 const char* copy_bytes(void* to, const void* from, std::int64_t bytes, Stream* stream) {
   if (bytes == 0) return nullptr;
   return explain(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault,
@@ -156,9 +165,9 @@ const char* free_memory(std::int64_t* free, std::int64_t* total) {
 }
 
 Device device_functions() {
-  return {open_device,    allocate,     release,      allocate_pinned, release_pinned, make_stream,
-          drop_stream,    synchronize,  copy_bytes,   fill_bytes,      begin_capture,  end_capture,
-          launch_capture, drop_capture, launch_error, make_gemm,       drop_gemm};
+  return {open_device, allocate,       release,      allocate_pinned, release_pinned, make_stream,
+          drop_stream, synchronize,    wait_for,     copy_bytes,      fill_bytes,     begin_capture,
+          end_capture, launch_capture, drop_capture, launch_error,    make_gemm,      drop_gemm};
 }
 
 }  // namespace lathe::engine::cuda

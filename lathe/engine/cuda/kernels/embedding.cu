@@ -1,9 +1,9 @@
 // Rows looked up in tables, and their gradients without floating-point atomics.
 //
-// The gradient of a row is the sum of the dy rows of its id, in their order. Tokens are sorted by
-// counting for each how many stand before it, which takes one launch and no memory; then warps add
-// up segments of that order, and runs that reach over several segments are joined. A table of few
-// rows has most tokens in one run, so there the tokens are cut into parts instead.
+// The gradient of a row is the sum of the dy rows of its id, in their order. Tokens are sorted in
+// chunks, whose places in the whole are then counted; warps add up segments of that order, and runs
+// that reach over several segments are joined. A table of few rows has most tokens in one run, so
+// there the tokens are cut into parts instead.
 
 #include "lathe/engine/cuda/kernels/kernels.cuh"
 #include "lathe/engine/cuda/kernels/launch.cuh"
@@ -36,34 +36,69 @@ __global__ void embedding_kernel(EmbeddingArgs args) {
   }
 }
 
-// Where a token stands in the order of ids, and of tokens within one: as many stand before it as
-// have a smaller id, or the same and come earlier. Lanes have a token each, warps a share of those
-// that it is compared with.
-__global__ void order_kernel(const __grid_constant__ EmbeddingGradientsArgs all) {
-  __shared__ std::int32_t counts[kWarps][kWarp];
+// Tokens are sorted by id and place: as numbers that hold both, in chunks first.
+constexpr int kChunk = 2048, kSortThreads = kChunk / 2;
+__global__ void __launch_bounds__(kSortThreads)
+    sort_chunks_kernel(const __grid_constant__ EmbeddingGradientsArgs all) {
+  __shared__ std::uint64_t keys[kChunk];
   const EmbeddingGradientArgs& args = all.tables[blockIdx.y];
   const std::int64_t real = real_size(args.rows);
-  const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
-  const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * kWarp;
+  const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * kChunk;
   if (first >= real) return;
-  const std::int64_t token = first + lane < real ? first + lane : real - 1;
-  const std::int64_t id = integer_at(args.ids, token);
-  const std::int64_t begin = real * warp / kWarps, end = real * (warp + 1) / kWarps;
-  const auto count_in = [&](const auto* ids) {
-    std::int32_t count = 0;
-#pragma unroll 8
-    for (std::int64_t other = begin; other < end; ++other)
-      count += ids[other] < id || (ids[other] == id && other < token) ? 1 : 0;
-    return count;
-  };
-  std::int32_t count = args.ids.is_wide ? count_in(static_cast<const std::int64_t*>(args.ids.data))
-                                        : count_in(static_cast<const std::int32_t*>(args.ids.data));
-  counts[warp][lane] = count;
+  for (int i = threadIdx.x; i < kChunk; i += kSortThreads) {
+    std::uint64_t key = ~std::uint64_t{0};
+    if (first + i < real) {
+      const std::int64_t id = integer_at(args.ids, first + i);
+      const bool is_inside = id >= 0 && id < args.table_rows;
+      if (!is_inside) report(args.fault);
+      // Any that are outside stand last; nobody reads their sums.
+      const std::uint64_t order = is_inside ? static_cast<std::uint64_t>(id) : 0x7fffffffu;
+      key = order << 32 | static_cast<std::uint64_t>(first + i);
+    }
+    keys[i] = key;
+  }
+  // Bitonic: runs of `run` are sorted upwards and downwards in turn, until one is left.
+  for (int run = 2; run <= kChunk; run *= 2)
+    for (int distance = run / 2; distance > 0; distance /= 2) {
+      __syncthreads();
+      const int i = static_cast<int>(threadIdx.x);
+      const int low = i / distance * 2 * distance + i % distance, high = low + distance;
+      const bool is_upwards = (low & run) == 0;
+      const std::uint64_t a = keys[low], b = keys[high];
+      if ((a > b) == is_upwards) {
+        keys[low] = b;
+        keys[high] = a;
+      }
+    }
   __syncthreads();
-  if (warp != 0 || first + lane >= real) return;
-  for (int w = 1; w < kWarps; ++w) count += counts[w][lane];
-  args.order[count] = static_cast<std::int32_t>(token);
-  if (id < 0 || id >= args.table_rows) report(args.fault);
+  for (int i = threadIdx.x; i < kChunk; i += kSortThreads)
+    if (first + i < real) args.sorted[first + i] = keys[i];
+}
+
+// Where a token stands in the order of all: as many stand before it as are smaller in any chunk.
+__global__ void order_kernel(const __grid_constant__ EmbeddingGradientsArgs all) {
+  const EmbeddingGradientArgs& args = all.tables[blockIdx.y];
+  const std::int64_t real = real_size(args.rows), place = global_thread();
+  if (place >= real) return;
+  const std::uint64_t key = args.sorted[place];
+  const std::int64_t own = place / kChunk;
+  std::int64_t before = place - own * kChunk;
+#pragma unroll 4
+  for (std::int64_t chunk = 0; chunk * kChunk < real; ++chunk) {
+    if (chunk == own) continue;
+    const std::uint64_t* const keys = args.sorted + chunk * kChunk;
+    int count = static_cast<int>(real - chunk * kChunk < kChunk ? real - chunk * kChunk : kChunk);
+    int low = 0;
+    while (low < count) {
+      const int middle = (low + count) / 2;
+      if (keys[middle] < key)
+        low = middle + 1;
+      else
+        count = middle;
+    }
+    before += low;
+  }
+  args.order[before] = static_cast<std::int32_t>(key & 0xffffffffu);
 }
 
 // Four neighbours of a row, or as many as there are.
@@ -216,29 +251,39 @@ void embedding(const EmbeddingArgs& args, Stream* stream) {
   embedding_kernel<<<blocks_for(count, kThreads), kThreads, 0, stream_of(stream)>>>(args);
 }
 
-void embedding_gradients(const EmbeddingGradientsArgs& args, Stream* stream) {
+void embedding_order(const EmbeddingGradientsArgs& args, Stream* stream) {
   const cudaStream_t on = stream_of(stream);
-  std::int64_t most_tokens = 0, most_work = 0;
+  std::int64_t most_tokens = 0;
   for (int i = 0; i < args.count; ++i) {
     const EmbeddingGradientArgs& table = args.tables[i];
-    const auto bytes = static_cast<std::size_t>(table.table_rows * table.n) * sizeof(float);
     if (table.places != nullptr)
       cudaMemsetAsync(table.places, 0xff, static_cast<std::size_t>(table.table_rows) * sizeof(int),
                       on);
-    else if (table.base == nullptr)
-      cudaMemsetAsync(table.y, 0, bytes, on);
-    else
+    if (table.rows.capacity > most_tokens) most_tokens = table.rows.capacity;
+  }
+  if (most_tokens == 0) return;
+  const auto tables = static_cast<unsigned>(args.count);
+  const dim3 chunks(blocks_for(most_tokens, kChunk, 1 << 30), tables);
+  const dim3 tokens(blocks_for(most_tokens, kThreads, 1 << 30), tables);
+  sort_chunks_kernel<<<chunks, kSortThreads, 0, on>>>(args);
+  order_kernel<<<tokens, kThreads, 0, on>>>(args);
+}
+
+void embedding_gradients(const EmbeddingGradientsArgs& args, Stream* stream) {
+  const cudaStream_t on = stream_of(stream);
+  std::int64_t most_work = 0;
+  for (int i = 0; i < args.count; ++i) {
+    const EmbeddingGradientArgs& table = args.tables[i];
+    const auto bytes = static_cast<std::size_t>(table.table_rows * table.n) * sizeof(float);
+    if (table.places == nullptr && table.base == nullptr) cudaMemsetAsync(table.y, 0, bytes, on);
+    if (table.base != nullptr)
       cudaMemcpyAsync(table.y, table.base, bytes, cudaMemcpyDeviceToDevice, on);
     const std::int64_t segments = (table.rows.capacity + kTokenSegment - 1) / kTokenSegment;
     const std::int64_t work = segments * ((table.n + kColumns - 1) / kColumns);
-    if (table.rows.capacity > most_tokens) most_tokens = table.rows.capacity;
     if (work > most_work) most_work = work;
   }
   if (most_work == 0) return;
-  const auto tables = static_cast<unsigned>(args.count);
-  const dim3 tokens(blocks_for(most_tokens, kWarp, 1 << 30), tables);
-  const dim3 segments(blocks_for(most_work, kWarps, 1 << 30), tables);
-  order_kernel<<<tokens, kThreads, 0, on>>>(args);
+  const dim3 segments(blocks_for(most_work, kWarps, 1 << 30), static_cast<unsigned>(args.count));
   segment_kernel<<<segments, kThreads, 0, on>>>(args);
   join_kernel<<<segments, kThreads, 0, on>>>(args);
 }

@@ -36,6 +36,7 @@ void cross_entropy_gradient(const CrossEntropyGradientArgs&, Stream*);
 void squared_error(const SquaredErrorArgs&, Stream*);
 void squared_error_gradient(const SquaredErrorGradientArgs&, Stream*);
 void embedding(const EmbeddingArgs&, Stream*);
+void embedding_order(const EmbeddingGradientsArgs&, Stream*);
 void embedding_gradients(const EmbeddingGradientsArgs&, Stream*);
 void small_table_gradient(const SmallTableGradientArgs&, Stream*);
 void gather_rows(const GatherRowsArgs&, Stream*);

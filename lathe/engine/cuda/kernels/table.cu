@@ -34,6 +34,7 @@ lathe_cuda_kernels() {
                                  squared_error,
                                  squared_error_gradient,
                                  embedding,
+                                 embedding_order,
                                  embedding_gradients,
                                  small_table_gradient,
                                  gather_rows,

@@ -68,9 +68,13 @@ class TableGradientStep final : public CudaStep {
  public:
   explicit TableGradientStep(TableGradient of) : of_(std::move(of)) {}
   CudaGroup group() const override { return CudaGroup::Tables; }
+  // The order of the ids needs nothing but them, and clears the places.
+  std::optional<CudaEarlyPart> early_part() const override {
+    return CudaEarlyPart{1, of_.is_sparse ? std::optional<std::size_t>(1) : std::nullopt};
+  }
   std::int64_t scratch_bytes(const Graph&, NodeId, const CudaSizes& sizes) const override {
     const std::int64_t tokens = sizes.capacity(of_.tokens);
-    return order_bytes(tokens) +
+    return order_bytes(tokens) + sorted_bytes(tokens) +
            aligned((tokens / cuda::kTokenSegment + 1) * sizes.capacity(of_.width) * 4);
   }
   void add_to(CudaGroupTable& table, const CudaCall& call) const override {
@@ -88,7 +92,9 @@ class TableGradientStep final : public CudaStep {
     args.rows = call.extent(of_.tokens);
     std::byte* const scratch = call.scratch + table.used_scratch;
     args.order = reinterpret_cast<std::int32_t*>(scratch);
-    args.partial = reinterpret_cast<float*>(scratch + order_bytes(args.rows.capacity));
+    args.sorted = reinterpret_cast<std::uint64_t*>(scratch + order_bytes(args.rows.capacity));
+    args.partial = reinterpret_cast<float*>(scratch + order_bytes(args.rows.capacity) +
+                                            sorted_bytes(args.rows.capacity));
     args.fault = call.fault;
     table.used_scratch += scratch_bytes(call.graph, call.node, call.sizes);
     table.tables.push_back(args);
@@ -97,6 +103,9 @@ class TableGradientStep final : public CudaStep {
  private:
   static std::int64_t order_bytes(std::int64_t tokens) {
     return aligned(tokens * static_cast<std::int64_t>(sizeof(std::int32_t)));
+  }
+  static std::int64_t sorted_bytes(std::int64_t tokens) {
+    return aligned(tokens * static_cast<std::int64_t>(sizeof(std::uint64_t)));
   }
   TableGradient of_;
 };
