@@ -1,7 +1,7 @@
 // Attention where each sequence asks once: the last layer of a classifier, a decoder's next token.
 //
 // There is little to compute and all keys to read, so blocks share a sequence: each has 64 keys, a
-// warp eight of them, a lane every 32nd element of their rows. A block leaves what it found beside
+// warp eight of them, a lane pairs of neighbours of their rows. A block leaves what it found beside
 // the others', and a second kernel joins the blocks of a sequence in the order of its keys.
 
 #include "lathe/engine/cuda/kernels/attention.cuh"
@@ -18,11 +18,65 @@ __device__ std::int64_t tile_number(const Place& place) {
   return place.k_start / kTile + place.sequence + place.begin / kTile;
 }
 
+// Number e of a lane is this element of a row.
+__device__ int column_of(int lane, int e) {
+  return (e / 2 * kWarp + lane) * 2 + e % 2;
+}
+__device__ bool has_pairs(const AttentionShape& shape) {
+  return shape.d % 2 == 0 && shape.q_stride % 2 == 0 && shape.k_stride % 2 == 0;
+}
+
+// Two neighbours as they lie in memory, so that all reads are under way before one is used.
+__device__ float2 read_pair(const float* from) {
+  return *reinterpret_cast<const float2*>(from);
+}
+__device__ std::uint32_t read_pair(const __nv_bfloat16* from) {
+  return *reinterpret_cast<const std::uint32_t*>(from);
+}
+__device__ float2 widen(float2 pair) {
+  return pair;
+}
+__device__ float2 widen(std::uint32_t pair) {
+  return make_float2(__uint_as_float(pair << 16), __uint_as_float(pair & 0xffff0000u));
+}
+__device__ void store_pair(float* to, float2 pair, bool rounds) {
+  *reinterpret_cast<float2*>(to) = rounds ? __bfloat1622float2(__float22bfloat162_rn(pair)) : pair;
+}
+__device__ void store_pair(__nv_bfloat16* to, float2 pair, bool) {
+  *reinterpret_cast<__nv_bfloat162*>(to) = __float22bfloat162_rn(pair);
+}
+
 template <int N, typename T>
-__device__ void load_row(const T* row, int d, int lane, float (&elements)[N]) {
+__device__ void load_row(const T* row, int d, bool in_pairs, int lane, float (&elements)[N]) {
 #pragma unroll
-  for (int e = 0; e < N; ++e)
-    elements[e] = lane + e * kWarp < d ? static_cast<float>(row[lane + e * kWarp]) : 0.0f;
+  for (int e = 0; e < N; e += 2) {
+    const int column = column_of(lane, e);
+    float2 pair = make_float2(0, 0);
+    if (in_pairs) {
+      decltype(read_pair(row)) read{};
+      if (column < d) read = read_pair(row + column);
+      pair = widen(read);
+    } else {
+      if (column < d) pair.x = static_cast<float>(row[column]);
+      if (column + 1 < d) pair.y = static_cast<float>(row[column + 1]);
+    }
+    elements[e] = pair.x;
+    elements[e + 1] = pair.y;
+  }
+}
+template <int N, typename T>
+__device__ void store_row(const float (&elements)[N], int d, bool in_pairs, bool rounds, int lane,
+                          T* row) {
+#pragma unroll
+  for (int e = 0; e < N; e += 2) {
+    const int column = column_of(lane, e);
+    if (in_pairs) {
+      if (column < d) store_pair(row + column, make_float2(elements[e], elements[e + 1]), rounds);
+    } else {
+      if (column < d) store(row + column, elements[e], rounds);
+      if (column + 1 < d) store(row + column + 1, elements[e + 1], rounds);
+    }
+  }
 }
 template <int N>
 __device__ float multiply(const float (&a)[N], const float (&b)[N]) {
@@ -35,18 +89,32 @@ __device__ float multiply(const float (&a)[N], const float (&b)[N]) {
 // The rows of a warp's keys, all read before any is used.
 template <int N, typename T>
 __device__ void load_keys(const T* rows, std::int64_t stride, int begin, int length, int d,
-                          int lane, float (&keys)[kKeysOfWarp][N]) {
+                          bool in_pairs, int lane, float (&keys)[kKeysOfWarp][N]) {
 #pragma unroll
   for (int n = 0; n < kKeysOfWarp; ++n)
-    load_row(rows + (begin + n) * stride, begin + n < length ? d : 0, lane, keys[n]);
+    load_row(rows + (begin + n) * stride, begin + n < length ? d : 0, in_pairs, lane, keys[n]);
 }
 
-// The sums of several numbers over a warp, in the order of a butterfly.
+// The sums of eight numbers over a warp. Lanes first share the numbers out, each half of a pair
+// adding half of them, until a lane has one.
 __device__ void join_each(float (&sums)[kKeysOfWarp]) {
+  static_assert(kKeysOfWarp == 8);
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
 #pragma unroll
-  for (int distance = kWarp / 2; distance > 0; distance /= 2)
+  for (int count = 4; count > 0; count /= 2) {
+    const bool is_upper = (lane & 4 * count) != 0;
 #pragma unroll
-    for (int n = 0; n < kKeysOfWarp; ++n) sums[n] += __shfl_xor_sync(kAllLanes, sums[n], distance);
+    for (int n = 0; n < count; ++n) {
+      const float given = is_upper ? sums[n] : sums[n + count];
+      const float own = is_upper ? sums[n + count] : sums[n];
+      sums[n] = own + __shfl_xor_sync(kAllLanes, given, 4 * count);
+    }
+  }
+  float sum = sums[0];
+  sum += __shfl_xor_sync(kAllLanes, sum, 2);
+  sum += __shfl_xor_sync(kAllLanes, sum, 1);
+#pragma unroll
+  for (int n = 0; n < kKeysOfWarp; ++n) sums[n] = __shfl_sync(kAllLanes, sum, 4 * n);
 }
 
 // Scores times log2(e) of a warp's keys.
@@ -72,7 +140,7 @@ __device__ float join_warps(const float (&sums)[N], float (*room)[kMostHeadSize]
                             int lane) {
   __syncthreads();
 #pragma unroll
-  for (int e = 0; e < N; ++e) room[warp][lane + e * kWarp] = sums[e];
+  for (int e = 0; e < N; ++e) room[warp][column_of(lane, e)] = sums[e];
   __syncthreads();
   float total = 0;
   if (threadIdx.x < N * kWarp)
@@ -85,19 +153,20 @@ __global__ void __launch_bounds__(kThreads) forward_kernel(AttentionArgs args) {
   __shared__ float room[kWarps][kMostHeadSize];
   __shared__ float most[kWarps], sum[kWarps];
   const AttentionShape& shape = args.shape;
-  const Place place = find_place(shape, blockIdx.x, true);
+  const Place place = find_place(shape, static_cast<int>(blockIdx.x), true);
   if (place.sequence < 0) return;
   const int head = static_cast<int>(blockIdx.y);
   const HeadPlace at = head_place(shape, place, head);
   const int lane = static_cast<int>(threadIdx.x) % kWarp,
             warp = static_cast<int>(threadIdx.x) / kWarp;
   const int begin = place.begin + warp * kKeysOfWarp;
+  const bool in_pairs = has_pairs(shape);
   float q[N], keys[kKeysOfWarp][N], values[kKeysOfWarp][N];
-  load_row(static_cast<const T*>(shape.q) + at.q, shape.d, lane, q);
-  load_keys(static_cast<const T*>(shape.k) + at.k, at.k_stride, begin, place.lk, shape.d, lane,
-            keys);
-  load_keys(static_cast<const T*>(shape.v) + at.k, at.k_stride, begin, place.lk, shape.d, lane,
-            values);
+  load_row(static_cast<const T*>(shape.q) + at.q, shape.d, in_pairs, lane, q);
+  load_keys(static_cast<const T*>(shape.k) + at.k, at.k_stride, begin, place.lk, shape.d, in_pairs,
+            lane, keys);
+  load_keys(static_cast<const T*>(shape.v) + at.k, at.k_stride, begin, place.lk, shape.d, in_pairs,
+            lane, values);
   const KeptKeys kept(shape, place, head);
   const std::uint32_t bits = shape.threshold != 0 ? kept.bits(0, begin) : 0;
   float score[kKeysOfWarp];
@@ -165,7 +234,8 @@ __global__ void __launch_bounds__(kMostHeadSize) join_kernel(AttentionArgs args)
 
 // dk and dv of 64 keys, through all heads that share them, and each head's part of dq.
 template <int N, typename T>
-__global__ void __launch_bounds__(kThreads) backward_kernel(AttentionGradientArgs args) {
+__global__ void __launch_bounds__(kThreads, N == 2 ? 2 : 1)
+    backward_kernel(AttentionGradientArgs args) {
   __shared__ float room[kWarps][kMostHeadSize];
   const AttentionShape& shape = args.shape;
   const bool rounds = shape.precision == Precision::Bf16;
@@ -175,26 +245,27 @@ __global__ void __launch_bounds__(kThreads) backward_kernel(AttentionGradientArg
     clear_rows(static_cast<T*>(args.dk), shape.keys, stride, width);
     clear_rows(static_cast<T*>(args.dv), shape.keys, stride, width);
   };
-  const Place place = find_place(shape, blockIdx.x, true);
+  const Place place = find_place(shape, static_cast<int>(blockIdx.x), true);
   if (place.sequence < 0) return clear();
   const int heads_each = shape.heads / shape.kv_heads;
   const int first_head = static_cast<int>(blockIdx.y) * heads_each;
   const int lane = static_cast<int>(threadIdx.x) % kWarp,
             warp = static_cast<int>(threadIdx.x) / kWarp;
   const int begin = place.begin + warp * kKeysOfWarp;
+  const bool in_pairs = has_pairs(shape);
   const HeadPlace shared = head_place(shape, place, first_head);
   float keys[kKeysOfWarp][N], values[kKeysOfWarp][N];
-  load_keys(static_cast<const T*>(shape.k) + shared.k, stride, begin, place.lk, shape.d, lane,
-            keys);
-  load_keys(static_cast<const T*>(shape.v) + shared.k, stride, begin, place.lk, shape.d, lane,
-            values);
+  load_keys(static_cast<const T*>(shape.k) + shared.k, stride, begin, place.lk, shape.d, in_pairs,
+            lane, keys);
+  load_keys(static_cast<const T*>(shape.v) + shared.k, stride, begin, place.lk, shape.d, in_pairs,
+            lane, values);
   float dk[kKeysOfWarp][N] = {}, dv[kKeysOfWarp][N] = {};
   for (int head = first_head; head < first_head + heads_each; ++head) {
     const HeadPlace at = head_place(shape, place, head);
     float q[N], dout[N], y[N], dq[N] = {};
-    load_row(static_cast<const T*>(shape.q) + at.q, shape.d, lane, q);
-    load_row(static_cast<const T*>(args.dout) + at.y, shape.d, lane, dout);
-    load_row(static_cast<const T*>(args.y) + at.y, shape.d, lane, y);
+    load_row(static_cast<const T*>(shape.q) + at.q, shape.d, in_pairs, lane, q);
+    load_row(static_cast<const T*>(args.dout) + at.y, shape.d, in_pairs, lane, dout);
+    load_row(static_cast<const T*>(args.y) + at.y, shape.d, in_pairs, lane, y);
     const KeptKeys kept(shape, place, head);
     const std::uint32_t bits = shape.threshold != 0 ? kept.bits(0, begin) : 0;
     const float* const statistics = args.statistics + statistics_place(shape, place, head, 0);
@@ -227,13 +298,8 @@ __global__ void __launch_bounds__(kThreads) backward_kernel(AttentionGradientArg
   for (int n = 0; n < kKeysOfWarp; ++n) {
     if (begin + n >= place.lk) continue;
     const std::int64_t row = shared.k + (begin + n) * stride;
-#pragma unroll
-    for (int e = 0; e < N; ++e) {
-      const int column = lane + e * kWarp;
-      if (column >= shape.d) continue;
-      store(static_cast<T*>(args.dk) + row + column, dk[n][e], rounds);
-      store(static_cast<T*>(args.dv) + row + column, dv[n][e], rounds);
-    }
+    store_row(dk[n], shape.d, in_pairs, rounds, lane, static_cast<T*>(args.dk) + row);
+    store_row(dv[n], shape.d, in_pairs, rounds, lane, static_cast<T*>(args.dv) + row);
   }
   clear();
 }
