@@ -10,14 +10,13 @@ constexpr int kRowsOfBlock = 8;
 
 // dq of 64 queries: the parts that were made for them, in order. A part begins with the tile of
 // keys of its own number.
-template <typename T>
 __global__ void __launch_bounds__(kThreads)
     add_parts_kernel(AttentionGradientArgs args, int parts) {
   const AttentionShape& shape = args.shape;
   const std::int64_t width = static_cast<std::int64_t>(shape.heads) * shape.d;
   const std::int64_t stride = shape.q_stride != 0 ? shape.q_stride : width;
-  T* const dq = static_cast<T*>(args.dq);
-  const Place place = find_place(shape, blockIdx.x, false);
+  float* const dq = static_cast<float*>(args.dq);
+  const Place place = find_place(shape, static_cast<int>(blockIdx.x), false);
   if (place.sequence < 0) return clear_rows(dq, shape.queries, stride, width);
   int used = min(parts, tiles_of(place.lk));
   if (shape.is_causal && shape.mask.data == nullptr) used = min(used, place.begin / kTile + 1);
@@ -29,7 +28,7 @@ __global__ void __launch_bounds__(kThreads)
     const std::int64_t row = place.q_start + begin + i / width, column = i % width;
     float sum = 0;
     for (int p = 0; p < used; ++p) sum += parts_of_dq[p * part + row * width + column];
-    store(dq + row * stride + column, sum, shape.precision == Precision::Bf16);
+    dq[row * stride + column] = sum;
   }
   clear_rows(dq, shape.queries, stride, width);
 }
@@ -105,14 +104,9 @@ void attention(const AttentionArgs& args, Stream* stream) {
   const cudaStream_t on = stream_of(stream);
   if (shape.queries.capacity == 0 || most_tiles(shape, false) == 0) return;
   if (asks_once(shape)) return attend_once(args, on);
-  switch (shape.precision) {
-    case Precision::Float32:
-      return attend_float(args, on);
-    case Precision::Tf32:
-      return attend_tf32(args, on);
-    case Precision::Bf16:
-      return attend_bf16(args, on);
-  }
+  if (shape.precision == Precision::Bf16) return attend_bf16(args, on);
+  if (shape.precision == Precision::Tf32 && try_attend_tf32(args, on)) return;
+  attend_float(args, on);
 }
 
 void attention_gradient(const AttentionGradientArgs& args, Stream* stream) {
@@ -120,8 +114,6 @@ void attention_gradient(const AttentionGradientArgs& args, Stream* stream) {
   const cudaStream_t on = stream_of(stream);
   if (shape.queries.capacity == 0 || most_tiles(shape, false) == 0) return;
   if (asks_once(shape)) return differentiate_once(args, on);
-  const int parts = static_cast<int>(num_query_parts(
-      shape.queries.capacity, shape.sequences.capacity, shape.heads, shape.kv_heads, shape.d));
   const bool is_bf16 = shape.elements == Number::BF16;
   const auto items = static_cast<unsigned>(shape.queries.capacity * shape.heads);
   const unsigned facts_blocks = (items * 8 + kThreads - 1) / kThreads;
@@ -129,22 +121,13 @@ void attention_gradient(const AttentionGradientArgs& args, Stream* stream) {
     facts_kernel<__nv_bfloat16><<<facts_blocks, kThreads, 0, on>>>(args);
   else
     facts_kernel<float><<<facts_blocks, kThreads, 0, on>>>(args);
-  switch (shape.precision) {
-    case Precision::Float32:
-      differentiate_float(args, parts, on);
-      break;
-    case Precision::Tf32:
-      differentiate_tf32(args, parts, on);
-      break;
-    case Precision::Bf16:
-      differentiate_bf16(args, parts, on);
-      break;
-  }
+  if (shape.precision == Precision::Bf16) return differentiate_bf16(args, on);
+  if (shape.precision == Precision::Tf32 && try_differentiate_tf32(args, on)) return;
+  const int parts = static_cast<int>(num_query_parts(
+      shape.queries.capacity, shape.sequences.capacity, shape.heads, shape.kv_heads, shape.d));
+  differentiate_float(args, parts, on);
   const dim3 grid(most_tiles(shape, false), kTile / kRowsOfBlock);
-  if (is_bf16)
-    add_parts_kernel<__nv_bfloat16><<<grid, kThreads, 0, on>>>(args, parts);
-  else
-    add_parts_kernel<float><<<grid, kThreads, 0, on>>>(args, parts);
+  add_parts_kernel<<<grid, kThreads, 0, on>>>(args, parts);
 }
 
 }  // namespace lathe::engine::cuda

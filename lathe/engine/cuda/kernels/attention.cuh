@@ -21,13 +21,14 @@ inline constexpr float kLog2E = 1.4426950408889634f;
 
 // The ways to compute, each in a file of its own; attention.cu chooses.
 void attend_float(const AttentionArgs&, cudaStream_t);
-void attend_tf32(const AttentionArgs&, cudaStream_t);
+/// False where a block has too little shared memory; float does it as well then.
+bool try_attend_tf32(const AttentionArgs&, cudaStream_t);
 void attend_bf16(const AttentionArgs&, cudaStream_t);
 void attend_once(const AttentionArgs&, cudaStream_t);
-/// These leave dq in parts, num_query_parts of them.
+/// Leaves dq in parts, num_query_parts of them.
 void differentiate_float(const AttentionGradientArgs&, int parts, cudaStream_t);
-void differentiate_tf32(const AttentionGradientArgs&, int parts, cudaStream_t);
-void differentiate_bf16(const AttentionGradientArgs&, int parts, cudaStream_t);
+bool try_differentiate_tf32(const AttentionGradientArgs&, cudaStream_t);
+void differentiate_bf16(const AttentionGradientArgs&, cudaStream_t);
 void differentiate_once(const AttentionGradientArgs&, cudaStream_t);
 
 /// One sequence, where it lies among the rows of q and of k, and the first row of a tile of it.
@@ -57,21 +58,21 @@ __device__ inline Place sequence_at(const AttentionShape& shape, int s) {
 
 /// The tile number `index`, counted over the queries of all sequences or over their keys. Every
 /// warp finds it for itself, which is sooner than one for all.
-__device__ inline Place find_place(const AttentionShape& shape, std::int64_t index, bool by_keys,
+__device__ inline Place find_place(const AttentionShape& shape, int index, bool by_keys,
                                    int tile = kTile) {
   Place found{};
   found.sequence = -1;
   if (shape.offsets.data == nullptr) {
     const int per = tiles_of(by_keys ? shape.lk : shape.lq, tile);
-    const auto s = static_cast<int>(index / per);
+    const int s = index / per;
     if (s >= real_size(shape.sequences)) return found;
     found = sequence_at(shape, s);
-    found.begin = static_cast<int>(index % per) * tile;
+    found.begin = index % per * tile;
     return found;
   }
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const auto sequences = static_cast<int>(real_size(shape.sequences));
-  std::int64_t before = 0;
+  int before = 0;
   for (int base = 0; base < sequences; base += kWarp) {
     const int s = base + lane;
     Place place{};
@@ -82,7 +83,7 @@ __device__ inline Place find_place(const AttentionShape& shape, std::int64_t ind
       const int other = __shfl_up_sync(kAllLanes, up_to, distance);
       if (lane >= distance) up_to += other;
     }
-    const std::int64_t last = before + up_to, first = last - tiles;
+    const int last = before + up_to, first = last - tiles;
     const unsigned hits = __ballot_sync(kAllLanes, index >= first && index < last);
     if (hits != 0) {
       const int owner = __ffs(static_cast<int>(hits)) - 1;
@@ -91,7 +92,7 @@ __device__ inline Place find_place(const AttentionShape& shape, std::int64_t ind
       found.k_start = __shfl_sync(kAllLanes, place.k_start, owner);
       found.lq = __shfl_sync(kAllLanes, place.lq, owner);
       found.lk = __shfl_sync(kAllLanes, place.lk, owner);
-      found.begin = static_cast<int>(index - __shfl_sync(kAllLanes, first, owner)) * tile;
+      found.begin = (index - __shfl_sync(kAllLanes, first, owner)) * tile;
       return found;
     }
     before += __shfl_sync(kAllLanes, up_to, kWarp - 1);
@@ -157,7 +158,7 @@ __device__ inline int first_query_seeing(const AttentionShape& shape, int k_begi
   return shape.is_causal && shape.mask.data == nullptr ? k_begin / kTile * kTile : 0;
 }
 
-/// Which of eight neighbouring keys a query keeps, one bit each.
+/// Which of eight neighbouring keys a query keeps.
 struct KeptKeys {
   ops::DropoutStream stream;
   std::uint32_t example, head, threshold;
@@ -168,14 +169,21 @@ struct KeptKeys {
     stream = stream_of(shape.random, shape.site);
     example = static_cast<std::uint32_t>(integer_at(shape.examples, place.sequence));
   }
+  __device__ PhiloxCounter draw(int query, int key) const {
+    return ops::attention_dropout_block(stream, example, head, static_cast<std::uint32_t>(query),
+                                        static_cast<std::uint32_t>(key / kKeysOfBits));
+  }
+  /// Whether the first or the second key of a word is kept. Half a word is compared by a whole one:
+  /// what lies below does not count.
+  __device__ bool keeps(std::uint32_t word, int which) const {
+    return (which == 0 ? word << 16 : word) >= threshold << 16;
+  }
+  /// One bit for each key.
   __device__ std::uint32_t bits(int query, int key) const {
-    const PhiloxCounter random =
-        ops::attention_dropout_block(stream, example, head, static_cast<std::uint32_t>(query),
-                                     static_cast<std::uint32_t>(key / kKeysOfBits));
+    const PhiloxCounter random = draw(query, key);
     std::uint32_t kept = 0;
 #pragma unroll
-    for (std::uint32_t i = 0; i < kKeysOfBits; ++i)
-      kept |= (ops::dropout_bits(random, i) >= threshold ? 1u : 0u) << i;
+    for (int i = 0; i < kKeysOfBits; ++i) kept |= keeps(random[i / 2], i % 2) ? 1u << i : 0u;
     return kept;
   }
 };
@@ -245,10 +253,14 @@ template <int kOpen>
 __device__ void await_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kOpen) : "memory");
 }
-/// A barrier of some whole warps of a block; number 0 is __syncthreads.
-template <int kThreadsOfBarrier>
-__device__ void meet(int barrier) {
-  asm volatile("bar.sync %0, %1;" ::"r"(barrier), "n"(kThreadsOfBarrier) : "memory");
+/// A barrier of some whole warps of a block: number `First + which` of `Count`; number 0 is
+/// __syncthreads. A number that only the instruction knew would cost a block all sixteen.
+template <int Threads, int First, int Count>
+__device__ void meet(int which) {
+  if constexpr (Count > 1) {
+    if (which > 0) return meet<Threads, First + 1, Count - 1>(which - 1);
+  }
+  asm volatile("bar.sync %0, %1;" ::"n"(First), "n"(Threads) : "memory");
 }
 
 /// The most shared memory a block of this device can ask for.

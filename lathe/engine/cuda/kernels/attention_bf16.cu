@@ -6,11 +6,11 @@
 namespace lathe::engine::cuda {
 
 void attend_bf16(const AttentionArgs& args, cudaStream_t on) {
-  run_tensor_forward<Bf16Products>(args, on);
+  try_tensor_forward<Bf16Products>(args, on);
 }
 
-void differentiate_bf16(const AttentionGradientArgs& args, int parts, cudaStream_t on) {
-  run_tensor_backward<Bf16Products>(args, parts, on);
+void differentiate_bf16(const AttentionGradientArgs& args, cudaStream_t on) {
+  try_tensor_backward<Bf16Products>(args, on);
 }
 
 }  // namespace lathe::engine::cuda

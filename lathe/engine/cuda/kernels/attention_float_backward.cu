@@ -85,8 +85,8 @@ __global__ void __launch_bounds__(kGroup* Groups)
   const int heads_each = shape.heads / shape.kv_heads;
   const int first_head = static_cast<int>(blockIdx.y) * heads_each;
   const float scale = shape.scale * kLog2E;
-  const auto meet_group = [&] { meet<kGroup>(1 + group); };
-  const auto meet_half = [&] { meet<kHalf>(1 + Groups + group); };
+  const auto meet_group = [&] { meet<kGroup, 1, Groups>(group); };
+  const auto meet_half = [&] { meet<kHalf, 1 + Groups, Groups>(group); };
 
   for (int k_begin = part * kTile; k_begin < place.lk; k_begin += parts * kTile) {
     const HeadPlace shared = head_place(shape, place, first_head);

@@ -63,7 +63,7 @@ __global__ void __launch_bounds__(8 * Lanes * Groups) forward_kernel(AttentionAr
     const std::int64_t width = static_cast<std::int64_t>(shape.heads) * shape.d;
     clear_rows(static_cast<float*>(args.y), shape.queries, width, width);
   };
-  const Place place = find_place(shape, blockIdx.x, false);
+  const Place place = find_place(shape, static_cast<int>(blockIdx.x), false);
   if (place.sequence < 0) return clear();
   const int head = static_cast<int>(blockIdx.y);
   const HeadPlace at = head_place(shape, place, head);
@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(8 * Lanes * Groups) forward_kernel(AttentionAr
       load_rows<D>(rows, at.k_stride, tile * kTile, place.lk, shape.d, thread, kGroup, to);
     close_copies();
   };
-  const auto meet_group = [&] { meet<kGroup>(1 + group); };
+  const auto meet_group = [&] { meet<kGroup, 1, Groups>(group); };
 
   load_rows<D>(static_cast<const float*>(shape.q) + at.q, at.q_stride, place.begin, place.lq,
                shape.d, static_cast<int>(threadIdx.x), kGroup * Groups, queries);

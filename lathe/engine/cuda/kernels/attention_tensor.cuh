@@ -9,9 +9,11 @@
 // each precision says how.
 //
 // Chunks of 16 bytes are exchanged by the row's number, so that 8 rows of one chunk lie in
-// different banks.
+// different banks. TF32 has no instruction that crosses rows and columns, so where rows go across,
+// the numbers are crossed when they are rounded.
 
-#include "lathe/engine/cuda/kernels/attention.cuh"
+#include "lathe/engine/cuda/kernels/attention_scores.cuh"
+#include "lathe/engine/cuda/kernels/tensor_core.cuh"
 
 namespace lathe::engine::cuda {
 
@@ -19,11 +21,15 @@ inline constexpr int kTensorThreads = 128;  // four warps, 16 rows of 64 each
 using Fragment = std::uint32_t[4];
 using Accumulator = float[4];
 
-template <typename Element, int Width>
+/// Where chunk `chunk` of a row lies in a tile of so many rows of `Width` numbers. Rows of more
+/// than 128 bytes are cut into slabs, which lie one after the other.
+template <typename Element, int Width, int Rows>
 __device__ int chunk_at(int row, int chunk) {
   constexpr int kEach = 16 / static_cast<int>(sizeof(Element));
   constexpr int kChunks = Width / kEach;
-  const int exchange = kChunks >= 8 ? row & 7 : row / (8 / kChunks) & (kChunks - 1);
+  if constexpr (kChunks > 8)
+    return (chunk / 8 * Rows + row) * 8 * kEach + (chunk % 8 ^ (row & 7)) * kEach;
+  const int exchange = row / (8 / min(kChunks, 8)) & (kChunks - 1);
   return row * Width + (chunk ^ exchange) * kEach;
 }
 
@@ -44,6 +50,8 @@ __device__ inline void load_matrices_across(const void* row, Fragment& to) {
 struct Bf16Products {
   using Element = __nv_bfloat16;
   static constexpr int kStep = 16;
+  /// Whether rows that go across, as right operands, lie crossed in a tile of their own.
+  static constexpr bool kCrosses = false;
 
   __device__ static void multiply(const Fragment& a, std::uint32_t b0, std::uint32_t b1,
                                   Accumulator& sum) {
@@ -66,53 +74,38 @@ struct Bf16Products {
   }
   /// Rows step * kStep and on of a tile as right operands for 16 of its columns: b[0] and b[1] are
   /// for the first eight.
-  template <int Width>
+  template <int D, int Rows>
   __device__ static void load_across(const Element* tile, int step, int columns, int lane,
                                      Fragment& b) {
     const int row = step * kStep + lane % 16, chunk = columns * 2 + lane / 16;
-    load_matrices_across(tile + chunk_at<Element, Width>(row, chunk), b);
+    load_matrices_across(tile + chunk_at<Element, D, Rows>(row, chunk), b);
   }
-  /// A result of 16 keys and 8 N queries, as [keys][queries]; or any 16 rows, as they are.
-  template <int Queries, int N>
-  __device__ static void keep_across(const Accumulator (&sums)[N], int key, int lane,
-                                     Element* tile) {
+  /// 16 rows of a result, as they are.
+  template <int D>
+  __device__ static void keep(const Accumulator (&sums)[D / 8], int lane, Element* rows) {
     const int g = lane / 4, t = lane % 4;
 #pragma unroll
-    for (int n = 0; n < N; ++n)
+    for (int n = 0; n < D / 8; ++n)
 #pragma unroll
       for (int half = 0; half < 2; ++half)
-        *reinterpret_cast<std::uint32_t*>(tile + chunk_at<Element, Queries>(key + g + 8 * half, n) +
+        *reinterpret_cast<std::uint32_t*>(rows + chunk_at<Element, D, 16>(g + 8 * half, n) +
                                           2 * t) = pack(sums[n][2 * half], sums[n][2 * half + 1]);
   }
-  /// Of what keep_across has kept: 16 queries from `query` on by the keys of a step, as a left
-  /// operand.
-  template <int Queries>
-  __device__ static void load_kept(const Element* tile, int query, int step, int lane,
-                                   Fragment& a) {
-    const int key = step * kStep + lane % 8 + lane / 16 * 8;
-    load_matrices_across(tile + chunk_at<Element, Queries>(key, query / 8 + lane / 8 % 2), a);
+  /// Which row and chunk of a tile a thread copies the `time`-th time.
+  template <int D, int Rows, int Count>
+  __device__ static void find(int thread, int time, int& row, int& chunk) {
+    row = thread / (D / 8) + time * (Count / (D / 8));
+    chunk = thread % (D / 8);
   }
-  /// Rounds the chunks that this thread has copied.
-  __device__ static void settle(Element* tile, const float* raw, int chunks, int thread,
-                                int count) {
-    if (raw == nullptr) return;
-#pragma unroll 4
-    for (int i = thread; i < chunks; i += count) {
-      const float4 low = reinterpret_cast<const float4*>(raw)[2 * i];
-      const float4 high = reinterpret_cast<const float4*>(raw)[2 * i + 1];
-      uint4 chunk;
-      chunk.x = pack(low.x, low.y);
-      chunk.y = pack(low.z, low.w);
-      chunk.z = pack(high.x, high.y);
-      chunk.w = pack(high.z, high.w);
-      reinterpret_cast<uint4*>(tile)[i] = chunk;
-    }
-  }
+  /// All is rounded when it arrives.
+  template <int D, int Rows, int Count>
+  __device__ static void settle(const float*, Element*, Element*, int) {}
 };
 
 struct Tf32Products {
   using Element = float;
   static constexpr int kStep = 8;
+  static constexpr bool kCrosses = true;
 
   __device__ static void multiply(const Fragment& a, std::uint32_t b0, std::uint32_t b1,
                                   Accumulator& sum) {
@@ -134,43 +127,45 @@ struct Tf32Products {
     a[2] = rounded(sums[step][1]);
     a[3] = rounded(sums[step][3]);
   }
-  template <int Width>
-  __device__ static void load_across(const Element* tile, int step, int columns, int lane,
+  /// Of a crossed tile, D rows of numbers of `Rows` rows.
+  template <int D, int Rows>
+  __device__ static void load_across(const Element* crossed, int step, int columns, int lane,
                                      Fragment& b) {
-    const int g = lane / 4, row = step * kStep + lane % 4 * 2;
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int chunk = columns * 4 + i / 2 * 2 + g / 4;
-      b[i] = __float_as_uint(tile[chunk_at<Element, Width>(row + i % 2, chunk) + g % 4]);
-    }
+    const int row = columns * 16 + lane % 8 + lane / 16 * 8, chunk = step * 2 + lane / 8 % 2;
+    load_matrices(crossed + chunk_at<Element, Rows, D>(row, chunk), b);
   }
-  template <int Queries, int N>
-  __device__ static void keep_across(const Accumulator (&sums)[N], int key, int lane,
-                                     Element* tile) {
-    const int g = lane / 4, t = lane % 4;
-#pragma unroll
-    for (int n = 0; n < N; ++n)
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const int row = n * 8 + 2 * t + i % 2, chunk = (key + i / 2 * 8) / 4 + g % 2;
-        tile[chunk_at<Element, kTile>(row, chunk) + g / 2] = __uint_as_float(rounded(sums[n][i]));
-      }
+  /// A warp copies two chunks of 16 rows: the numbers of one column that it crosses then lie in
+  /// different banks.
+  template <int D, int Rows, int Count>
+  __device__ static void find(int thread, int time, int& row, int& chunk) {
+    static_assert(Count / kWarp % (Rows / 16) == 0);
+    const int lane = thread % kWarp, run = thread / kWarp;
+    row = run % (Rows / 16) * 16 + lane % 16;
+    chunk = run / (Rows / 16) * 2 + lane / 16 + time * (Count / kWarp / (Rows / 16) * 2);
   }
-  template <int Queries>
-  __device__ static void load_kept(const Element* tile, int query, int step, int lane,
-                                   Fragment& a) {
-    const int row = query + lane % 16, chunk = step * 2 + lane / 16;
-    load_matrices(tile + chunk_at<Element, kTile>(row, chunk), a);
-  }
-  __device__ static void settle(Element* tile, const float*, int chunks, int thread, int count) {
-    for (int i = thread; i < chunks; i += count) {
-      float4* const chunk = reinterpret_cast<float4*>(tile) + i;
-      float4 x = *chunk;
+  /// Rounds what this thread has copied, raw or to the tile itself, and crosses it; either tile may
+  /// be null.
+  template <int D, int Rows, int Count>
+  __device__ static void settle(const float* raw, Element* tile, Element* crossed, int thread) {
+#pragma unroll 2
+    for (int time = 0; time < Rows * (D / 4) / Count; ++time) {
+      int row, chunk;
+      find<D, Rows, Count>(thread, time, row, chunk);
+      const int at = chunk_at<Element, D, Rows>(row, chunk);
+      const float* const from = raw != nullptr ? raw + (thread + time * Count) * 4 : tile + at;
+      float4 x = *reinterpret_cast<const float4*>(from);
       x.x = __uint_as_float(rounded(x.x));
       x.y = __uint_as_float(rounded(x.y));
       x.z = __uint_as_float(rounded(x.z));
       x.w = __uint_as_float(rounded(x.w));
-      *chunk = x;
+      if (tile != nullptr) *reinterpret_cast<float4*>(tile + at) = x;
+      if (crossed == nullptr) continue;
+      // In the order in which `take` has columns.
+      const int place = row / 8 * 8 + row % 2 * 4 + row % 8 / 2;
+      const float four[4] = {x.x, x.y, x.z, x.w};
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        crossed[chunk_at<Element, Rows, D>(chunk * 4 + e, place / 4) + place % 4] = four[e];
     }
   }
 };
@@ -180,60 +175,71 @@ __device__ inline float element_at(const void* rows, bool is_bf16, std::int64_t 
                  : static_cast<const float*>(rows)[place];
 }
 
-/// Whether rows come as float and are rounded to bfloat16 on their way, whole chunks at a time:
-/// they are copied ahead as they are, to a place of their own, and rounded when they have arrived.
-template <typename Products>
-__host__ __device__ bool comes_raw(const AttentionShape& shape) {
-  return sizeof(typename Products::Element) == 2 && shape.elements == Number::F32 &&
-         shape.d % 8 == 0 && shape.q_stride % 4 == 0 && shape.k_stride % 4 == 0;
-}
-
-/// Rows [begin, begin + Rows) of one head, which begin at element `start`, into shared memory;
-/// zeros where there are none. The caller closes the copies, waits for them, and settles the tile
-/// with the same threads. `raw` has room for as many floats, or is null.
-template <typename Products, int D, int Rows>
+/// Rows [begin, begin + Rows) of one head, which begin at element `start`, into shared memory by
+/// `Count` threads; zeros where there are none. The caller closes the copies, waits for them, and
+/// settles the tile with the same threads. TF32 goes to `raw` where it is crossed, else `raw` is
+/// null. `AsKeys`: in the order of key_of_row.
+///
+/// What has no whole chunks goes number by number, in a loop: a kernel's first run through its code
+/// waits for each line of it, so that seldom cases must not be between the others.
+template <typename Products, int D, int Rows, int Count, bool AsKeys = false>
 __device__ void load_tile(const void* from, bool is_bf16, std::int64_t start, std::int64_t stride,
-                          int begin, int length, int d, int thread, int count,
+                          int begin, int length, int d, int thread,
                           typename Products::Element* tile, float* raw) {
   using Element = typename Products::Element;
   constexpr int kEach = 16 / static_cast<int>(sizeof(Element)), kChunks = D / kEach;
+  constexpr int kTimes = Rows * kChunks / Count;
+  static_assert(Rows * kChunks % Count == 0);
   const bool is_same = is_bf16 == (sizeof(Element) == 2);
   const bool is_even = d % 8 == 0 && stride % 8 == 0;
-  // Thread i copies what lies at chunk i: settling relies on it.
-#pragma unroll 4
-  for (int i = thread; i < Rows * kChunks; i += count) {
-    const int row = i / kChunks;
-    Element* const to = tile + i * kEach;
-    const int chunk = (chunk_at<Element, D>(row, i % kChunks) - row * D) / kEach;
-    const bool is_there = begin + row < length && chunk * kEach < d;
-    const std::int64_t place = start + (begin + row) * stride + chunk * kEach;
-    if (is_same && is_even) {
-      copy_ahead(to, static_cast<const Element*>(from) + (is_there ? place : start), is_there);
-      continue;
+  const std::int64_t first = start + begin * stride;
+  if (is_even && is_same) {
+#pragma unroll
+    for (int time = 0; time < kTimes; ++time) {
+      int row, chunk;
+      Products::template find<D, Rows, Count>(thread, time, row, chunk);
+      const int from_row = AsKeys ? key_of_row(row) : row;
+      const bool is_there = begin + from_row < length && chunk * kEach < d;
+      const std::int64_t place = is_there ? first + from_row * stride + chunk * kEach : start;
+      void* to = tile + chunk_at<Element, D, Rows>(row, chunk);
+      if (Products::kCrosses && raw != nullptr) to = raw + (thread + time * Count) * kEach;
+      copy_ahead(to, static_cast<const Element*>(from) + place, is_there);
     }
-    const float* const floats = static_cast<const float*>(from) + (is_there ? place : start);
-    if (raw != nullptr) {
-      copy_ahead(raw + i * kEach, floats, is_there);
-      copy_ahead(raw + i * kEach + 4, floats + 4, is_there);
-      continue;
-    }
-    alignas(16) Element numbers[kEach];
-    if (!is_bf16 && sizeof(Element) == 2 && is_even) {
-      float4 low = make_float4(0, 0, 0, 0), high = low;
-      if (is_there) {
-        low = *reinterpret_cast<const float4*>(floats);
-        high = *reinterpret_cast<const float4*>(floats + 4);
+    return;
+  }
+  if constexpr (sizeof(Element) == 2) {
+    if (is_even) {
+#pragma unroll
+      for (int time = 0; time < kTimes; ++time) {
+        int row, chunk;
+        Products::template find<D, Rows, Count>(thread, time, row, chunk);
+        const int from_row = AsKeys ? key_of_row(row) : row;
+        float4 low = make_float4(0, 0, 0, 0), high = low;
+        if (begin + from_row < length && chunk * kEach < d) {
+          const auto* const place = reinterpret_cast<const float4*>(
+              static_cast<const float*>(from) + first + from_row * stride + chunk * kEach);
+          low = place[0];
+          high = place[1];
+        }
+        *reinterpret_cast<uint4*>(tile + chunk_at<Element, D, Rows>(row, chunk)) =
+            make_uint4(Products::pack(low.x, low.y), Products::pack(low.z, low.w),
+                       Products::pack(high.x, high.y), Products::pack(high.z, high.w));
       }
-      const float eight[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
-#pragma unroll
-      for (int e = 0; e < kEach; ++e) numbers[e] = Element(eight[e]);
-    } else {
-#pragma unroll
-      for (int e = 0; e < kEach; ++e)
-        numbers[e] = Element(
-            is_there && chunk * kEach + e < d ? element_at(from, is_bf16, place + e) : 0.0f);
+      return;
     }
-    *reinterpret_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(numbers);
+  }
+#pragma unroll 1
+  for (int i = 0; i < kTimes * kEach; ++i) {
+    int row, chunk;
+    Products::template find<D, Rows, Count>(thread, i / kEach, row, chunk);
+    const int column = chunk * kEach + i % kEach, from_row = AsKeys ? key_of_row(row) : row;
+    const float number = begin + from_row < length && column < d
+                             ? element_at(from, is_bf16, first + from_row * stride + column)
+                             : 0.0f;
+    if (Products::kCrosses && raw != nullptr)
+      raw[(thread + i / kEach * Count) * kEach + i % kEach] = number;
+    else
+      tile[chunk_at<Element, D, Rows>(row, chunk) + i % kEach] = Element(number);
   }
 }
 
@@ -242,83 +248,48 @@ template <typename Products, int D>
 __device__ void load_left(const typename Products::Element* tile, int row, int step, int lane,
                           Fragment& a) {
   load_matrices(
-      tile + chunk_at<typename Products::Element, D>(row + lane % 16, step * 2 + lane / 16), a);
-}
-
-/// sums[strip][n] += left[strip] by rows 8 n and on of a tile, for one step.
-template <typename Products, int D, int N, int Strips>
-__device__ void add_step(const Fragment (&left)[Strips], const typename Products::Element* tile,
-                         int step, int lane, Accumulator (&sums)[Strips][N]) {
-#pragma unroll
-  for (int n = 0; n < N; n += 2) {
-    Fragment right;
-    const int row = n * 8 + lane % 8 + lane / 16 * 8, chunk = step * 2 + lane / 8 % 2;
-    load_matrices(tile + chunk_at<typename Products::Element, D>(row, chunk), right);
-#pragma unroll
-    for (int strip = 0; strip < Strips; ++strip) {
-      Products::multiply(left[strip], right[0], right[1], sums[strip][n]);
-      Products::multiply(left[strip], right[2], right[3], sums[strip][n + 1]);
-    }
-  }
+      tile + chunk_at<typename Products::Element, D, kTile>(row + lane % 16, step * 2 + lane / 16),
+      a);
 }
 
 /// sums = 16 rows of one tile by the 8 N rows of another.
 template <typename Products, int D, int N>
-__device__ void multiply_tiles(const typename Products::Element* left, int row,
+__device__ void multiply_tiles(const typename Products::Element* left, int first_row,
                                const typename Products::Element* right, int lane,
-                               Accumulator (&sums)[1][N]) {
+                               Accumulator (&sums)[N]) {
 #pragma unroll
   for (int n = 0; n < N; ++n)
 #pragma unroll
-    for (int i = 0; i < 4; ++i) sums[0][n][i] = 0;
+    for (int i = 0; i < 4; ++i) sums[n][i] = 0;
 #pragma unroll
   for (int step = 0; step < D / Products::kStep; ++step) {
-    Fragment a[1];
-    load_left<Products, D>(left, row, step, lane, a[0]);
-    add_step<Products, D, N, 1>(a, right, step, lane, sums);
+    Fragment a;
+    load_left<Products, D>(left, first_row, step, lane, a);
+#pragma unroll
+    for (int n = 0; n < N; n += 2) {
+      Fragment b;
+      const int row = n * 8 + lane % 8 + lane / 16 * 8, chunk = step * 2 + lane / 8 % 2;
+      load_matrices(right + chunk_at<typename Products::Element, D, 8 * N>(row, chunk), b);
+      Products::multiply(a, b[0], b[1], sums[n]);
+      Products::multiply(a, b[2], b[3], sums[n + 1]);
+    }
   }
 }
 
-/// sums += weights, of 8 K columns, by the rows of a tile.
-template <typename Products, int D, int K, int Strips>
-__device__ void add_weighted(const Accumulator (&weights)[Strips][K],
+/// sums += weights, as left operands of some steps, by the rows of a tile, or of a crossed one.
+template <typename Products, int D, int Steps>
+__device__ void add_weighted(const Fragment (&weights)[Steps],
                              const typename Products::Element* tile, int lane,
-                             Accumulator (&sums)[Strips][D / 8]) {
+                             Accumulator (&sums)[D / 8]) {
 #pragma unroll
-  for (int step = 0; step < K * 8 / Products::kStep; ++step) {
-    Fragment a[Strips];
-#pragma unroll
-    for (int strip = 0; strip < Strips; ++strip) Products::take(weights[strip], step, a[strip]);
+  for (int step = 0; step < Steps; ++step)
 #pragma unroll
     for (int n = 0; n < D / 8; n += 2) {
       Fragment b;
-      Products::template load_across<D>(tile, step, n / 2, lane, b);
-#pragma unroll
-      for (int strip = 0; strip < Strips; ++strip) {
-        Products::multiply(a[strip], b[0], b[1], sums[strip][n]);
-        Products::multiply(a[strip], b[2], b[3], sums[strip][n + 1]);
-      }
+      Products::template load_across<D, Steps * Products::kStep>(tile, step, n / 2, lane, b);
+      Products::multiply(weights[step], b[0], b[1], sums[n]);
+      Products::multiply(weights[step], b[2], b[3], sums[n + 1]);
     }
-  }
-}
-
-/// Writes two neighbours of a row; those from d on are left out.
-__device__ inline void store_two(void* rows, bool is_bf16, bool rounds, std::int64_t place,
-                                 float first, float second, int left) {
-  if (left <= 0) return;
-  if (is_bf16) {
-    auto* const to = static_cast<__nv_bfloat16*>(rows) + place;
-    if (left > 1 && place % 2 == 0) {
-      *reinterpret_cast<std::uint32_t*>(to) = Bf16Products::pack(first, second);
-      return;
-    }
-    to[0] = __float2bfloat16_rn(first);
-    if (left > 1) to[1] = __float2bfloat16_rn(second);
-    return;
-  }
-  auto* const to = static_cast<float*>(rows) + place;
-  store(to, first, rounds);
-  if (left > 1) store(to + 1, second, rounds);
 }
 
 /// Writes a warp's 16 rows from row `begin` of a head on, those below `length`. Whole chunks of
@@ -333,27 +304,44 @@ __device__ void store_tile(const Accumulator (&sums)[D / 8], const AttentionShap
   if constexpr (sizeof(Element) == 2) {
     if (is_bf16 && shape.d % 8 == 0 && stride % 8 == 0) {
       __syncwarp();
-      Products::template keep_across<D>(sums, 0, lane, room);
+      Products::template keep<D>(sums, lane, room);
       __syncwarp();
+#pragma unroll 1
       for (int i = lane; i < 16 * (D / 8); i += kWarp) {
         const int row = i / (D / 8), chunk = i % (D / 8);
         if (begin + row < length && chunk * 8 < shape.d)
           *reinterpret_cast<uint4*>(static_cast<Element*>(rows) + start + (begin + row) * stride +
                                     chunk * 8) =
-              *reinterpret_cast<const uint4*>(room + chunk_at<Element, D>(row, chunk));
+              *reinterpret_cast<const uint4*>(room + chunk_at<Element, D, 16>(row, chunk));
       }
       return;
     }
   }
+  const bool is_even = shape.d % 2 == 0 && stride % 2 == 0;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int row = begin + lane / 4 + half * 8;
     if (row >= length) continue;
+    const std::int64_t first = start + row * stride + lane % 4 * 2;
+    const int left = shape.d - lane % 4 * 2;
 #pragma unroll
     for (int n = 0; n < D / 8; ++n) {
-      const int column = n * 8 + lane % 4 * 2;
-      store_two(rows, is_bf16, rounds, start + row * stride + column, sums[n][2 * half],
-                sums[n][2 * half + 1], shape.d - column);
+      const float one = sums[n][2 * half], other = sums[n][2 * half + 1];
+      if (is_bf16) {
+        auto* const to = static_cast<__nv_bfloat16*>(rows) + first + n * 8;
+        if (n * 8 < left) to[0] = __float2bfloat16_rn(one);
+        if (n * 8 + 1 < left) to[1] = __float2bfloat16_rn(other);
+        continue;
+      }
+      auto* const to = static_cast<float*>(rows) + first + n * 8;
+      const float2 both =
+          rounds ? make_float2(round_to_bf16(one), round_to_bf16(other)) : make_float2(one, other);
+      if (is_even) {
+        if (n * 8 < left) *reinterpret_cast<float2*>(to) = both;
+        continue;
+      }
+      if (n * 8 < left) to[0] = both.x;
+      if (n * 8 + 1 < left) to[1] = both.y;
     }
   }
 }

@@ -1,265 +1,300 @@
 #pragma once
 
-// The gradient of attention by tensor cores: a block has 64 keys of one head at a time, a warp 16
-// of them, and goes through the queries that see them.
+// The gradient of attention by tensor cores, twice through all scores: blocks of keys go through
+// the queries that see them and make dk and dv; blocks of queries go through keys and make dq. So
+// each result belongs to one block and is added up in registers, in one order. Scores and their
+// gradients are made twice, seven products instead of five: less than it costs to add dq up in
+// device memory.
 //
-// Scores are made with keys as rows, so that weights and their gradients are at once the left
-// operands of dv and dk, in registers; only for dq they cross over, through shared memory. dq goes
-// to the block's part in device memory, as in attention_float_backward.cu.
+// A group of four warps has 64 rows, of keys and values or of queries and dout, and multiplies them
+// by tiles of the others. So weights and gradients of scores are at once left operands of the next
+// products, in registers.
 
-#include "lathe/engine/cuda/kernels/attention_tensor.cuh"
+#include "lathe/engine/cuda/kernels/attention_group.cuh"
 
 namespace lathe::engine::cuda {
 
-/// Queries of a tile: what is kept for each grows with the head.
-template <int D>
-inline constexpr int kQueries = D > 64 ? 32 : 64;
-
-/// Keys and values, two times queries and dout, the gradients of scores, two times facts; where
-/// queries come raw, those and dout once more as float.
+/// How shared memory is laid out: the block's own rows, then some tiles that it goes through, the
+/// queries' facts, and what comes raw.
 template <typename Products, int D>
-int backward_bytes(const AttentionShape& shape) {
-  constexpr int Q = kQueries<D>, kElements = 2 * kTile * D + 4 * Q * D + kTile * Q;
-  const int raw = comes_raw<Products>(shape) ? 2 * Q * D * static_cast<int>(sizeof(float)) : 0;
-  return kElements * static_cast<int>(sizeof(typename Products::Element)) +
-         2 * Q * static_cast<int>(sizeof(QueryFacts)) + raw;
-}
-
-/// Which weights of a warp's 16 keys by 8 N queries dropout keeps: a lane draws for two queries of
-/// run g, or with N = 4 for one half of the keys.
-template <int N>
-struct KeptByKeys {
-  std::uint32_t own;
-  int lane;
-
-  __device__ KeptByKeys(const KeptKeys& kept, int q_begin, int key, int of_lane)
-      : own(0), lane(of_lane) {
-    if (kept.threshold == 0) return;
-    const int g = lane / 4, query = q_begin + g % N * 8 + lane % 4 * 2;
-#pragma unroll
-    for (int i = 0; i < N / 2; ++i)
-      own |= kept.bits(query + i % 2, key + (N == 8 ? i / 2 : g / N) * 8) << (8 * i);
-  }
-  /// Bits 0 to 3 for the lane's four numbers of run n.
-  __device__ std::uint32_t of(int n) const {
-    const int t = lane % 4, g = lane / 4;
-    if constexpr (N == 8) {
-      const std::uint32_t word = __shfl_sync(kAllLanes, own, n * 4 + t) >> g;
-      return (word & 1u) | (word >> 7 & 2u) | (word >> 14 & 4u) | (word >> 21 & 8u);
-    } else {
-      const std::uint32_t low = __shfl_sync(kAllLanes, own, n * 4 + t) >> g;
-      const std::uint32_t high = __shfl_sync(kAllLanes, own, (n + N) * 4 + t) >> g;
-      return (low & 1u) | (low >> 7 & 2u) | (high << 2 & 4u) | (high >> 5 & 8u);
-    }
-  }
+struct BackwardLayout {
+  using Element = typename Products::Element;
+  static constexpr int kElement = static_cast<int>(sizeof(Element));
+  /// Of 64 rows each. Two blocks of one group, which do not wait for each other, have room on a
+  /// multiprocessor only with bfloat16.
+  static constexpr int kGroups = D == 64 && Products::kCrosses ? 2 : 1;
+  static constexpr int kThreads = kGroups * kTensorThreads;
+  /// Rows of a tile that is gone through: what is kept for each grows with the head.
+  static constexpr int kRows = D > 64 ? 32 : 64;
+  static constexpr int kOwn = 2 * kGroups * kTile * D;
+  static constexpr int kPair = 2 * kRows * D;  ///< queries and dout, or keys and values
+  /// What is crossed comes raw while the pair before is used: one place is enough.
+  static constexpr int kPlaces = Products::kCrosses ? 1 : 3, kFactPlaces = kPlaces + 1;
+  static constexpr int kCrossedPlaces = Products::kCrosses ? 1 : 0;
+  static constexpr int kRaw = Products::kCrosses ? kPair : 0;
+  static constexpr int kBytes = (kOwn + (kPlaces + kCrossedPlaces) * kPair + kRaw) * kElement +
+                                kFactPlaces * kRows * static_cast<int>(sizeof(QueryFacts));
 };
 
-/// Which of a lane's scores do not count as they are: bit 4 n + i for number i of run n. A loop,
-/// because few tiles are at an edge and registers are short.
-template <int N>
-__device__ std::uint32_t hidden_scores(const AttentionShape& shape, const Place& place, int q_begin,
-                                       int k_begin, int first_key, int lane) {
-  if (is_plain(shape, place, q_begin, k_begin, kTile)) return 0;
-  std::uint32_t hidden = 0;
-#pragma unroll 1
-  for (int bit = 0; bit < 4 * N; ++bit) {
-    const int key = first_key + lane / 4 + bit / 2 % 2 * 8;
-    const int query = q_begin + bit / 4 * 8 + lane % 4 * 2 + bit % 2;
-    if (key >= place.lk || is_masked(shape, place, query, key)) hidden |= 1u << bit;
-  }
-  return hidden;
-}
-
-/// Adds 64 keys' share of dq to the block's part, or begins it.
-template <typename Products, int D>
-__device__ void add_to_queries(const typename Products::Element* dscores,
-                               const typename Products::Element* keys, const Place& place,
-                               int q_begin, int d, std::int64_t stride, bool is_first, int warp,
-                               int lane, float* dq) {
-  constexpr int Q = kQueries<D>, kWarpsOfRow = kTile / Q, N = D / 8 / kWarpsOfRow;
-  const int rows = warp % (Q / 16) * 16, first_run = warp / (Q / 16) * N;
-  Accumulator sums[N] = {};
-#pragma unroll
-  for (int step = 0; step < kTile / Products::kStep; ++step) {
-    Fragment a;
-    Products::template load_kept<Q>(dscores, rows, step, lane, a);
-#pragma unroll
-    for (int n = 0; n < N; n += 2) {
-      Fragment b;
-      Products::template load_across<D>(keys, step, (first_run + n) / 2, lane, b);
-      Products::multiply(a, b[0], b[1], sums[n]);
-      Products::multiply(a, b[2], b[3], sums[n + 1]);
-    }
-  }
-  // What is there already is read all at once, or each read would wait for the write before it.
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const int query = q_begin + rows + lane / 4 + half * 8;
-    if (query >= place.lq) continue;
-    float* const to = dq + query * stride + first_run * 8 + lane % 4 * 2;
-    const int left = d - first_run * 8 - lane % 4 * 2;
-    if (d % 2 == 0) {
-      float2 before[N] = {};
-      if (!is_first) {
-#pragma unroll
-        for (int n = 0; n < N; ++n)
-          if (n * 8 < left) before[n] = *reinterpret_cast<const float2*>(to + n * 8);
-      }
-#pragma unroll
-      for (int n = 0; n < N; ++n)
-        if (n * 8 < left)
-          *reinterpret_cast<float2*>(to + n * 8) =
-              make_float2(before[n].x + sums[n][2 * half], before[n].y + sums[n][2 * half + 1]);
-      continue;
-    }
-#pragma unroll
-    for (int n = 0; n < N; ++n)
-      for (int i = 0; i < 2; ++i)
-        if (n * 8 + i < left)
-          to[n * 8 + i] = sums[n][2 * half + i] + (is_first ? 0.0f : to[n * 8 + i]);
-  }
-}
-
-template <typename Products, int D>
-__global__ void __launch_bounds__(kTensorThreads)
-    tensor_backward(AttentionGradientArgs args, int parts) {
+/// One block's rows: of keys, or of queries.
+template <typename Products, int D, bool ByKeys>
+__device__ void differentiate_rows(const AttentionGradientArgs& args, int first_head, int heads) {
   using Element = typename Products::Element;
-  constexpr int Q = kQueries<D>, kRuns = Q / 8;
-  constexpr int kEach = 16 / static_cast<int>(sizeof(Element));
-  extern __shared__ uint4 chunks[];
-  Element* const keys = reinterpret_cast<Element*>(chunks);
-  Element* const values = keys + kTile * D;
-  Element* const copies = values + kTile * D;  // two times queries and dout
-  Element* const dscores = copies + 4 * Q * D;
-  auto* const facts = reinterpret_cast<QueryFacts*>(dscores + kTile * Q);  // two times
+  using Group = GroupProducts<Products, D>;
+  using Layout = BackwardLayout<Products, D>;
+  constexpr int kRows = Layout::kRows, kRuns = kRows / 8;
+  constexpr int kTileSize = kRows * D, kSteps = kRows / Products::kStep;
+  constexpr int kAhead = Products::kCrosses ? 1 : 2;  // what comes raw has one place only
+  constexpr int kBlockRows = Layout::kGroups * kTile, kBlockThreads = Layout::kThreads;
+  extern __shared__ __align__(1024) uint4 chunks[];
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % kWarp;
+  const int group = thread / kTensorThreads, warp = thread / kWarp % 4;
 
   const AttentionShape& shape = args.shape;
-  const bool is_raw = comes_raw<Products>(shape);
-  float* const raw = is_raw ? reinterpret_cast<float*>(facts + 2 * Q) : nullptr;
+  const Place place = find_place(shape, static_cast<int>(blockIdx.x), ByKeys, kBlockRows);
+  if (place.sequence < 0) return;
   const bool is_bf16 = shape.elements == Number::BF16;
-  const int thread = static_cast<int>(threadIdx.x), lane = thread % kWarp, warp = thread / kWarp;
-  const std::int64_t k_width = static_cast<std::int64_t>(shape.kv_heads) * shape.d;
-  const std::int64_t k_stride = shape.k_stride != 0 ? shape.k_stride : k_width;
-  const auto clear = [&] {
-    clear_rows_of(shape, args.dk, shape.keys, k_stride, k_width);
-    clear_rows_of(shape, args.dv, shape.keys, k_stride, k_width);
-  };
-  const int sequence = static_cast<int>(blockIdx.x) / parts;
-  const int part = static_cast<int>(blockIdx.x) % parts;
-  if (sequence >= real_size(shape.sequences)) return clear();
-  const Place place = sequence_at(shape, sequence);
-  const int heads_each = shape.heads / shape.kv_heads;
-  const int first_head = static_cast<int>(blockIdx.y) * heads_each;
-  const float scale = shape.scale * kLog2E;
+  // Keys and values, or queries and dout.
+  Element* const firsts = reinterpret_cast<Element*>(chunks);
+  Element* const seconds = firsts + kBlockRows * D;
+  Element* const tiles = firsts + Layout::kOwn;
+  auto* const facts = reinterpret_cast<QueryFacts*>(
+      tiles + (Layout::kPlaces + Layout::kCrossedPlaces) * Layout::kPair);
+  float* raw = nullptr;
+  if constexpr (Products::kCrosses)
+    raw = reinterpret_cast<float*>(facts + Layout::kFactPlaces * kRows);
+  float* const second_raw = Products::kCrosses ? raw + kTileSize : nullptr;
 
-  for (int k_begin = part * kTile; k_begin < place.lk; k_begin += parts * kTile) {
-    const HeadPlace shared = head_place(shape, place, first_head);
-    __syncthreads();  // the tile of keys before is read
-    load_tile<Products, D, kTile>(shape.k, is_bf16, shared.k, k_stride, k_begin, place.lk, shape.d,
-                                  thread, kTensorThreads, keys, nullptr);
-    load_tile<Products, D, kTile>(shape.v, is_bf16, shared.k, k_stride, k_begin, place.lk, shape.d,
-                                  thread, kTensorThreads, values, nullptr);
-    close_copies();
-    await_copies<0>();
-    Products::settle(keys, nullptr, 2 * kTile * D / kEach, thread, kTensorThreads);
-    Accumulator dk[1][D / 8] = {}, dv[1][D / 8] = {};
-    const int first_key = k_begin + warp * 16;
-    for (int head = first_head; head < first_head + heads_each; ++head) {
-      const HeadPlace at = head_place(shape, place, head);
-      float* const dq = part_of(args, part) + at.y;
-      const KeptKeys kept(shape, place, head);
-      const auto load = [&](int q_begin, int copy) {
-        Element* const to = copies + copy * 2 * Q * D;
-        if (q_begin < place.lq) {
-          load_tile<Products, D, Q>(shape.q, is_bf16, at.q, at.q_stride, q_begin, place.lq, shape.d,
-                                    thread, kTensorThreads, to, raw);
-          load_tile<Products, D, Q>(args.dout, is_bf16, at.y, at.y_stride, q_begin, place.lq,
-                                    shape.d, thread, kTensorThreads, to + Q * D,
-                                    is_raw ? raw + Q * D : nullptr);
-          if (thread < Q) {
-            const bool is_there = q_begin + thread < place.lq;
-            const std::int64_t row = place.q_start + (is_there ? q_begin + thread : 0);
-            copy_ahead(facts + copy * Q + thread, facts_of(args) + row * shape.heads + head,
-                       is_there);
-          }
-        }
-        close_copies();
-      };
-      const int first = first_query_seeing(shape, k_begin);
-      __syncthreads();
-      load(first, 0);
-      int copy = 0;
-      for (int q_begin = first; q_begin < place.lq; q_begin += Q, copy = 1 - copy) {
-        Element* const queries = copies + copy * 2 * Q * D;
-        Element* const douts = queries + Q * D;
-        await_copies<0>();
-        Products::settle(queries, raw, 2 * Q * D / kEach, thread, kTensorThreads);
-        __syncthreads();
-        load(q_begin + Q, 1 - copy);
-        Accumulator weight[1][kRuns], dscore[1][kRuns];
-        multiply_tiles<Products, D, kRuns>(keys, warp * 16, queries, lane, weight);
-        multiply_tiles<Products, D, kRuns>(values, warp * 16, douts, lane, dscore);
-        const std::uint32_t hidden =
-            hidden_scores<kRuns>(shape, place, q_begin, k_begin, first_key, lane);
-        const KeptByKeys<kRuns> keeps(kept, q_begin, first_key, lane);
-        const QueryFacts* const now = facts + copy * Q + lane % 4 * 2;
-#pragma unroll
-        for (int n = 0; n < kRuns; ++n) {
-          const std::uint32_t bits = shape.threshold != 0 ? keeps.of(n) : 0;
-#pragma unroll
-          for (int i = 0; i < 4; ++i) {
-            const QueryFacts* const of_query = now + n * 8 + i % 2;
-            const bool is_hidden = (hidden >> (4 * n + i) & 1u) != 0;
-            float p = power_of_two(fmaf(weight[0][n][i], scale, -of_query->sum));
-            if (is_hidden) p = power_of_two(of_query->masked - of_query->sum);
-            float factor = 1, gradient_factor = shape.scale;
-            if (shape.threshold != 0) {
-              const bool is_kept = (bits >> i & 1u) != 0;
-              factor = is_kept ? shape.dropout_scale : 0.0f;
-              gradient_factor = is_kept ? shape.scale * shape.dropout_scale : 0.0f;
-            }
-            weight[0][n][i] = p * factor;
-            dscore[0][n][i] = p * fmaf(dscore[0][n][i], gradient_factor, -of_query->mean);
-            // A masked key weighs nothing, or its query sees no key and its weights stay as they
-            // are.
-            if (is_hidden) dscore[0][n][i] = 0;
-          }
-        }
-        Products::template keep_across<Q>(dscore[0], warp * 16, lane, dscores);
-        add_weighted<Products, D, kRuns, 1>(weight, douts, lane, dv);
-        add_weighted<Products, D, kRuns, 1>(dscore, queries, lane, dk);
-        __syncthreads();  // the gradients of the scores are there
-        add_to_queries<Products, D>(dscores, keys, place, q_begin, shape.d, at.y_stride,
-                                    k_begin == part * kTile, warp, lane, dq);
+  // What is gone through: tiles of one head after the other.
+  const int begin = ByKeys ? first_query_seeing(shape, place.begin) : 0;
+  const int end = ByKeys ? place.lq : keys_seen(shape, place, place.begin + kBlockRows);
+  const int tiles_of_head = tiles_of(max(end - begin, 0), kRows);
+  const int count = tiles_of_head * heads;
+  const auto head_of = [&](int n) { return first_head + (heads == 1 ? 0 : n / tiles_of_head); };
+  const auto begin_of = [&](int n) { return begin + (heads == 1 ? n : n % tiles_of_head) * kRows; };
+  const auto tile_at = [&](int n) { return tiles + n % Layout::kPlaces * Layout::kPair; };
+  const auto across_at = [&](int n) {
+    return Products::kCrosses ? tiles + Layout::kPair : tile_at(n);
+  };
+  const auto facts_at = [&](int n) { return facts + n % Layout::kFactPlaces * kRows; };
+  const auto load = [&](int n) {
+    if (n < count) {
+      const HeadPlace at = head_place(shape, place, head_of(n));
+      const int row = begin_of(n);
+      Element* const to = tile_at(n);
+      load_tile<Products, D, kRows, kBlockThreads, !ByKeys>(
+          ByKeys ? shape.q : shape.k, is_bf16, ByKeys ? at.q : at.k,
+          ByKeys ? at.q_stride : at.k_stride, row, ByKeys ? place.lq : place.lk, shape.d, thread,
+          to, raw);
+      load_tile<Products, D, kRows, kBlockThreads, !ByKeys>(
+          ByKeys ? args.dout : shape.v, is_bf16, ByKeys ? at.y : at.k,
+          ByKeys ? at.y_stride : at.k_stride, row, ByKeys ? place.lq : place.lk, shape.d, thread,
+          to + kTileSize, second_raw);
+      if (ByKeys && thread < kRows) {
+        const bool is_there = row + thread < place.lq;
+        const std::int64_t query = place.q_start + (is_there ? row + thread : 0);
+        copy_ahead(facts_at(n) + thread, facts_of(args) + query * shape.heads + head_of(n),
+                   is_there);
       }
     }
-    __syncthreads();  // keys and values are read: their places are free
-    store_tile<Products, D>(dk[0], shape, shared.k, k_stride, first_key, place.lk, lane,
-                            keys + warp * 16 * D, args.dk);
-    store_tile<Products, D>(dv[0], shape, shared.k, k_stride, first_key, place.lk, lane,
-                            values + warp * 16 * D, args.dv);
+    close_copies();
+  };
+
+  const HeadPlace own = head_place(shape, place, first_head);
+#pragma unroll 1
+  for (int i = 0; i < 2 * Layout::kGroups; ++i) {
+    const bool is_first = i < Layout::kGroups;
+    load_tile<Products, D, kTile, kBlockThreads>(
+        ByKeys ? (is_first ? shape.k : shape.v) : (is_first ? shape.q : args.dout), is_bf16,
+        ByKeys     ? own.k
+        : is_first ? own.q
+                   : own.y,
+        ByKeys     ? own.k_stride
+        : is_first ? own.q_stride
+                   : own.y_stride,
+        place.begin + i % Layout::kGroups * kTile, ByKeys ? place.lk : place.lq, shape.d, thread,
+        firsts + i * kTile * D, nullptr);
   }
-  clear();
+#pragma unroll 1
+  for (int n = 0; n < kAhead; ++n) load(n);
+  const int own_begin = place.begin + group * kTile, first_row = own_begin + warp * 16;
+  QueryFacts of_row[2] = {};
+  if constexpr (!ByKeys) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int query = min(first_row + lane / 4 + half * 8, place.lq - 1);
+      of_row[half] = facts_of(args)[(place.q_start + query) * shape.heads + first_head];
+    }
+  }
+  const auto settle = [&](int n) {
+    Element* const to = tile_at(n);
+    Element* const across = Products::kCrosses ? across_at(n) : nullptr;
+    Products::template settle<D, kRows, kBlockThreads>(raw, to, across, thread);
+    Products::template settle<D, kRows, kBlockThreads>(
+        second_raw, to + kTileSize, ByKeys && across != nullptr ? across + kTileSize : nullptr,
+        thread);
+    publish<Products>();
+  };
+  await_copies<kAhead - 1>();
+#pragma unroll 1
+  for (int i = 0; i < 2 * Layout::kGroups; ++i)
+    Products::template settle<D, kTile, kBlockThreads>(nullptr, firsts + i * kTile * D, nullptr,
+                                                       thread);
+  publish<Products>();
+
+  KeptKeys kept(shape, place, first_head);
+  const float scale = shape.scale * kLog2E;
+  const float gradient_scale =
+      shape.threshold != 0 ? shape.scale * shape.dropout_scale : shape.scale;
+  const Element* const own_firsts = firsts + group * kTile * D;
+  const Element* const own_seconds = seconds + group * kTile * D;
+  // Of queries or keys; of values.
+  Accumulator sums[D / 8] = {}, value_sums[ByKeys ? D / 8 : 1] = {};
+  for (int n = 0; n < count; ++n) {
+    await_copies<kAhead - 1>();
+    Group::template await<0>();
+    pin(sums);
+    if constexpr (ByKeys) pin(value_sums);
+    if constexpr (Layout::kPlaces == 1) __syncthreads();  // the tile before is read
+    settle(n);
+    __syncthreads();
+    load(n + kAhead);  // where the tile before was
+    Accumulator weight[kRuns], dscore[kRuns];
+    Group::open();
+    Group::multiply(own_firsts, tile_at(n), warp, lane, weight);
+    Group::multiply(own_seconds, tile_at(n) + kTileSize, warp, lane, dscore);
+    const int row = begin_of(n);
+    std::uint32_t hidden = 0, kept_bits = 0;
+    if (!is_plain(shape, place, ByKeys ? row : own_begin, ByKeys ? own_begin : row,
+                  ByKeys ? kTile : kRows)) {
+      const EdgeScores edge = edge_scores<kRuns, ByKeys>(shape, place, first_row, row, lane);
+      hidden = edge.masked | edge.beyond;
+    }
+    if (shape.threshold != 0) {
+      kept.head = static_cast<std::uint32_t>(head_of(n));
+      if constexpr (ByKeys) {
+        const KeptByKeys<kRuns> keeps(kept, row, first_row, lane);
+#pragma unroll
+        for (int run = 0; run < kRuns; ++run) kept_bits |= keeps.of(run) << (4 * run);
+      } else {
+        drop_by_queries<kRuns>(kept, first_row, row, lane, [&](int run, int i, bool is_kept) {
+          if (is_kept) kept_bits |= 1u << (4 * run + i);
+        });
+      }
+    }
+    const QueryFacts* const of_column = facts_at(n) + lane % 4 * 2;
+    Group::template await<1>();
+    pin(weight);
+#pragma unroll
+    for (int run = 0; run < kRuns; ++run)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const QueryFacts* const of = ByKeys ? of_column + run * 8 + i % 2 : of_row + i / 2;
+        weight[run][i] = power_of_two(fmaf(weight[run][i], scale, -of->sum));
+      }
+    if (hidden != 0) {
+#pragma unroll
+      for (int run = 0; run < kRuns; ++run)
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const QueryFacts* const of = ByKeys ? of_column + run * 8 + i % 2 : of_row + i / 2;
+          if ((hidden >> (4 * run + i) & 1u) != 0)
+            weight[run][i] = power_of_two(of->masked - of->sum);
+        }
+    }
+    Group::template await<0>();
+    pin(dscore);
+    const auto differentiate = [&](auto is_kept) {
+#pragma unroll
+      for (int run = 0; run < kRuns; ++run)
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const QueryFacts* const of = ByKeys ? of_column + run * 8 + i % 2 : of_row + i / 2;
+          const float factor = is_kept(4 * run + i) ? gradient_scale : 0.0f;
+          dscore[run][i] = weight[run][i] * fmaf(dscore[run][i], factor, -of->mean);
+          if (ByKeys && !is_kept(4 * run + i)) weight[run][i] = 0;
+        }
+    };
+    if (shape.threshold == 0)
+      differentiate([](int) { return true; });
+    else
+      differentiate([&](int bit) { return (kept_bits >> bit & 1u) != 0; });
+    // A masked key weighs nothing, or its query sees no key and its weights stay as they are.
+    if (hidden != 0) {
+#pragma unroll
+      for (int run = 0; run < kRuns; ++run)
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+          if ((hidden >> (4 * run + i) & 1u) != 0) dscore[run][i] = 0;
+    }
+    Fragment weights[kSteps], dscores[kSteps];
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) {
+      if constexpr (ByKeys) Products::take(weight, step, weights[step]);
+      Products::take(dscore, step, dscores[step]);
+    }
+    Group::open();
+    if constexpr (ByKeys) Group::add(weights, across_at(n) + kTileSize, lane, value_sums);
+    Group::add(dscores, across_at(n), lane, sums);
+    // Products of TF32 that go on into the next turn of the loop would be taken one by one.
+    if constexpr (Products::kCrosses) Group::template await<0>();
+  }
+  Group::template await<0>();
+  pin(sums);
+  if constexpr (ByKeys) pin(value_sums);
+  __syncthreads();  // all is read
+
+  Element* const room = firsts + thread / kWarp * 16 * D;
+  if constexpr (ByKeys) {
+    if (shape.threshold != 0) scale_rows(value_sums, {shape.dropout_scale, shape.dropout_scale});
+    store_tile<Products, D>(sums, shape, own.k, own.k_stride, first_row, place.lk, lane, room,
+                            args.dk);
+    store_tile<Products, D>(value_sums, shape, own.k, own.k_stride, first_row, place.lk, lane, room,
+                            args.dv);
+  } else {
+    store_tile<Products, D>(sums, shape, own.q, own.q_stride, first_row, place.lq, lane, room,
+                            args.dq);
+  }
 }
 
 template <typename Products, int D>
-void run_tensor_backward(const AttentionGradientArgs& args, int parts, cudaStream_t on) {
-  const auto kernel = tensor_backward<Products, D>;
-  const int bytes = backward_bytes<Products, D>(args.shape);
-  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-  const dim3 grid(static_cast<unsigned>(args.shape.sequences.capacity * parts),
-                  static_cast<unsigned>(args.shape.kv_heads));
-  kernel<<<grid, kTensorThreads, bytes, on>>>(args, parts);
+__global__ void __launch_bounds__(BackwardLayout<Products, D>::kThreads)
+    tensor_backward(AttentionGradientArgs args) {
+  const AttentionShape& shape = args.shape;
+  const int heads_each = shape.heads / shape.kv_heads;
+  const int of_keys = shape.kv_heads, index = static_cast<int>(blockIdx.y);
+  if (index < of_keys)
+    differentiate_rows<Products, D, true>(args, index * heads_each, heads_each);
+  else
+    differentiate_rows<Products, D, false>(args, index - of_keys, 1);
+  const std::int64_t q_width = static_cast<std::int64_t>(shape.heads) * shape.d;
+  const std::int64_t k_width = static_cast<std::int64_t>(shape.kv_heads) * shape.d;
+  const std::int64_t k_stride = shape.k_stride != 0 ? shape.k_stride : k_width;
+  clear_rows_of(shape, args.dq, shape.queries, shape.q_stride != 0 ? shape.q_stride : q_width,
+                q_width);
+  clear_rows_of(shape, args.dk, shape.keys, k_stride, k_width);
+  clear_rows_of(shape, args.dv, shape.keys, k_stride, k_width);
 }
 
+/// False where shared memory is too small for it.
+template <typename Products, int D>
+bool try_tensor_backward(const AttentionGradientArgs& args, cudaStream_t on) {
+  using Layout = BackwardLayout<Products, D>;
+  const auto kernel = tensor_backward<Products, D>;
+  if (Layout::kBytes > most_shared_memory()) return false;
+  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Layout::kBytes);
+  const unsigned of_keys = most_tiles(args.shape, true, Layout::kGroups * kTile);
+  const unsigned of_queries = most_tiles(args.shape, false, Layout::kGroups * kTile);
+  const dim3 grid(of_keys > of_queries ? of_keys : of_queries,
+                  static_cast<unsigned>(args.shape.kv_heads + args.shape.heads));
+  kernel<<<grid, Layout::kThreads, Layout::kBytes, on>>>(args);
+  return true;
+}
 template <typename Products>
-void run_tensor_backward(const AttentionGradientArgs& args, int parts, cudaStream_t on) {
-  if (args.shape.d <= 32)
-    run_tensor_backward<Products, 32>(args, parts, on);
-  else if (args.shape.d <= 64)
-    run_tensor_backward<Products, 64>(args, parts, on);
-  else
-    run_tensor_backward<Products, 128>(args, parts, on);
+bool try_tensor_backward(const AttentionGradientArgs& args, cudaStream_t on) {
+  if (args.shape.d <= 32) return try_tensor_backward<Products, 32>(args, on);
+  if (args.shape.d <= 64) return try_tensor_backward<Products, 64>(args, on);
+  return try_tensor_backward<Products, 128>(args, on);
 }
 
 }  // namespace lathe::engine::cuda

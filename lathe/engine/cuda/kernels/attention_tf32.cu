@@ -5,12 +5,12 @@
 
 namespace lathe::engine::cuda {
 
-void attend_tf32(const AttentionArgs& args, cudaStream_t on) {
-  run_tensor_forward<Tf32Products>(args, on);
+bool try_attend_tf32(const AttentionArgs& args, cudaStream_t on) {
+  return try_tensor_forward<Tf32Products>(args, on);
 }
 
-void differentiate_tf32(const AttentionGradientArgs& args, int parts, cudaStream_t on) {
-  run_tensor_backward<Tf32Products>(args, parts, on);
+bool try_differentiate_tf32(const AttentionGradientArgs& args, cudaStream_t on) {
+  return try_tensor_backward<Tf32Products>(args, on);
 }
 
 }  // namespace lathe::engine::cuda
