@@ -134,7 +134,10 @@ __global__ void __launch_bounds__(kGroup* Groups)
           const int query = min(q_begin + ty * kRows + i, place.lq - 1);
           fact[i] = half == 0 ? facts[query * shape.heads].sum : facts[query * shape.heads].mean;
         }
-        if (shape.threshold != 0) draw_bits(kept, q_begin, k_begin, half, ty, tx, bits);
+        if (shape.threshold != 0) {
+          draw_bits(kept, q_begin, k_begin, half, ty, tx, bits);
+          meet_group();  // once more, for racecheck: see the forward kernel's end
+        }
         meet_group();
         std::uint32_t words[4] = {};
         if (shape.threshold != 0)

@@ -12,8 +12,10 @@ namespace {
 
 template <int D>
 constexpr int kGroupFloats = 2 * kTile * D + kTile * kTile;
+// Queries, the groups' keys, values and weights, and two numbers of each row of each group.
 template <int D, int Groups>
-constexpr int kBytes = static_cast<int>(sizeof(float)) * (kTile * D + Groups * kGroupFloats<D>);
+constexpr int kBytes =
+    static_cast<int>(sizeof(float)) * (kTile * D + Groups * (kGroupFloats<D> + 2 * kTile));
 
 // Which of a thread's scores dropout keeps. Two neighbours share blocks of eight keys: with eight
 // columns each draws one of the two blocks for all rows, with four one block for half of the rows.
@@ -46,6 +48,28 @@ struct KeptScores {
     return (from >> (i % 4 * 8 + side * 4 + j % 4) & 1u) != 0;
   }
 };
+
+// Which of a thread's scores are of masked keys and of none at all: a bit for each. A loop, because
+// few tiles are at an edge and code is long.
+struct EdgeScores {
+  std::uint64_t masked = 0, beyond = 0;
+};
+template <int Lanes>
+__device__ EdgeScores edge_scores(const AttentionShape& shape, const Place& place, int k_begin,
+                                  int ty, int tx) {
+  constexpr int kColumns = kTile / Lanes;
+  EdgeScores edge;
+#pragma unroll 1
+  for (int i = 0; i < kRows * kColumns; ++i) {
+    const int query = place.begin + ty * kRows + i / kColumns;
+    const int key = k_begin + column_of<Lanes>(tx, i % kColumns);
+    if (key >= place.lk)
+      edge.beyond |= std::uint64_t{1} << i;
+    else if (is_masked(shape, place, query, key))
+      edge.masked |= std::uint64_t{1} << i;
+  }
+  return edge;
+}
 
 template <int D, int Lanes, int Groups>
 __global__ void __launch_bounds__(8 * Lanes * Groups) forward_kernel(AttentionArgs args) {
@@ -103,20 +127,19 @@ __global__ void __launch_bounds__(8 * Lanes * Groups) forward_kernel(AttentionAr
     meet_group();
     load(k, tile + Groups, keys);
     const KeptScores<Lanes> keeps(kept, place.begin, k_begin, ty, tx);
-    if (is_plain(shape, place, place.begin, k_begin, kTile)) {
 #pragma unroll
-      for (int i = 0; i < kRows; ++i)
+    for (int i = 0; i < kRows; ++i)
 #pragma unroll
-        for (int j = 0; j < kColumns; ++j) score[i][j] *= scale;
-    } else {
+      for (int j = 0; j < kColumns; ++j) score[i][j] *= scale;
+    if (!is_plain(shape, place, place.begin, k_begin, kTile)) {
+      const EdgeScores edge = edge_scores<Lanes>(shape, place, k_begin, ty, tx);
 #pragma unroll
       for (int i = 0; i < kRows; ++i)
 #pragma unroll
         for (int j = 0; j < kColumns; ++j) {
-          const int query = place.begin + ty * kRows + i, key = k_begin + column_of<Lanes>(tx, j);
-          score[i][j] = key >= place.lk                       ? -INFINITY
-                        : is_masked(shape, place, query, key) ? kMasked
-                                                              : score[i][j] * scale;
+          const std::uint64_t bit = std::uint64_t{1} << (i * kColumns + j);
+          if ((edge.masked & bit) != 0) score[i][j] = kMasked;
+          if ((edge.beyond & bit) != 0) score[i][j] = -INFINITY;
         }
     }
 #pragma unroll
@@ -154,28 +177,37 @@ __global__ void __launch_bounds__(8 * Lanes * Groups) forward_kernel(AttentionAr
 
   // Each group leaves its sums where its keys were, and all threads join them.
   store_part<D, Lanes>(sums, ty, tx, keys);
+  // Lane i has row i's numbers, or one of them.
+  float own[2] = {};
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
 #pragma unroll
     for (int distance = Lanes / 2; distance > 0; distance /= 2)
       total[i] += __shfl_xor_sync(kAllLanes, total[i], distance);
-    if (tx == 0) {
-      weights[2 * (ty * kRows + i)] = highest[i];
-      weights[2 * (ty * kRows + i) + 1] = total[i];
+    if (tx % kRows == i) {
+      own[0] = highest[i];
+      own[1] = total[i];
     }
   }
+  float* const numbers = queries + kTile * D + Groups * kGroupFloats<D>;
+  float* const to = numbers + 2 * (group * kTile + ty * kRows + tx % kRows);
+  if constexpr (Lanes == kRows)
+    *reinterpret_cast<float2*>(to) = make_float2(own[0], own[1]);
+  else
+    to[tx / kRows] = tx < kRows ? own[0] : own[1];
   __syncthreads();
+  __syncthreads();  // racecheck sees no order between a write and reads one barrier later
   const int groups = min(Groups, max(tiles, 1));
   for (int i = static_cast<int>(threadIdx.x); i < kTile * (D / 4); i += kGroup * Groups) {
     const int row = i / (D / 4), chunk = i % (D / 4), query = place.begin + row;
     if (query >= place.lq || chunk * 4 >= shape.d) continue;
     const float* const first = queries + kTile * D;  // the first group's sums
-    const float* const numbers = first + 2 * kTile * D + 2 * row;
+    const float* const of_row = numbers + 2 * row;
     float most = -INFINITY, all = 0, y[4] = {};
-    for (int g = 0; g < groups; ++g) most = fmaxf(most, numbers[g * kGroupFloats<D>]);
+    for (int g = 0; g < groups; ++g) most = fmaxf(most, of_row[2 * g * kTile]);
     for (int g = 0; g < groups; ++g) {
-      const float factor = power_of_two(numbers[g * kGroupFloats<D>] - most);
-      all = fmaf(numbers[g * kGroupFloats<D> + 1], factor, all);
+      const float factor = power_of_two(of_row[2 * g * kTile] - most);
+      all = fmaf(of_row[2 * g * kTile + 1], factor, all);
       const float4 part = load_chunk<D>(first + g * kGroupFloats<D>, row, chunk);
       y[0] = fmaf(part.x, factor, y[0]);
       y[1] = fmaf(part.y, factor, y[1]);
