@@ -1,6 +1,6 @@
 """PyTorch's scaled_dot_product_attention in bfloat16, forward and backward, for the sizes of
 bench/cuda_attention.cpp: one call in a CUDA graph that is replayed many times in a row, timed with
-events, medians. Each backend that runs, and the one that PyTorch takes by itself."""
+events, medians. Each backend that runs, and the one that PyTorch takes by itself, by name."""
 import contextlib
 import statistics
 import sys
@@ -41,7 +41,8 @@ def main():
         times = 5 if size[2] > 1000 else 100
         q, k, v, dy = (torch.randn(size, device="cuda", dtype=torch.bfloat16) for _ in range(4))
         for backend in (None, SDPBackend.FLASH_ATTENTION, SDPBackend.CUDNN_ATTENTION):
-            name = "by itself" if backend is None else backend.name
+            name = backend.name if backend is not None else (
+                f"by itself ({SDPBackend(torch._fused_sdp_choice(q, k, v)).name})")
 
             def both():
                 operands = [x.detach().requires_grad_() for x in (q, k, v)]

@@ -8,9 +8,11 @@
 namespace lathe::experiment::bench {
 namespace {
 
-Graph fused_graph(const AttentionOptions& options) {
-  const std::string type = fmt::format("f32[{},{},{}]", options.batch, options.length,
-                                       options.heads * options.head_size);
+// Operands lie in memory as the products of the precision have them.
+Graph fused_graph(const AttentionOptions& options, engine::Precision precision) {
+  const std::string type =
+      fmt::format("{}[{},{},{}]", precision == engine::Precision::Bf16 ? "bf16" : "f32",
+                  options.batch, options.length, options.heads * options.head_size);
   return parse_graph(
       fmt::format("q = input() : {0}\nk = input() : {0}\nv = input() : {0}\n"
                   "y = attention(q, k, v) {{causal={1}, heads={2}}}\noutput y <- y",
@@ -44,8 +46,8 @@ Result time_attention(const AttentionOptions& options, const engine::ExecutionOp
   const auto scores = static_cast<double>(options.batch * options.heads) *
                       std::pow(static_cast<double>(options.length), 2);
   const double flops = 4 * scores * static_cast<double>(options.head_size);
-  const std::pair<std::string, Graph> forms[] = {{"fused", fused_graph(options)},
-                                                 {"naive", naive_graph(options)}};
+  const std::pair<std::string, Graph> forms[] = {
+      {"fused", fused_graph(options, execution.precision)}, {"naive", naive_graph(options)}};
   std::int64_t done = 0;
   for (const auto& [name, graph] : forms) {
     if (!callbacks.goes_on({"timing", "forms", done++, 2})) throw Interrupted();
