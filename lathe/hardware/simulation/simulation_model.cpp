@@ -30,7 +30,9 @@ SimulationModel::~SimulationModel() {
 }
 
 void SimulationModel::open_waves(const std::filesystem::path& path) {
-  find<void (*)(void*, const char*)>("lathe_model_open_waves")(model_, path.c_str());
+  // A model looks for relative names in its own folder.
+  const std::filesystem::path whole = std::filesystem::absolute(path);
+  find<void (*)(void*, const char*)>("lathe_model_open_waves")(model_, whole.c_str());
   dump_ = find<void (*)(void*, unsigned long long)>("lathe_model_dump");
   has_waves_ = true;
 }

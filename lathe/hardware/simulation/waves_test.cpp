@@ -27,5 +27,14 @@ TEST(Waves, ShowEveryStreamByItsName) {
   EXPECT_EQ(text.find("\n#90\n"), std::string::npos);
 }
 
+TEST(Waves, LieWhereARelativePathSays) {
+  LATHE_NEEDS(verilator);
+  const TemporaryFolder folder;
+  const Simulator simulator(testing::lab_design(), Waves::Fst);
+  const std::filesystem::path file = folder.path() / "lab.fst";
+  simulator.run({{8, -16, 3, 127}}, {.waves = std::filesystem::relative(file)});
+  EXPECT_TRUE(std::filesystem::exists(file));
+}
+
 }  // namespace
 }  // namespace lathe::hardware
