@@ -39,11 +39,12 @@ test:  ## build and run every test of the release build, examples included
 	cmake --build $(RELEASE) --target simulation_library
 	$(call ctest,$(RELEASE))
 
-test-hardware:  ## simulate 300 random networks and 300 random netlists, ten of each in Icarus and as gates too
+test-hardware:  ## simulate 300 random networks and 300 random netlists, ten of each in Icarus and as gates too, and a BERT
 	@scripts/install-packages build test
 	$(MAKE) configure
-	cmake --build $(RELEASE) --parallel $(JOBS) --target hardware_test simulation_library
+	cmake --build $(RELEASE) --parallel $(JOBS) --target hardware_test experiment_test simulation_library
 	LATHE_RANDOM_DESIGNS=300 $(RELEASE)/hardware_test --gtest_filter='Random*'
+	LATHE_RANDOM_DESIGNS=300 $(RELEASE)/experiment_test --gtest_filter='TransformerHardware*'
 
 transcripts: configure  ## rewrite tests/transcripts with what the program says now
 	cmake --build $(RELEASE) --parallel $(JOBS) --target transcripts
