@@ -55,6 +55,22 @@ Statistics measured(const std::vector<Feed>& feeds, double quantile = 0.99) {
   return *graph.find_annotation<Statistics>(graph.at("x"));
 }
 
+TEST(RandomizeDropout, DrawsTheSlopesOfRrelu) {
+  Graph graph = parse_graph(R"(
+    symbols B
+    x = input() : f32[B,4]
+    y = rrelu(x) {site=2} : f32[B,4]
+    output y <- y
+  )");
+  EXPECT_EQ(run_pass("randomize-dropout", graph), 1);
+  const NodeId y = graph.at("y");
+  EXPECT_TRUE(graph.is(y, "random_rrelu"));
+  EXPECT_EQ(graph.name(graph.input(y, 0)), "x");
+  EXPECT_EQ(graph.name(graph.input(y, 1)), "x");
+  EXPECT_EQ(graph.attribute(y).integer("site"), 2);
+  EXPECT_EQ(graph.type(*graph.output("y")), (Type{DType::F32, {Size::symbol("B"), 4}}));
+}
+
 TEST(MeasureStatistics, TellsWhatOneCountsByHandOverAllBatches) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const Statistics statistics = measured({{{"x", Tensor::from<float>({4}, {-3, 0, 1, nan})}},
