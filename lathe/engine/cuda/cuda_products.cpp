@@ -109,10 +109,9 @@ void CudaProducts::launch(const CudaCall& call) const {
   };
   for (const cuda::Product& one : own) {
     if (args.count == cuda::kMostProducts) flush();
-    cuda::Product& product = args.products[args.count++];
-    product = one;
-    product.first_block = args.num_blocks;
-    args.num_blocks += cuda::product_blocks(product);
+    args.products[args.count] = one;
+    args.first_blocks[args.count++] = args.num_blocks;
+    args.num_blocks += static_cast<std::int32_t>(cuda::product_blocks(one));
   }
   flush();
 }

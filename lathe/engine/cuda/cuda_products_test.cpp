@@ -91,8 +91,10 @@ Sum sum_of(const Matrix& a, const Matrix& b, std::int64_t row, std::int64_t colu
 
 void launch(cuda::Precision precision, const cuda::Product& product) {
   const cuda::KernelTable& kernels = *cuda_library().kernels;
-  cuda::ProductArgs args{
-      .precision = precision, .count = 1, .num_blocks = cuda::product_blocks(product)};
+  cuda::ProductArgs args;
+  args.precision = precision;
+  args.count = 1;
+  args.num_blocks = static_cast<std::int32_t>(cuda::product_blocks(product));
   args.products[0] = product;
   kernels.products(args, nullptr);
   check_cuda(kernels.device.launch_error());

@@ -24,7 +24,7 @@ namespace lathe::engine::cuda {
 
 /// Raised whenever a struct changes that the table speaks of: a library of another number is
 /// refused.
-inline constexpr std::int32_t kTableVersion = 9;
+inline constexpr std::int32_t kTableVersion = 10;
 
 /// C[m, n] = op(A) . op(B) + beta * C, column-major as cuBLAS has it; bias of length m.
 struct GemmArgs {
@@ -66,7 +66,6 @@ struct Product {
   std::int32_t parts = 1;
   float* sums = nullptr;   ///< [parts, m], the sums of a over k where a lies as [k, m]
   bool is_rounded = true;  ///< with Bf16: c is a product's result; else a gradient that stays float
-  std::int64_t first_block = 0;  ///< of the launch
 };
 /// Parts for sums over so many rows.
 inline constexpr std::int64_t product_parts(std::int64_t rows) {
@@ -91,7 +90,9 @@ inline constexpr int kMostProducts = 16;
 struct ProductArgs {
   Precision precision = Precision::Float32;
   std::int32_t count = 0;
-  std::int64_t num_blocks = 0;
+  std::int32_t num_blocks = 0;
+  /// Of each product, beside each other: every block of threads looks through them.
+  std::int32_t first_blocks[kMostProducts] = {};
   Product products[kMostProducts];
 };
 

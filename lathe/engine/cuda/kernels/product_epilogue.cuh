@@ -34,7 +34,7 @@ static __device__ void multiply_by_slopes(Map map, const float (&x)[4], float (&
 /// The fields of a product that its results need, in registers: read from the product itself, every
 /// store would have them read again, for what they are in might have changed.
 struct Ending {
-  __device__ Ending(const Product& product, std::int64_t part)
+  __device__ Ending(const Product& product, std::int64_t part, std::int64_t number_of_rows)
       : bias(product.bias),
         residual(product.residual),
         before(product.before),
@@ -44,7 +44,7 @@ struct Ending {
         y_half(product.y_half),
         n(static_cast<int>(product.n)),
         rows(product.m.capacity),
-        real_rows(real_size(product.m)),
+        real_rows(number_of_rows),
         map(product.map),
         is_rounded(product.is_rounded),
         before_is_half(product.before_as == Number::BF16),
@@ -183,9 +183,9 @@ __device__ void finish_rows(const Ending& ending, std::int64_t row, int column, 
 }
 
 template <Precision P, int Rows, int Columns, int Pitch, int Shares, int Threads>
-__device__ void finish_tile(const Product& product, std::int64_t part, std::int64_t row, int column,
-                            const float* sums) {
-  const Ending ending(product, part);
+__device__ void finish_tile(const Product& product, std::int64_t part, std::int64_t real_rows,
+                            std::int64_t row, int column, const float* sums) {
+  const Ending ending(product, part, real_rows);
   if (ending.is_whole && row + Rows <= ending.real_rows && column + Columns <= ending.n)
     finish_rows<P, Rows, Columns, Pitch, Shares, Threads, true>(ending, row, column, sums);
   else

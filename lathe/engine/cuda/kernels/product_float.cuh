@@ -37,9 +37,8 @@ struct FloatTile {
   __device__ void multiply(const float* a, const float* b) {
     const int2 at = thread_place();
     const int first = Shares == 1 ? 0 : threadIdx.x / (kAcross * kDown) * (Depth / Shares);
-    // Code that is not in the instruction cache yet costs more than a loop does, but where operands
-    // lie by k there is more to gain.
-    constexpr int kUnrolled = Shares > 1 ? 1 : BByK ? 4 : 2;
+    // Few results: code that is not in the instruction cache yet costs more than a loop does.
+    constexpr int kUnrolled = Shares > 1 ? 1 : 4;
 #pragma unroll kUnrolled
     for (int step = 0; step < Depth / Shares; step += 4) {
       const int k = first + step;

@@ -76,8 +76,8 @@ class StageCopies {
     const std::int64_t at = IsByK ? (k + first_k()) * stride + outer + first_outer()
                                   : (outer + first_outer()) * stride + k + first_k();
     from_ = static_cast<const char*>(x) + at * bytes;
-    pass_ = kPass * stride * bytes;
-    step_ = (IsByK ? Depth * stride : Depth) * bytes;
+    pass_ = static_cast<int>(kPass * stride) * bytes;
+    step_ = static_cast<int>(IsByK ? Depth * stride : Depth) * bytes;
   }
 
   /// The next stage, of which `rest` is left along k.
@@ -119,7 +119,7 @@ class StageCopies {
     return IsByK ? threadIdx.x / kLine : threadIdx.x % kLine * kGroup;
   }
   const char* from_;
-  std::int64_t pass_, step_;
+  int pass_, step_;  // bytes from one group to this thread's next, and from one stage to the next
   int left_;
   bool is_half_, is_whole_, is_direct_;
 };

@@ -58,7 +58,7 @@ static __device__ float number_of(std::uint16_t bits) {
 }
 
 template <typename T, bool AByK, bool BByK>
-__device__ void make_tile(const Product& product, std::int64_t block, void* shared) {
+__device__ void make_tile(const Product& product, int block, void* shared) {
   using Element = typename T::Element;
   using StageA = typename T::template StageOf<AByK, T::kRows>;
   using StageB = typename T::template StageOf<BByK, T::kColumns>;
@@ -71,14 +71,14 @@ __device__ void make_tile(const Product& product, std::int64_t block, void* shar
   const std::int64_t row =
       std::int64_t{product.parts == 1 ? index / columns : index / columns % rows} * T::kRows;
   const int part = product.parts == 1 ? 0 : static_cast<int>(index / columns / rows);
+  // Rows beyond the real ones are read all the same, so that copies do not wait for their number:
+  // what becomes of them is not written.
   const std::int64_t real_rows = real_size(product.m);
   const Range range = range_of(product, part, T::kDepth);
-  const int depth =
-      row < real_rows && range.begin < range.end ? static_cast<int>(range.end - range.begin) : 0;
-  const int stages = (depth + T::kDepth - 1) / T::kDepth;
+  const int depth = range.begin < range.end ? range.end - range.begin : 0;
   typename T::template CopiesOf<AByK, T::kRows> a(product.a, product.a_as,
                                                   AByK ? product.m.capacity : product.k.capacity,
-                                                  row, real_rows, range.begin);
+                                                  row, product.m.capacity, range.begin);
   typename T::template CopiesOf<BByK, T::kColumns> b(product.b, product.b_as,
                                                      BByK ? product.n : product.k.capacity, column,
                                                      product.n, range.begin);
@@ -102,6 +102,7 @@ __device__ void make_tile(const Product& product, std::int64_t block, void* shar
   typename T::Multiplier tile;
 #pragma unroll 1
   for (int stage = 0; stage < T::kStages - 1; ++stage) copy();
+  const int stages = row < real_rows ? (depth + T::kDepth - 1) / T::kDepth : 0;
   const Element* left = room;
 #pragma unroll 1
   for (int stage = 0; stage < stages; ++stage) {
@@ -131,7 +132,7 @@ __device__ void make_tile(const Product& product, std::int64_t block, void* shar
   tile.template store<AByK, BByK, T::kPitch>(sums);
   __syncthreads();
   finish_tile<T::P, T::kRows, T::kColumns, T::kPitch, T::Multiplier::kShares, T::kThreads>(
-      product, part, row, column, sums);
+      product, part, real_rows, row, column, sums);
 }
 
 }  // namespace lathe::engine::cuda

@@ -34,10 +34,11 @@ __global__ void __launch_bounds__(Tiles<P>::Large::kThreads, 4)
   using Small = typename Tiles<P>::Small;
   static_assert(Large::kThreads == Small::kThreads);
   extern __shared__ float4 room[];
+  const auto block_of_launch = static_cast<int>(blockIdx.x);
   int index = 0;
-  while (index + 1 < args.count && args.products[index + 1].first_block <= blockIdx.x) ++index;
+  while (index + 1 < args.count && args.first_blocks[index + 1] <= block_of_launch) ++index;
   const Product& product = args.products[index];
-  const std::int64_t block = blockIdx.x - product.first_block;
+  const int block = block_of_launch - args.first_blocks[index];
   if (has_small_tiles(product)) {
     if (product.b_by_k)
       make_tile<Small, false, true>(product, block, room);
