@@ -104,17 +104,11 @@ Design design_hardware(const Graph& integer_graph, const State& state,
   GraphMapper first(integer_graph, state, mapping);
   first.run();
   FoldingGoal goal = options.goal;
-  Resources besides;
   // FIFOs and converters come on top of what the layers take: where they break the budget, the
   // layers get that much less.
   for (;;) {
     MappingOptions chosen = mapping;
-    try {
-      chosen.parallelism = solve_folding(first, goal, options.parallelism);
-    } catch (const UserError& error) {
-      if (besides == Resources{}) throw;
-      fail("{}; FIFOs and converters take {} besides", error.message(), to_text(besides));
-    }
+    chosen.parallelism = solve_folding(first, goal, options.parallelism);
     GraphMapper mapper(integer_graph, state, chosen);
     mapper.run();
     SizedNetlist sized = size_fifos(insert_forks(mapper.netlist));
@@ -124,7 +118,6 @@ Design design_hardware(const Graph& integer_graph, const State& state,
     const Resources used = resources(sized.netlist);
     if (const std::optional<Resources> excess = options.goal.excess(used)) {
       goal = goal.reduced_by(*excess);
-      besides += *excess;
       continue;
     }
     const Schedule once = schedule(sized.netlist);

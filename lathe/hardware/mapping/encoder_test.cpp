@@ -4,7 +4,6 @@
 #include <random>
 
 #include "lathe/core/graph_text.h"
-#include "lathe/core/testing/error_text.h"
 #include "lathe/engine/reference_executor.h"
 #include "lathe/hardware/mapping/design.h"
 #include "lathe/hardware/simulation/simulate.h"
@@ -129,19 +128,6 @@ TEST(EncoderHardware, ChoosesOnlyLanesThatLayersCanHave) {
   EXPECT_GT(fast.parallelism.at("norm").in, 1);
   EXPECT_EQ(5 % fast.parallelism.at("attention").in, 0);
   EXPECT_THROW(design(10), UserError);
-}
-
-// With one lane everywhere the layers take least; what stands between them is over the budget.
-TEST(EncoderHardware, SaysWhatFifosTakeBesidesLayers) {
-  const Graph graph = parse_graph(kEncoder);
-  const State state = drawn_state(graph);
-  const SymbolValues symbols{{"L", kTokens}};
-  const Design least = design_hardware(graph, state, {.symbols = symbols});
-  const std::string refusal = error_text([&] {
-    design_hardware(graph, state, {.goal = {.lut = least.resources.lut - 20}, .symbols = symbols});
-  });
-  EXPECT_NE(refusal.find("no lanes fit the budget"), std::string::npos) << refusal;
-  EXPECT_NE(refusal.find("; FIFOs and converters take "), std::string::npos) << refusal;
 }
 
 TEST(EncoderHardware, TakesOnlyMasksOfALength) {
