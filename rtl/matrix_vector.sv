@@ -23,6 +23,7 @@ module matrix_vector #(
     parameter int MODE       = 0,
     parameter int SCALED     = 0,   // 1: SCALES holds a multiplier for each output
     parameter int BLOCK      = 0,   // 1: weights in block RAM
+    parameter int KEPT_BLOCK = 0,   // 1: and what is replayed
     parameter     WEIGHTS    = "",
     parameter     BIASES     = "",
     parameter     SCALES     = ""   // PO multipliers of MW bits a tile
@@ -109,15 +110,29 @@ module matrix_vector #(
   );
   generate
     if (TILES > 1) begin : replay
-      logic [PI*XW-1:0] kept[0:BEATS-1];
       logic [PI*XW-1:0] kept1;
       logic             is_live1;
-      always_ff @(posedge clk) begin
-        if (issue && first_tile) kept[beat] <= s_data;
-        if (issue) kept1 <= kept[beat];
-        if (issue) is_live1 <= first_tile;
-      end
+      always_ff @(posedge clk) if (issue) is_live1 <= first_tile;
       assign x1 = is_live1 ? live1 : kept1;
+      if (KEPT_BLOCK != 0) begin : in_block_ram
+        (* ram_style = "block" *) logic [PI*XW-1:0] kept[0:BEATS-1];
+        always_ff @(posedge clk) begin
+          if (issue && first_tile) kept[beat] <= s_data;
+          if (issue) kept1 <= kept[beat];
+        end
+      end else if (BEATS > 4) begin : in_luts
+        (* ram_style = "distributed" *) logic [PI*XW-1:0] kept[0:BEATS-1];
+        always_ff @(posedge clk) begin
+          if (issue && first_tile) kept[beat] <= s_data;
+          if (issue) kept1 <= kept[beat];
+        end
+      end else begin : in_registers
+        logic [PI*XW-1:0] kept[0:BEATS-1];
+        always_ff @(posedge clk) begin
+          if (issue && first_tile) kept[beat] <= s_data;
+          if (issue) kept1 <= kept[beat];
+        end
+      end
     end else begin : no_replay
       assign x1 = live1;
     end

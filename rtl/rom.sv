@@ -17,7 +17,7 @@ module rom #(
       initial $readmemh(FILE, words);
       always_ff @(posedge clk) if (enable) data <= words[address];
     end else begin : in_logic
-      logic [WIDTH-1:0] words[0:DEPTH-1];
+      (* rom_style = "logic", ram_style = "logic" *) logic [WIDTH-1:0] words[0:DEPTH-1];
       initial $readmemh(FILE, words);
       always_ff @(posedge clk) if (enable) data <= words[address];
     end

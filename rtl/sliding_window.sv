@@ -158,7 +158,13 @@ module sliding_window #(
         if (push) words[address_in] <= s_data;
         if (read) word <= words[address_out];
       end
-    end else begin : in_logic
+    end else if (WORDS > 4) begin : in_luts
+      (* ram_style = "distributed" *) logic [WIDTH-1:0] words[0:WORDS-1];
+      always_ff @(posedge clk) begin
+        if (push) words[address_in] <= s_data;
+        if (read) word <= words[address_out];
+      end
+    end else begin : in_registers
       logic [WIDTH-1:0] words[0:WORDS-1];
       always_ff @(posedge clk) begin
         if (push) words[address_in] <= s_data;

@@ -52,6 +52,7 @@ module lab (
       .MODE      (0),
       .SCALED    (0),
       .BLOCK     (0),
+      .KEPT_BLOCK(0),
       .WEIGHTS   ("memory/fc1_weights.mem"),
       .BIASES    ("memory/fc1_biases.mem")
   ) fc1 (

@@ -48,66 +48,109 @@ double memory_luts(double width, double depth) {
   return 4 * std::ceil(width / 3) * std::ceil(depth / 64) + (depth > 64 ? width : 0);
 }
 
-// Rounding and saturating of so many bits: an increment, and a choice for each result bit. A
-// multiplier in front is a DSP's, and so is part of the rounding.
-double requant_luts(double bits, double multiplier_bits, double shift, double result) {
-  const double kept = std::max(1.0, bits + multiplier_bits - std::max(0.0, shift));
-  return (multiplier_bits > 0 ? 0.5 * kept : kept) + result + 4;
+// The parts of a requant, a lane: the bits that rounding adds to, where anything is dropped, those
+// that a result is chosen for, and those above them, which say whether it is saturated.
+struct RequantParts {
+  double rounded = 0, chosen = 0, above = 0;
+  bool is_scaled = false;
+};
+RequantParts requant_parts(const Sizes& size, double bits) {
+  const double kept = std::max(1.0, bits + size["MW"] - size["SHIFT"]), result = size["OW"];
+  const bool rounds = size["SHIFT"] > 0 && size["MODE"] != 1;
+  return {.rounded = rounds ? std::max(kept, result + 2) : 0,
+          .chosen = rounds || kept > result ? result : 0,
+          .above = std::max(0.0, kept - result),
+          .is_scaled = size["MW"] > 0};
 }
 
 double matrix_vector_luts(const BlockCall& call) {
   const Sizes size(call);
-  const double words = size["BEATS"] * size["TILES"];
-  // Sums over beats; one beat's are the DSPs' own, but for some of the bias.
-  const double sum = size["BEATS"] > 1 ? size["AW"] : 0.3 * size["AW"];
-  const double lane = sum + requant_luts(size["AW"], size["MW"], size["SHIFT"], size["OW"]);
-  double luts = size["PO"] * lane;
-  if (size["BLOCK"] == 0) luts += read_only_luts(size["PI"] * size["PO"] * size["WW"], words);
-  if (size["BIAS"] != 0) luts += read_only_luts(size["PO"] * size["AW"], size["TILES"]);
-  if (size["SCALED"] != 0) luts += read_only_luts(size["PO"] * size["MW"], size["TILES"]);
-  if (size["TILES"] > 1) {  // what is replayed, and the choice between it and the stream
-    const double beat = size["PI"] * size["XW"];
-    luts += memory_luts(beat, size["BEATS"]) + beat;
-  }
-  // Products that are too small for a DSP.
+  const double words = size["BEATS"] * size["TILES"], products = size["PI"] * size["PO"];
   const double x = size["XW"] + (size["XSIGNED"] != 0 ? 0 : 1);
-  if (dsp_of_product(static_cast<int>(x), static_cast<int>(size["WW"])) == 0)
-    luts += size["PI"] * size["PO"] * (1.4 * x * size["WW"] + 0.8 * size["AW"]);
-  return luts + 6 + 2 * (address_bits(words) + address_bits(size["BEATS"]));
+  const RequantParts requant = requant_parts(size, size["AW"]);
+  double luts = size["PO"] * ((size["BEATS"] > 1 ? 0.62 * size["AW"] : 0) +
+                              (requant.is_scaled ? 0.99 * requant.rounded : 0) +
+                              1.72 * requant.chosen + 0.64 * requant.above);
+  const double factors = x + size["WW"];  // bits of both
+  if (dsp_of_product(static_cast<int>(x), static_cast<int>(size["WW"]),
+                     static_cast<int>(size["AW"])) > 0)
+    luts += 0.24 * size["PO"] * (size["PI"] - 1) * size["AW"];  // the rest is the DSPs' own
+  else if (words == 1)                                          // constants
+    luts += 1.21 * products * size["AW"];
+  else if (factors <= 7)  // a table for each bit, and an adder
+    luts += 1.11 * products * (factors * std::max(1.0, std::exp2(factors - 6)) + size["AW"]);
+  else  // an adder for each bit of the narrower factor
+    luts += 1.24 * products * std::min(x, size["WW"]) * size["AW"];
+  if (size["BLOCK"] == 0) luts += 0.85 * read_only_luts(products * size["WW"], words);
+  if (size["BIAS"] != 0) luts += 1.13 * read_only_luts(size["PO"] * size["AW"], size["TILES"]);
+  if (size["SCALED"] != 0) luts += 1.13 * read_only_luts(size["PO"] * size["MW"], size["TILES"]);
+  if (size["TILES"] > 1) luts += 2.45 * size["PI"] * size["XW"];  // kept, and chosen again
+  return luts + 1.33 * (address_bits(words) + address_bits(size["BEATS"]));
 }
 
+double sliding_window_luts(const BlockCall& call) {
+  const Sizes size(call);
+  const double words = size["ROWS"] * size["COLUMNS"] * size["CHANNELS"];
+  const double rows =
+      address_bits(2 * (size["HEIGHT"] + size["ROWS"] + size["KERNEL_H"] + size["TOP"]) + 4);
+  const double places = address_bits(
+      size["HEIGHT"] + size["COLUMNS"] + size["KERNEL_H"] + size["KERNEL_W"] + size["TOP"] +
+      size["LEFT"] + size["OUT_H"] * size["STRIDE_H"] + size["OUT_W"] * size["STRIDE_W"] + 4);
+  const bool is_in_luts = size["BLOCK"] == 0 && words > 4;
+  return 12 + 9.9 * address_bits(words) + 2.5 * (rows + 1) + 12.4 * (places + 1) +
+         0.8 * size["WIDTH"] + (is_in_luts ? memory_luts(size["WIDTH"], words) : 0);
+}
+
+double window_reduce_luts(const BlockCall& call) {
+  const Sizes size(call);
+  const RequantParts requant = requant_parts(size, size["AW"]);
+  return size["LANES"] * ((size["OP"] == 0 ? 3.4 : 0.97) * size["AW"] +
+                          (requant.is_scaled ? 1.0 : 0.47) * requant.rounded) +
+         3.1 * (size["BEATS"] > 1 ? memory_luts(size["LANES"] * size["AW"], size["BEATS"]) : 0) +
+         1.3 * (address_bits(size["BEATS"]) + address_bits(size["COUNT"]));
+}
+
+// Multiplying by a constant that is no power of two is a DSP's, with the sum behind it.
 double element_wise_luts(const BlockCall& call) {
   const Sizes size(call);
-  // Multiplying by a constant is an adder for each bit of it behind the first.
-  const auto scaled = [&](const char* width, const char* factor) {
-    const int ones = std::popcount(static_cast<std::uint64_t>(size[factor]));
-    return (ones - 1) * (size[width] + address_bits(size[factor]));
+  const auto is_scaled = [&](const char* factor) {
+    return !std::has_single_bit(static_cast<std::uint64_t>(size[factor]));
   };
-  return size["LANES"] * (scaled("AW", "AM") + scaled("BW", "BM") + size["XW"] +
-                          requant_luts(size["XW"], size["MW"], size["SHIFT"], size["OW"])) +
-         6;
+  const RequantParts requant = requant_parts(size, size["XW"]);
+  const double sum = size["OP"] >= 2 || is_scaled("AM") || is_scaled("BM") ? 0 : 0.71 * size["XW"];
+  return 14 + size["LANES"] * (sum + (requant.is_scaled ? 0.62 : 0.37) * requant.rounded +
+                               1.43 * requant.chosen + 0.29 * requant.above);
 }
 
 double requantize_luts(const BlockCall& call) {
   const Sizes size(call);
-  return size["LANES"] * requant_luts(size["IW"], size["MW"], size["SHIFT"], size["OW"]) + 3;
+  const RequantParts requant = requant_parts(size, size["IW"]);
+  return 2 + size["LANES"] * ((requant.is_scaled ? 0.83 : 0.62) * requant.rounded +
+                              1.18 * requant.chosen + 1.02 * requant.above);
 }
 
+double channel_scale_luts(const BlockCall& call) {
+  const Sizes size(call);
+  const RequantParts requant = requant_parts(size, size["AW"]);
+  return 4 + size["LANES"] * (1.09 * size["AW"] + 0.14 * (requant.chosen + requant.above));
+}
+
+// Functions that people tabulate have much in common with themselves.
 double table_luts(const BlockCall& call) {
   const Sizes size(call);
   if (size["BLOCK"] != 0) return 3;
-  return size["LANES"] * read_only_luts(size["OW"], std::exp2(size["IW"])) + 3;
+  return size["LANES"] * 0.24 * read_only_luts(size["OW"], std::exp2(size["IW"])) + 5;
 }
 
 double fifo_luts(const BlockCall& call) {
   const Sizes size(call);
-  const double pointers = 4 * address_bits(size["DEPTH"]) + 4;
-  return pointers + (size["BLOCK"] != 0 ? 0 : memory_luts(size["WIDTH"], size["DEPTH"]));
+  return 4 + 4.4 * address_bits(size["DEPTH"]) +
+         (size["BLOCK"] != 0 ? 0 : memory_luts(size["WIDTH"], size["DEPTH"]));
 }
 
 double lane_luts(const BlockCall& call, double a_bit) {
   const Sizes size(call);
-  return size["LANES"] * (size["WIDTH"] - 1) * a_bit + 2;
+  return size["LANES"] * (size["WIDTH"] - 1) * a_bit + 1;
 }
 
 const std::vector<Register> registrations = [] {
@@ -116,28 +159,39 @@ const std::vector<Register> registrations = [] {
     result.emplace_back(LutModel{block, std::move(luts)});
   };
   add("matrix_vector", matrix_vector_luts);
+  add("sliding_window", sliding_window_luts);
+  add("window_reduce", window_reduce_luts);
   add("element_wise", element_wise_luts);
   add("requantize", requantize_luts);
+  add("channel_scale", channel_scale_luts);
   add("table_function", table_luts);
   add("stream_fifo", fifo_luts);
+  add("stream_fork", [](const BlockCall& call) { return 2.9 * Sizes(call)["BRANCHES"]; });
   add("width_converter", [](const BlockCall& call) {
     return converter_luts(call.inputs[0].size, call.inputs[0].lanes, call.outputs[0].lanes,
                           call.inputs[0].element.width);
   });
   add("relu", [](const BlockCall& call) { return lane_luts(call, 1); });
-  add("leaky_relu", [](const BlockCall& call) { return lane_luts(call, 3); });
+  add("leaky_relu", [](const BlockCall& call) { return lane_luts(call, 1); });
   return result;
 }();
 
 }  // namespace
 }  // namespace lut_models
 
-// A beat may be put at several places of the store.
+// Each element of the store is chosen among the lanes that a beat may bring to it and what it held.
 double converter_luts(std::int64_t size, std::int64_t from, std::int64_t to, int width) {
   if (from == to) return 0;
   const std::int64_t common = std::gcd(from, to), capacity = from + to - common,
-                     places = capacity / std::gcd(common, size);
-  return 0.87 * static_cast<double>(capacity * width * places) + 34;
+                     unit = std::gcd(common, size);
+  std::int64_t sources = 0;
+  for (std::int64_t element = 0; element < capacity; ++element)
+    for (std::int64_t place = 0; place + unit <= capacity; place += unit)
+      if (place <= element && element < place + from) ++sources;
+  const double a_vector = size <= from ? 0.5 : 0;  // that is one beat: less is known of the store
+  return static_cast<double>(width) * ((1.66 + a_vector) * static_cast<double>(capacity) +
+                                       0.62 * static_cast<double>(sources)) +
+         4.6 * std::ceil(std::log2(static_cast<double>(size + from + to + 1)));
 }
 
 Resources resources_of(const BlockCall& call) {

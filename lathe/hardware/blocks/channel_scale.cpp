@@ -74,11 +74,12 @@ Resources block_resources(const BlockCall& call) {
   const Element& x = call.inputs[0].element;
   const std::int64_t lanes = call.inputs[0].lanes;
   Resources result{.dsp = lanes * (dsp_of_product(x.width + (x.is_signed ? 0 : 1),
-                                                  width_of(call.table("factor"))) +
+                                                  width_of(call.table("factor")), sum_width(call)) +
                                    dsp_of_scaling(sum_width(call), call.parameter("multiplier")))};
   for (const char* table : {"factor", "summand"})
     if (is_block(call, table))
-      result.bram18 += bram18_of_memory(lanes * width_of(call.table(table)), beats(call));
+      result.bram18 +=
+          bram18_of_memory(lanes * width_of(call.table(table)), beats(call), MemoryUse::ReadOnly);
   return result;
 }
 

@@ -99,9 +99,9 @@ Resources block_resources(const BlockCall& call) {
     return element.width + (element.is_signed ? 0 : 1);
   };
   std::int64_t lane = dsp_of_scaling(sum_width(call), call.parameter("multiplier"));
-  if (call.parameter("op") == kMultiply) lane += dsp_of_product(bits(0), bits(1));
-  lane += dsp_of_scaling(bits(0), call.parameter("multiplier_a"));
-  lane += dsp_of_scaling(bits(1), call.parameter("multiplier_b"));
+  if (call.parameter("op") == kMultiply) lane += dsp_of_product(bits(0), bits(1), sum_width(call));
+  lane += dsp_of_scaling(bits(0), call.parameter("multiplier_a"), sum_width(call));
+  lane += dsp_of_scaling(bits(1), call.parameter("multiplier_b"), sum_width(call));
   return {.dsp = call.inputs[0].lanes * lane};
 }
 

@@ -100,8 +100,8 @@ const Register registration{Block{
     .resources = [](const BlockCall& call) -> Resources {
       const Shape shape = shape_of(call);
       if (!is_block(call, shape)) return {};
-      return {.bram18 =
-                  bram18_of_memory(shape.lanes * element(call).width, shape.rows * shape.beats())};
+      return {.bram18 = bram18_of_memory(shape.lanes * element(call).width,
+                                         shape.rows * shape.beats(), MemoryUse::ReadOnly)};
     },
     .module_parameters = module_parameters,
     .describe =

@@ -34,6 +34,10 @@ const Register registration{Block{
     .infer = infer,
     .evaluate = evaluate,
     .timing = [](const BlockCall&) -> Timing { return beat_by_beat(); },
+    .resources = [](const BlockCall& call) -> Resources {
+      return {.dsp = call.inputs[0].lanes *
+                     dsp_of_scaling(call.inputs[0].element.width, call.parameter("slope"))};
+    },
     .module_parameters = [](const BlockCall& call) -> ModuleParameters {
       return {.integers = {{"LANES", call.inputs[0].lanes},
                            {"WIDTH", call.inputs[0].element.width},

@@ -128,13 +128,14 @@ bool is_block(const BlockCall& call, const Shape& shape) {
 Resources block_resources(const BlockCall& call) {
   const Shape shape = shape_of(call);
   const auto bits = [](const Element& e) { return e.width + (e.is_signed ? 0 : 1); };
-  Resources result{.dsp =
-                       shape.in_lanes * shape.out_lanes *
-                       dsp_of_product(bits(call.inputs[0].element), bits(call.inputs[1].element))};
+  Resources result{.dsp = shape.in_lanes * shape.out_lanes *
+                          dsp_of_product(bits(call.inputs[0].element), bits(call.inputs[1].element),
+                                         sum_element(call, shape).width)};
   result.dsp += shape.out_lanes *
                 dsp_of_scaling(sum_element(call, shape).width, call.parameter("multiplier"));
   if (is_block(call, shape))
-    result.bram18 = shape.banks() * bram18_of_memory(call.inputs[1].bits(), 2 * shape.words());
+    result.bram18 = shape.banks() *
+                    bram18_of_memory(call.inputs[1].bits(), 2 * shape.words(), MemoryUse::Written);
   return result;
 }
 

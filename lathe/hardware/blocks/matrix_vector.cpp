@@ -71,6 +71,11 @@ bool is_block(const BlockCall& call, const Shape& shape) {
                          shape.beats() * shape.tiles());
 }
 
+// What is replayed for all tiles but the first.
+bool is_kept_in_block(const BlockCall& call, const Shape& shape) {
+  return shape.tiles() > 1 && is_block_memory(call.inputs[0].bits(), shape.beats());
+}
+
 std::vector<Stream> infer(const BlockCall& call) {
   const Shape shape = shape_of(call);
   const auto require_size = [&](const char* name, std::int64_t size, bool is_optional) {
@@ -131,14 +136,16 @@ Resources block_resources(const BlockCall& call) {
   const Element& x = call.inputs[0].element;
   const int x_bits = x.width + (x.is_signed ? 0 : 1);
   Resources result{.dsp = shape.in_lanes * shape.out_lanes *
-                          dsp_of_product(x_bits, weight_width(call))};
+                          dsp_of_product(x_bits, weight_width(call), sum_width(call, shape))};
   result.dsp +=
       shape.out_lanes * (call.table("multiplier").empty()
                              ? dsp_of_scaling(sum_width(call, shape), call.parameter("multiplier"))
                              : dsp_of_product(sum_width(call, shape), multiplier_width(call) + 1));
   if (is_block(call, shape))
     result.bram18 += bram18_of_memory(shape.in_lanes * shape.out_lanes * weight_width(call),
-                                      shape.beats() * shape.tiles());
+                                      shape.beats() * shape.tiles(), MemoryUse::ReadOnly);
+  if (is_kept_in_block(call, shape))
+    result.bram18 += bram18_of_memory(call.inputs[0].bits(), shape.beats(), MemoryUse::Written);
   return result;
 }
 
@@ -189,6 +196,7 @@ ModuleParameters module_parameters(const BlockCall& call) {
       if (name == "MW") value = multiplier_width(call);
   result.integers.push_back({"SCALED", multiplier.empty() ? 0 : 1});
   result.integers.push_back({"BLOCK", is_block(call, shape) ? 1 : 0});
+  result.integers.push_back({"KEPT_BLOCK", is_kept_in_block(call, shape) ? 1 : 0});
   result.memories.push_back({"WEIGHTS", weight_image(call, shape)});
   if (!bias.empty()) result.memories.push_back({"BIASES", output_image(bias, sum_bits, shape)});
   if (!multiplier.empty())

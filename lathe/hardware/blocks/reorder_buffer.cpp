@@ -83,7 +83,8 @@ const Register registration{Block{
     .timing = timing,
     .resources = [](const BlockCall& call) -> Resources {
       if (!is_block(call)) return {};
-      return {.bram18 = bram18_of_memory(call.inputs[0].bits(), 2 * call.inputs[0].beats())};
+      return {.bram18 = bram18_of_memory(call.inputs[0].bits(), 2 * call.inputs[0].beats(),
+                                         MemoryUse::Written)};
     },
     .module_parameters = [](const BlockCall& call) -> ModuleParameters {
       const Loops loops = loops_of(call);

@@ -37,8 +37,9 @@ const Register registration{Block{
     .evaluate = evaluate,
     .timing = [](const BlockCall&) -> Timing { return beat_by_beat(); },
     .resources = [](const BlockCall& call) -> Resources {
-      return {.dsp = call.inputs[0].lanes * dsp_of_scaling(call.inputs[0].element.width + 1,
-                                                           call.parameter("multiplier"))};
+      const Element& x = call.inputs[0].element;
+      return {.dsp = call.inputs[0].lanes *
+                     dsp_of_scaling(x.width + (x.is_signed ? 0 : 1), call.parameter("multiplier"))};
     },
     .module_parameters = module_parameters,
     .describe =

@@ -142,7 +142,7 @@ const Register registration{Block{
     .resources = [](const BlockCall& call) -> Resources {
       const std::int64_t depth = words(call, shape_of(call)), width = call.inputs[0].bits();
       if (!is_block_memory(width, depth)) return {};
-      return {.bram18 = bram18_of_memory(width, depth)};
+      return {.bram18 = bram18_of_memory(width, depth, MemoryUse::Written)};
     },
     .module_parameters = [](const BlockCall& call) -> ModuleParameters {
       const Shape shape = shape_of(call);

@@ -31,7 +31,8 @@ const Register registration{Block{
     },
     .resources = [](const BlockCall& call) -> Resources {
       if (!is_block(call)) return {};
-      return {.bram18 = bram18_of_memory(call.inputs[0].bits(), depth(call) - 1)};
+      return {.bram18 =
+                  bram18_of_memory(call.inputs[0].bits(), depth(call) - 1, MemoryUse::Written)};
     },
     .module_parameters = [](const BlockCall& call) -> ModuleParameters {
       return {.integers = {{"WIDTH", call.inputs[0].bits()},

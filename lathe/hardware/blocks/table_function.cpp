@@ -69,7 +69,8 @@ const Register registration{Block{
       if (!is_block(call)) return {};
       return {.bram18 = call.inputs[0].lanes *
                         bram18_of_memory(call.parameter("width"),
-                                         std::int64_t{1} << call.inputs[0].element.width)};
+                                         std::int64_t{1} << call.inputs[0].element.width,
+                                         MemoryUse::ReadOnly)};
     },
     .module_parameters = module_parameters,
     .describe =

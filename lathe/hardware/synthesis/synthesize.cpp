@@ -16,8 +16,9 @@ namespace {
 
 // LUTs that a cell takes besides plain LUTs: memories made of them.
 const std::map<std::string, std::int64_t, std::less<>> kMemoryLuts = {
-    {"RAM16X1D", 2},  {"RAM32M", 4},    {"RAM32X1D", 2}, {"RAM64M", 4},  {"RAM64X1D", 2},
-    {"RAM128X1D", 4}, {"RAM256X1S", 4}, {"SRL16E", 1},   {"SRLC16E", 1}, {"SRLC32E", 1}};
+    {"RAM16X1D", 2},  {"RAM32M", 4},   {"RAM32X1D", 2}, {"RAM64M", 4},    {"RAM64X1D", 2},
+    {"RAM128X1D", 4}, {"RAM32X1S", 1}, {"RAM64X1S", 1}, {"RAM128X1S", 2}, {"RAM256X1S", 4},
+    {"SRL16E", 1},    {"SRLC16E", 1},  {"SRLC32E", 1}};
 
 std::string script(const Emission& emission, SynthesisTarget target) {
   // -defer: a module's memories are opened once their names are known. Only the report's last part

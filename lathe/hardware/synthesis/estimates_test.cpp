@@ -1,0 +1,46 @@
+// What is estimated against what Yosys makes of whole networks that no weight was fitted to: `make
+// test` looks at the lab's design, `make test-hardware` at 20 networks.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "lathe/hardware/synthesis/synthesize.h"
+#include "lathe/hardware/testing/lab_design.h"
+#include "lathe/hardware/testing/needs_tool.h"
+#include "lathe/hardware/testing/num_designs.h"
+#include "lathe/hardware/testing/random_network.h"
+
+namespace lathe::hardware {
+namespace {
+
+// Estimated LUTs over those that Yosys makes; what is counted must be exact.
+double share_of_luts(const Netlist& netlist) {
+  const Resources estimate = resources(netlist);
+  const Resources found = synthesize(emit(netlist), SynthesisTarget::Xilinx7).resources;
+  EXPECT_EQ(estimate.dsp, found.dsp);
+  EXPECT_EQ(estimate.bram18, found.bram18);
+  return static_cast<double>(estimate.lut) / static_cast<double>(found.lut);
+}
+
+TEST(Estimates, AreNearWhatYosysMakesOfTheLabsDesign) {
+  LATHE_NEEDS(yosys);
+  EXPECT_NEAR(share_of_luts(testing::lab_design()), 1, 0.25);
+}
+
+// One in ten of these networks, of some hundred LUTs each, may be further off than a quarter.
+TEST(RandomEstimates, AreNearWhatYosysMakesOfNetworks) {
+  LATHE_NEEDS(yosys);
+  const int count = testing::num_designs(0, 20);
+  int num_far = 0;
+  for (int i = 0; i < count; ++i) {
+    SCOPED_TRACE(fmt::format("network {}", i));
+    testing::RandomNetwork network(8000 + static_cast<std::uint64_t>(i));
+    const double share = share_of_luts(network.draw_design().netlist);
+    EXPECT_NEAR(share, 1, 0.35);
+    if (std::abs(share - 1) > 0.25) ++num_far;
+  }
+  EXPECT_LE(10 * num_far, count);
+}
+
+}  // namespace
+}  // namespace lathe::hardware
