@@ -93,6 +93,107 @@ const Register registration{Pass{
     .needs_state = true,
 }};
 
+// Blocks that wait for each other may take longer than the slowest of them: layers then get less
+// time.
+template <typename Attempt>
+Design fold_for_pace(const FoldingProblem& problem, const FoldingGoal& wanted,
+                     const Attempt& attempt) {
+  FoldingGoal goal = wanted;
+  for (;;) {
+    Design design = attempt(problem.lanes(choose_folding(problem.layers, goal, problem.edges)));
+    const std::int64_t excess = design.frame_interval - *wanted.cycles;
+    if (excess <= 0) return design;
+    if (bottleneck_cycles(design.netlist) > *wanted.cycles || *goal.cycles <= excess)
+      fail("cycles {}: an example takes {} in {}, which has no lanes of its own", *wanted.cycles,
+           design.frame_interval, slowest_block(design.netlist));
+    *goal.cycles -= excess;
+  }
+}
+
+// By how much of itself a budget is broken, all resources together.
+double broken_share(const FoldingGoal& goal, const Resources& used) {
+  const std::optional<Resources> excess = goal.excess(used);
+  if (!excess) return 0;
+  const auto share = [](std::int64_t over, const std::optional<std::int64_t>& limit) {
+    return static_cast<double>(over) /
+           static_cast<double>(std::max<std::int64_t>(1, limit.value_or(1)));
+  };
+  return share(excess->dsp, goal.dsp) + share(excess->bram18, goal.bram18) +
+         share(excess->lut, goal.lut);
+}
+
+// Lanes that need no more cycles than `goal.cycles` and break the budget least: the thriftiest by
+// what layers and converters take. FIFOs, forks and what is read twice come on top of that; where a
+// design is small enough to make many of, other lanes of one layer at a time are tried too.
+template <typename Attempt>
+std::optional<Design> thriftiest_design(const FoldingProblem& problem, const FoldingGoal& goal,
+                                        const Attempt& attempt) {
+  constexpr std::int64_t kSmall = 50'000;  // steps of blocks to schedule an example
+  std::optional<std::vector<std::size_t>> choice =
+      choose_thriftiest(problem.layers, goal, problem.edges);
+  if (!choice) return {};
+  Design best = attempt(problem.lanes(*choice));
+  const auto is_small = [](const Design& design) {
+    return design.frame_interval * std::ssize(design.netlist.instances()) <= kSmall;
+  };
+  for (bool changed = is_small(best); changed && goal.excess(best.resources);) {
+    changed = false;
+    for (std::size_t i = 0; i < problem.layers.size(); ++i)
+      for (std::size_t o = 0; o < problem.layers[i].size(); ++o) {
+        if (o == (*choice)[i] || problem.layers[i][o].cycles > *goal.cycles) continue;
+        std::vector<std::size_t> other = *choice;
+        other[i] = o;
+        Design design = attempt(problem.lanes(other));
+        if (broken_share(goal, design.resources) >= broken_share(goal, best.resources)) continue;
+        best = std::move(design);
+        choice = std::move(other);
+        changed = true;
+      }
+  }
+  return best;
+}
+
+// The fastest design within a budget. What the layers take is a lower bound, so a design of the
+// fewest cycles by that bound is the answer where it fits. Where it does not, slower paces are
+// tried; the first that fits is found by halving.
+template <typename Attempt>
+Design fold(const FoldingProblem& problem, const FoldingGoal& goal, const Attempt& attempt) {
+  Design design = goal.cycles
+                      ? fold_for_pace(problem, goal, attempt)
+                      : attempt(problem.lanes(choose_folding(problem.layers, goal, problem.edges)));
+  if (!goal.excess(design.resources)) return design;
+  std::vector<std::int64_t> paces = problem.paces();
+  if (goal.cycles) std::erase_if(paces, [&](std::int64_t pace) { return pace > *goal.cycles; });
+  std::optional<Design> best;
+  std::size_t low = 0, high = paces.size();
+  while (low < high) {
+    const std::size_t middle = low + (high - low) / 2;
+    FoldingGoal slower = goal;
+    slower.cycles = paces[middle];
+    std::optional<Design> found = thriftiest_design(problem, slower, attempt);
+    const bool fits = found && !goal.excess(found->resources) &&
+                      (!goal.cycles || found->frame_interval <= *goal.cycles);
+    if (fits) {
+      if (!best || found->frame_interval < best->frame_interval) best = std::move(found);
+      high = middle;
+    } else {
+      if (found) design = std::move(*found);
+      low = middle + 1;
+    }
+  }
+  if (best) return std::move(*best);
+  Resources layers;
+  for (std::size_t i = 0; i < problem.layers.size(); ++i)
+    for (const FoldingOption& option : problem.layers[i])
+      if (option.lanes == design.parallelism.at(problem.names[i])) layers += option.resources;
+  const Resources& all = design.resources;
+  fail("no lanes fit the budget: the least found takes {}; FIFOs and converters take {} of it",
+       to_text(all),
+       to_text({.dsp = all.dsp - layers.dsp,
+                .bram18 = all.bram18 - layers.bram18,
+                .lut = all.lut - layers.lut}));
+}
+
 }  // namespace
 
 Design design_hardware(const Graph& integer_graph, const State& state,
@@ -103,36 +204,28 @@ Design design_hardware(const Graph& integer_graph, const State& state,
                                .external = options.external};
   GraphMapper first(integer_graph, state, mapping);
   first.run();
-  FoldingGoal goal = options.goal;
-  // FIFOs and converters come on top of what the layers take: where they break the budget, the
-  // layers get that much less.
-  for (;;) {
+  const FoldingProblem problem = folding_problem(first, options.goal, options.parallelism);
+  const auto attempt = [&](Parallelism lanes) {
     MappingOptions chosen = mapping;
-    chosen.parallelism = solve_folding(first, goal, options.parallelism);
+    chosen.parallelism = std::move(lanes);
     GraphMapper mapper(integer_graph, state, chosen);
     mapper.run();
     SizedNetlist sized = size_fifos(insert_forks(mapper.netlist));
-    if (options.goal.cycles && sized.frame_interval > *options.goal.cycles)
-      fail("cycles {}: an example takes {} in {}, which has no lanes of its own",
-           *options.goal.cycles, sized.frame_interval, slowest_block(sized.netlist));
     const Resources used = resources(sized.netlist);
-    if (const std::optional<Resources> excess = options.goal.excess(used)) {
-      goal = goal.reduced_by(*excess);
-      continue;
-    }
-    const Schedule once = schedule(sized.netlist);
-    return {.netlist = std::move(sized.netlist),
-            .inputs = std::move(mapper.inputs),
-            .outputs = std::move(mapper.outputs),
-            .parallelism = chosen.parallelism,
-            .fifos = std::move(sized.fifos),
-            .layers = describe_layers(mapper),
-            .resources = used,
-            .frame_interval = sized.frame_interval,
-            .external = options.external,
-            .symbols = options.symbols,
-            .latency = once.cycles};
-  }
+    return Design{.netlist = std::move(sized.netlist),
+                  .inputs = std::move(mapper.inputs),
+                  .outputs = std::move(mapper.outputs),
+                  .parallelism = chosen.parallelism,
+                  .fifos = std::move(sized.fifos),
+                  .layers = describe_layers(mapper),
+                  .resources = used,
+                  .frame_interval = sized.frame_interval,
+                  .external = options.external,
+                  .symbols = options.symbols};
+  };
+  Design design = fold(problem, options.goal, attempt);
+  design.latency = schedule(design.netlist).cycles;
+  return design;
 }
 
 Values to_frame(const DesignPort& port, const std::vector<std::int64_t>& elements) {

@@ -128,7 +128,7 @@ class Refinement {
       : layers_(layers), edges_(edges), cycles_(cycles), goal_(goal) {}
 
   std::vector<std::size_t> run(std::vector<std::size_t> choice) const {
-    std::vector<std::size_t> best = least_area();
+    std::vector<std::size_t> best = least([](const Resources& one) { return area(one); });
     if (!goal_.excess(total(best))) return best;
     for (bool changed = true; changed;) {
       changed = false;
@@ -146,6 +146,49 @@ class Refinement {
     return choice;
   }
 
+  // From the last layer to the first: the least that each option of a layer costs together with
+  // all layers that hang from it. A layer with two producers hangs from the first.
+  template <typename Cost>
+  std::vector<std::size_t> least(const Cost& cost_of) const {
+    struct Best {
+      double cost = 0;
+      std::vector<std::pair<std::size_t, std::size_t>> children = {};  // layer and its option
+    };
+    std::vector<std::vector<Best>> best(layers_.size());
+    std::vector<const FoldingEdge*> parent(layers_.size());
+    for (const FoldingEdge& edge : edges_)
+      if (parent[edge.to] == nullptr && edge.from < edge.to) parent[edge.to] = &edge;
+    for (std::size_t i = layers_.size(); i-- > 0;) {
+      best[i].resize(layers_[i].size());
+      for (std::size_t o = 0; o < layers_[i].size(); ++o) {
+        best[i][o].cost = layers_[i][o].cycles > cycles_ ? 1e30 : cost_of(layers_[i][o].resources);
+        for (std::size_t child = i + 1; child < layers_.size(); ++child) {
+          if (parent[child] == nullptr || parent[child]->from != i) continue;
+          double lowest = 1e30;
+          std::size_t chosen = 0;
+          for (std::size_t c = 0; c < layers_[child].size(); ++c) {
+            const double cost = best[child][c].cost +
+                                cost_of({.lut = std::lround(converter(*parent[child], o, c))});
+            if (cost < lowest) {
+              lowest = cost;
+              chosen = c;
+            }
+          }
+          best[i][o].cost += lowest;
+          best[i][o].children.emplace_back(child, chosen);
+        }
+      }
+    }
+    std::vector<std::size_t> choice(layers_.size());
+    for (std::size_t i = 0; i < layers_.size(); ++i) {
+      if (parent[i] == nullptr)
+        for (std::size_t o = 0; o < layers_[i].size(); ++o)
+          if (best[i][o].cost < best[i][choice[i]].cost) choice[i] = o;
+      for (const auto& [child, option] : best[i][choice[i]].children) choice[child] = option;
+    }
+    return choice;
+  }
+
  private:
   double converter(const FoldingEdge& edge, std::size_t from, std::size_t to) const {
     return converter_luts(edge.size, layers_[edge.from][from].lanes.out,
@@ -157,48 +200,6 @@ class Refinement {
     for (const FoldingEdge& edge : edges_)
       sum.lut += std::lround(converter(edge, choice[edge.from], choice[edge.to]));
     return sum;
-  }
-
-  // From the last layer to the first: the least that each option of a layer costs together with
-  // all layers that hang from it. A layer with two producers hangs from the first.
-  std::vector<std::size_t> least_area() const {
-    struct Best {
-      double area = 0;
-      std::vector<std::pair<std::size_t, std::size_t>> children = {};  // layer and its option
-    };
-    std::vector<std::vector<Best>> best(layers_.size());
-    std::vector<const FoldingEdge*> parent(layers_.size());
-    for (const FoldingEdge& edge : edges_)
-      if (parent[edge.to] == nullptr && edge.from < edge.to) parent[edge.to] = &edge;
-    for (std::size_t i = layers_.size(); i-- > 0;) {
-      best[i].resize(layers_[i].size());
-      for (std::size_t o = 0; o < layers_[i].size(); ++o) {
-        best[i][o].area = layers_[i][o].cycles > cycles_ ? 1e30 : area(layers_[i][o].resources);
-        for (std::size_t child = i + 1; child < layers_.size(); ++child) {
-          if (parent[child] == nullptr || parent[child]->from != i) continue;
-          double least = 1e30;
-          std::size_t chosen = 0;
-          for (std::size_t c = 0; c < layers_[child].size(); ++c) {
-            const double cost =
-                best[child][c].area + area({.lut = std::lround(converter(*parent[child], o, c))});
-            if (cost < least) {
-              least = cost;
-              chosen = c;
-            }
-          }
-          best[i][o].area += least;
-          best[i][o].children.emplace_back(child, chosen);
-        }
-      }
-    }
-    std::vector<std::size_t> choice(layers_.size());
-    for (std::size_t i = 0; i < layers_.size(); ++i) {
-      if (parent[i] == nullptr)
-        for (std::size_t o = 0; o < layers_[i].size(); ++o)
-          if (best[i][o].area < best[i][choice[i]].area) choice[i] = o;
-      for (const auto& [child, option] : best[i][choice[i]].children) choice[child] = option;
-    }
-    return choice;
   }
 
   const std::vector<Options>& layers_;
@@ -228,19 +229,6 @@ std::optional<Resources> FoldingGoal::excess(const Resources& used) const {
   const Resources result{
       .dsp = over(used.dsp, dsp), .bram18 = over(used.bram18, bram18), .lut = over(used.lut, lut)};
   if (result == Resources{}) return {};
-  return result;
-}
-
-FoldingGoal FoldingGoal::reduced_by(const Resources& excess) const {
-  FoldingGoal result = *this;
-  const auto reduce = [](std::optional<std::int64_t>& limit, std::int64_t by, const char* name) {
-    if (!limit || by == 0) return;
-    if (*limit < by) fail("{}: too few for FIFOs and converters alone", name);
-    *limit -= by;
-  };
-  reduce(result.dsp, excess.dsp, "dsp");
-  reduce(result.bram18, excess.bram18, "bram");
-  reduce(result.lut, excess.lut, "lut");
   return result;
 }
 
@@ -304,6 +292,25 @@ std::vector<std::size_t> choose_folding(const std::vector<Options>& layers, cons
   return Refinement(layers, edges, cycles, goal).run(result);
 }
 
+std::optional<std::vector<std::size_t>> choose_thriftiest(const std::vector<Options>& layers,
+                                                          const FoldingGoal& goal,
+                                                          const std::vector<FoldingEdge>& edges) {
+  const std::int64_t cycles = goal.cycles.value_or(kNoLimit);
+  for (const Options& options : layers)
+    if (std::ranges::none_of(options, [&](const auto& option) { return option.cycles <= cycles; }))
+      return {};
+  const auto share = [](std::int64_t used, const std::optional<std::int64_t>& limit) {
+    return limit
+               ? static_cast<double>(used) / static_cast<double>(std::max<std::int64_t>(1, *limit))
+               : 0.0;
+  };
+  return Refinement(layers, edges, cycles, goal).least([&](const Resources& one) {
+    // Of choices that are alike in what is limited, the smaller.
+    return share(one.dsp, goal.dsp) + share(one.bram18, goal.bram18) + share(one.lut, goal.lut) +
+           (goal.has_budget() ? 1e-6 : 1) * area(one);
+  });
+}
+
 namespace {
 
 // From each layer to the one in front of it, through what has no lanes of its own.
@@ -331,19 +338,18 @@ std::vector<FoldingEdge> edges_of(const GraphMapper& mapper) {
 
 }  // namespace
 
-Parallelism solve_folding(const GraphMapper& mapper, const FoldingGoal& goal,
-                          const Parallelism& given) {
-  std::vector<Options> layers;
-  std::vector<std::string> names;
+FoldingProblem folding_problem(const GraphMapper& mapper, const FoldingGoal& goal,
+                               const Parallelism& given) {
+  FoldingProblem problem{.names = {}, .layers = {}, .edges = edges_of(mapper)};
   for (const GraphMapper::FoldedLayer& layer : mapper.folded_layers()) {
-    names.push_back(mapper.graph().name(layer.node));
-    Options& options = layers.emplace_back();
+    problem.names.push_back(mapper.graph().name(layer.node));
+    Options& options = problem.layers.emplace_back();
     const auto add = [&](Lanes lanes) {
       const std::optional<GraphMapper::LayerCost> cost = mapper.cost_of(layer.node, lanes);
       if (cost)
         options.push_back({.lanes = lanes, .cycles = cost->cycles, .resources = cost->resources});
     };
-    if (const auto fixed = given.find(names.back()); fixed != given.end()) {
+    if (const auto fixed = given.find(problem.names.back()); fixed != given.end()) {
       add(fixed->second);
       continue;
     }
@@ -354,10 +360,20 @@ Parallelism solve_folding(const GraphMapper& mapper, const FoldingGoal& goal,
     for (const int in : lane_choices(layer.in))
       for (const int out : lane_choices(layer.out)) add({.in = in, .out = out});
   }
+  return problem;
+}
+
+Parallelism FoldingProblem::lanes(const std::vector<std::size_t>& choice) const {
   Parallelism result;
-  const std::vector<std::size_t> choice = choose_folding(layers, goal, edges_of(mapper));
   for (std::size_t i = 0; i < layers.size(); ++i) result[names[i]] = layers[i][choice[i]].lanes;
   return result;
+}
+
+std::vector<std::int64_t> FoldingProblem::paces() const {
+  std::set<std::int64_t> all;
+  for (const Options& options : layers)
+    for (const FoldingOption& option : options) all.insert(option.cycles);
+  return {all.begin(), all.end()};
 }
 
 }  // namespace lathe::hardware

@@ -17,8 +17,6 @@ struct FoldingGoal {
   bool has_budget() const { return dsp || bram18 || lut; }
   /// By how much a design breaks the budget; nothing where it does not.
   std::optional<Resources> excess(const Resources& used) const;
-  /// The same goal with less to spend; fails where that is less than nothing.
-  FoldingGoal reduced_by(const Resources& excess) const;
 };
 
 /// All of a Zynq 7020, the small device that boards for teaching carry.
@@ -52,8 +50,26 @@ std::vector<std::size_t> choose_folding(const std::vector<std::vector<FoldingOpt
 /// designs by.
 double area(const Resources& resources);
 
-/// Lanes for every layer that `given` has none for.
-Parallelism solve_folding(const GraphMapper& mapper, const FoldingGoal& goal,
-                          const Parallelism& given);
+/// The choice of least of what the budget limits, or of least `area` where it limits nothing, that
+/// needs no more cycles than `goal.cycles`, whether the budget has room for it or not; nothing
+/// where no choice is that fast. Exact where layers form a tree.
+std::optional<std::vector<std::size_t>> choose_thriftiest(
+    const std::vector<std::vector<FoldingOption>>& layers, const FoldingGoal& goal,
+    const std::vector<FoldingEdge>& edges = {});
+
+/// The layers of a network with all the lanes that they can have.
+struct FoldingProblem {
+  std::vector<std::string> names;
+  std::vector<std::vector<FoldingOption>> layers;
+  std::vector<FoldingEdge> edges;
+
+  Parallelism lanes(const std::vector<std::size_t>& choice) const;
+  /// Every number of cycles that a layer can take, ascending.
+  std::vector<std::int64_t> paces() const;
+};
+
+/// Layers that are in `given` have the lanes given, and all have one lane where there is no goal.
+FoldingProblem folding_problem(const GraphMapper& mapper, const FoldingGoal& goal,
+                               const Parallelism& given);
 
 }  // namespace lathe::hardware

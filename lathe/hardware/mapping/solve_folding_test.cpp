@@ -100,10 +100,9 @@ TEST(SolveFolding, CountsConvertersBetweenLayers) {
     const auto whole_area = [&](const std::vector<std::size_t>& choice) {
       Resources sum = outcome(layers, choice).resources;
       for (const FoldingEdge& edge : edges)
-        sum.lut += std::lround(converter_luts(edge.size,
-                                              layers[edge.from][choice[edge.from]].lanes.out,
-                                              layers[edge.to][choice[edge.to]].lanes.in,
-                                              edge.width));
+        sum.lut +=
+            std::lround(converter_luts(edge.size, layers[edge.from][choice[edge.from]].lanes.out,
+                                       layers[edge.to][choice[edge.to]].lanes.in, edge.width));
       return area(sum);
     };
     for (const std::int64_t cycles : {3, 10, 60}) {
