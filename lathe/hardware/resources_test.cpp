@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "lathe/hardware/netlist.h"
+
 namespace lathe::hardware {
 namespace {
 
@@ -17,6 +19,17 @@ TEST(Resources, TakeADspForProductsOfNineBits) {
   EXPECT_EQ(dsp_of_product(43, 19), 6);
   EXPECT_EQ(dsp_of_scaling(16, 8), 0);
   EXPECT_EQ(dsp_of_scaling(16, 9), 1);
+}
+
+TEST(Resources, TakeADspForEachLaneOfASlope) {
+  for (const char* block : {"leaky_relu", "random_leaky_relu"}) {
+    Netlist netlist("slopes");
+    const StreamId x = netlist.add_input("x", {.element = {.width = 6}, .lanes = 3, .size = 4});
+    Instance instance{.name = "act", .block = block, .inputs = {x}};
+    if (std::string(block) == "leaky_relu") instance.parameters = {{"slope", 3}, {"shift", 3}};
+    netlist.add_output(netlist.add_single(instance));
+    EXPECT_EQ(resources(netlist).dsp, 3) << block;
+  }
 }
 
 TEST(Resources, FoldDeepMemoriesIntoWideBlocks) {

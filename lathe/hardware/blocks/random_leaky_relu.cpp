@@ -48,6 +48,11 @@ const Register registration{Block{
     .infer = infer,
     .evaluate = evaluate,
     .timing = [](const BlockCall&) -> Timing { return beat_by_beat(); },
+    // The slope has five bits and a sign, and six bits of the product are dropped.
+    .resources = [](const BlockCall& call) -> Resources {
+      const int width = call.inputs[0].element.width;
+      return {.dsp = call.inputs[0].lanes * dsp_of_product(width, 6, width + 6)};
+    },
     .module_parameters = [](const BlockCall& call) -> ModuleParameters {
       return {.integers = {{"LANES", call.inputs[0].lanes},
                            {"WIDTH", call.inputs[0].element.width},
