@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -43,6 +44,8 @@ class DeviceMeasure {
  public:
   virtual ~DeviceMeasure() = default;
   virtual std::string description() const = 0;  ///< "NVIDIA H200"
+  /// Called between executions; may throw, which ends the timing.
+  std::function<void()> between = [] {};
   virtual std::optional<DeviceMemory> memory() const = 0;
   /// Reads and writes so many bytes once each.
   virtual std::vector<double> time_copy(std::int64_t bytes, int repeats) = 0;

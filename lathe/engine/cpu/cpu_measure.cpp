@@ -60,6 +60,7 @@ class CpuMeasure final : public DeviceMeasure {
   std::vector<double> time(int repeats, const std::function<void(std::int64_t)>& task) {
     std::vector<double> seconds;
     for (int i = -kWarmUps; i < repeats; ++i) {
+      between();
       const auto start = std::chrono::steady_clock::now();
       if (pool_ != nullptr)
         pool_->run(kTasks, [&](std::int64_t index, int) { task(index); });

@@ -189,6 +189,7 @@ class CudaMeasure final : public DeviceMeasure {
     std::vector<double> seconds;
     try {
       for (int i = -1; i < repeats; ++i) {
+        between();
         const double taken = timed([&] { check_cuda(device.launch(capture, stream_)); });
         if (i >= 0) seconds.push_back(taken / count);
       }

@@ -54,10 +54,10 @@ Result time_attention(const AttentionOptions& options, const engine::ExecutionOp
     const auto executor = engine::make_executor(graph, {}, execution);
     result.rows.push_back(
         {.name = name,
-         .time = time_runs(*executor, made_up_feed(graph, {}, 1), options.repeats),
+         .time = time_runs(*executor, made_up_feed(graph, {}, 1), options.repeats, callbacks),
          .flops = flops * (options.causal && name == "fused" ? 0.5 : 1)});
   }
-  result.limits.flops_per_second = product_peak(execution);
+  result.limits.flops_per_second = product_peak(execution, callbacks);
   result.notes.push_back(fmt::format("fused is {:.2f}x as fast as naive",
                                      result.rows[1].time.median / result.rows[0].time.median));
   return result;

@@ -75,6 +75,16 @@ TEST(BenchOp, ComparesWithTheDefinition) {
   EXPECT_EQ(result.rows[0].bytes, 128);
 }
 
+// Asked before each of the copies and runs that it times, not only between the parts of a bench.
+TEST(BenchOp, StopsBetweenTheCopiesThatItTimes) {
+  int asked = 0;
+  const Callbacks callbacks{.should_stop = [&] { return ++asked > 5; }};
+  EXPECT_THROW(
+      time_op_call({.call = "relu(f32[4,4])", .repeats = kFew}, {.device = "cpu"}, callbacks),
+      Interrupted);
+  EXPECT_EQ(asked, 6);
+}
+
 TEST(BenchProducts, RefuseSizesThatAreNone) {
   EXPECT_EQ(parse_product_size("2x3x4").k, 4);
   EXPECT_EQ(error_text([] { parse_product_size("2x3"); }),

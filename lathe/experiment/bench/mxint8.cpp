@@ -49,7 +49,6 @@ void time_products(const Mxint8Options& options, engine::DeviceMeasure& device, 
     for (const std::int64_t batch : options.batches)
       for (const std::string& format : options.formats) {
         callbacks.tell({"timing products", "", 0, 0});
-        if (callbacks.stops()) throw Interrupted();
         const auto parsed = parse_format(format);
         if (parsed == nullptr) fail("format \"float\" is not packed");
         const double bytes =
@@ -90,6 +89,7 @@ Result time_mxint8(const Mxint8Options& options, const engine::ExecutionOptions&
   const engine::Backend& backend = engine::find_backend(execution.device);
   if (backend.measure == nullptr) fail("device {} has nothing to time", execution.device);
   const std::unique_ptr<engine::DeviceMeasure> device = backend.measure(execution.pool);
+  device->between = [&] { check_stop(callbacks); };
   const std::vector<engine::Tile> tiles = device->tiles();
   const bool has_tiles = !tiles.empty();
   const std::int64_t rows = options.rows > 0 ? options.rows : has_tiles ? 16384 : 1024;

@@ -34,7 +34,6 @@ Result time_op_call(const OpCallOptions& options, const engine::ExecutionOptions
           difference = off;
     }
   }
-  if (callbacks.stops()) throw Interrupted();
   const Op& op = example.graph.op(example.node);
   double flops = 0;
   if (op.flops)
@@ -43,9 +42,9 @@ Result time_op_call(const OpCallOptions& options, const engine::ExecutionOptions
   Result result{.bench = "op",
                 .title = options.call,
                 .device = device_name(execution),
-                .limits = {copy_bandwidth(execution), 0},
+                .limits = {copy_bandwidth(execution, callbacks), 0},
                 .rows = {{.name = op.name,
-                          .time = time_runs(*executor, feed, options.repeats),
+                          .time = time_runs(*executor, feed, options.repeats, callbacks),
                           .bytes = bytes,
                           .flops = flops}}};
   result.notes.push_back(

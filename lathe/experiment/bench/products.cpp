@@ -36,11 +36,11 @@ Result time_products(const ProductOptions& options, const engine::ExecutionOptio
     };
     result.rows.push_back(
         {.name = fmt::format("{}x{}x{}", size.rows, size.n, size.k),
-         .time = time_runs(*executor, made_up_feed(graph, {}, 1), options.repeats),
+         .time = time_runs(*executor, made_up_feed(graph, {}, 1), options.repeats, callbacks),
          .bytes = floats(size.rows, size.k) + floats(size.n, size.k) + floats(size.rows, size.n),
          .flops = 2 * static_cast<double>(size.rows * size.n) * static_cast<double>(size.k)});
   }
-  result.limits = {copy_bandwidth(execution), product_peak(execution)};
+  result.limits = {copy_bandwidth(execution, callbacks), product_peak(execution, callbacks)};
   return result;
 }
 

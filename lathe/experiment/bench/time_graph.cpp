@@ -10,11 +10,15 @@
 namespace lathe::experiment::bench {
 
 Timing time_runs(engine::Executor& executor, const Feed& feed, const Repeats& repeats,
-                 bool replays) {
+                 const Callbacks& callbacks, bool replays) {
   // Twice at least: a device captures the second run.
-  for (int i = 0; i < std::max(2, repeats.warm_up); ++i) executor.run(feed);
+  for (int i = 0; i < std::max(2, repeats.warm_up); ++i) {
+    check_stop(callbacks);
+    executor.run(feed);
+  }
   std::vector<double> seconds = executor.repeat(repeats.samples, replays);
   while (static_cast<int>(seconds.size()) < repeats.samples) {
+    check_stop(callbacks);
     const auto start = std::chrono::steady_clock::now();
     executor.run(feed);
     const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
@@ -37,15 +41,22 @@ Feed made_up_feed(const Graph& graph, const SymbolValues& sizes, std::uint64_t s
   return feed;
 }
 
-double copy_bandwidth(const engine::ExecutionOptions& execution, std::int64_t bytes) {
+void check_stop(const Callbacks& callbacks) {
+  if (callbacks.stops()) throw Interrupted();
+}
+
+double copy_bandwidth(const engine::ExecutionOptions& execution, const Callbacks& callbacks,
+                      std::int64_t bytes) {
   const engine::Backend& backend = engine::find_backend(execution.device);
   if (backend.measure == nullptr) return 0;
   if (bytes == 0) bytes = std::int64_t{execution.device == "cpu" ? 256 : 1024} << 20;
-  const Timing time = timing_of(backend.measure(execution.pool)->time_copy(bytes, 9));
+  const std::unique_ptr<engine::DeviceMeasure> device = backend.measure(execution.pool);
+  device->between = [&] { check_stop(callbacks); };
+  const Timing time = timing_of(device->time_copy(bytes, 9));
   return 2 * static_cast<double>(bytes) / time.median;
 }
 
-double product_peak(const engine::ExecutionOptions& execution) {
+double product_peak(const engine::ExecutionOptions& execution, const Callbacks& callbacks) {
   const std::int64_t size = execution.device == "cuda" ? 4096 : 1024;
   if (execution.device == "reference") return 0;
   const Graph graph = parse_graph(fmt::format(
@@ -54,7 +65,7 @@ double product_peak(const engine::ExecutionOptions& execution) {
   State state{{"w", made_up_feed(graph, {}, 1).at("x")}};
   const auto executor = engine::make_executor(graph, std::move(state), execution);
   const Timing time =
-      time_runs(*executor, made_up_feed(graph, {}, 2), {.warm_up = 2, .samples = 5});
+      time_runs(*executor, made_up_feed(graph, {}, 2), {.warm_up = 2, .samples = 5}, callbacks);
   return 2 * std::pow(static_cast<double>(size), 3) / time.low;
 }
 

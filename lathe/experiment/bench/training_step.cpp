@@ -65,7 +65,7 @@ Result time_step(const StepOptions& options, const engine::ExecutionOptions& exe
       flops += static_cast<double>(step.flops.evaluate(report.last_sizes));
     launches.insert(step.stage);
   }
-  const Timing once = time_runs(*executor, feed, options.repeats);
+  const Timing once = time_runs(*executor, feed, options.repeats, callbacks);
   const bool can_repeat = !executor->repeat(1, true).empty();
   result.rows.push_back({.name = can_repeat ? "one captured graph" : "one plan",
                          .time = once,
@@ -73,7 +73,7 @@ Result time_step(const StepOptions& options, const engine::ExecutionOptions& exe
                          .note = fmt::format("{} launches", launches.size())});
   if (can_repeat) {
     result.rows.push_back({.name = "kernel by kernel",
-                           .time = time_runs(*executor, feed, options.repeats, false),
+                           .time = time_runs(*executor, feed, options.repeats, callbacks, false),
                            .flops = flops,
                            .note = fmt::format("{} launches", launches.size())});
     result.notes.push_back(fmt::format("the captured graph is {:.2f}x as fast",
@@ -82,7 +82,7 @@ Result time_step(const StepOptions& options, const engine::ExecutionOptions& exe
     result.rows.back().note.clear();
     result.notes.push_back("captured graphs against none: needs --device cuda and a GPU");
   }
-  result.limits.flops_per_second = product_peak(execution);
+  result.limits.flops_per_second = product_peak(execution, callbacks);
   return result;
 }
 
