@@ -2,7 +2,7 @@
 graphs of calls that rotate over more copies of the weight than any cache holds.
 
     python bench/cuda_mxint8_rival.py [--lathe build/release/bin/lathe] [--sizes 4096,8192]
-                                      [--batches 1,4,16] [--repeats 21]
+                                      [--batches 1,4,16] [--precision bf16] [--repeats 21]
 
 Prints a line for each size and batch: PyTorch's median, Lathe's, and how much faster Lathe is."""
 
@@ -45,10 +45,12 @@ def main():
     parser.add_argument("--lathe", default="build/release/bin/lathe")
     parser.add_argument("--sizes", default="4096,8192")
     parser.add_argument("--batches", default="1,4,16")
+    parser.add_argument("--precision", default="bf16", help="of Lathe's activations")
     parser.add_argument("--repeats", type=int, default=21)
     arguments = parser.parse_args()
     command = [arguments.lathe, "bench", "mxint8", "--device", "cuda", "--json", "--sizes",
-               arguments.sizes, "--batches", arguments.batches, "--repeats", str(arguments.repeats)]
+               arguments.sizes, "--batches", arguments.batches, "--repeats", str(arguments.repeats),
+               "--precision", arguments.precision]
     result = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     ours = {row["name"]: row["median_seconds"] for row in result["rows"]}
     copy = result["copy_bytes_per_second"]

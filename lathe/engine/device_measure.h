@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lathe/core/thread_pool.h"
+#include "lathe/engine/precision.h"
 
 namespace lathe::engine {
 
@@ -33,8 +34,8 @@ struct DequantizeCase {
 struct PackedLinearCase {
   std::string format;  ///< of the weight
   std::int64_t rows = 1, n = 0, k = 0;
-  bool rounds_to_bf16 = false;  ///< activations and results
-  bool encodes = false;         ///< activations become MXINT8, products whole numbers
+  Precision precision = Precision::Float32;  ///< of activations and results
+  bool encodes = false;                      ///< activations become MXINT8, products whole numbers
 };
 
 /// What a device's memory and its kernels for packed weights can do, below graphs: what benches

@@ -30,12 +30,13 @@ int significant_bits(const NumberFormat& format) {
 
 void check_formats(const Graph& graph, Precision precision) {
   if (precision != Precision::Bf16) return;
-  for (const NodeId id : graph.nodes_of("quantize")) {
-    const std::shared_ptr<const NumberFormat> format = ops::format_of(graph.attribute(id));
-    if (const int bits = significant_bits(*format); bits > kBf16Bits)
-      fail("node \"{}\": format {} has {} significant bits, but precision bf16 keeps {}",
-           graph.name(id), format->facts().text, bits, kBf16Bits);
-  }
+  for (const char* const op : {"quantize", "decode"})
+    for (const NodeId id : graph.nodes_of(op)) {
+      const std::shared_ptr<const NumberFormat> format = ops::format_of(graph.attribute(id));
+      if (const int bits = significant_bits(*format); bits > kBf16Bits)
+        fail("node \"{}\": format {} has {} significant bits, but precision bf16 keeps {}",
+             graph.name(id), format->facts().text, bits, kBf16Bits);
+    }
 }
 
 }  // namespace lathe::engine

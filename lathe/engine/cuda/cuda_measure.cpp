@@ -6,6 +6,7 @@
 
 #include "lathe/engine/cuda/cuda_format.h"
 #include "lathe/engine/cuda/cuda_memory.h"
+#include "lathe/engine/cuda/cuda_packed_linear.h"
 
 namespace lathe::engine {
 namespace {
@@ -24,6 +25,7 @@ class CudaMeasure final : public DeviceMeasure {
   CudaMeasure& operator=(const CudaMeasure&) = delete;
   ~CudaMeasure() override {
     kernels_.device.synchronize(stream_);
+    kernels_.device.drop_gemm(gemm_);
     kernels_.device.drop_stream(stream_);
   }
 
@@ -83,25 +85,22 @@ class CudaMeasure final : public DeviceMeasure {
     const std::shared_ptr<const NumberFormat> format = parse_format(what.format);
     if (format == nullptr) fail("format float is not packed");
     const std::optional<cuda::PackedMatrix> shape = cuda_packed_matrix(*format, what.n, what.k);
-    const std::optional<cuda::PackedCode> code = shape ? packed_code(*shape) : std::nullopt;
-    if (!code || (what.encodes && code != cuda::PackedCode::Int8))
-      fail("format {}: rows of {} inputs have to be decoded before they are multiplied",
-           what.format, what.k);
+    if (!shape) fail("format {}: there is no kernel that decodes it", what.format);
+    const CudaPackedLinear linear{
+        .code = packed_code(*shape), .encodes = what.encodes, .n = what.n, .k = what.k};
+    if (what.encodes && linear.code != cuda::PackedCode::Int8)
+      fail("format {}: rows of {} inputs are not multiplied as whole numbers", what.format, what.k);
     const Weight weight = make_weight(*format, *shape);
     CudaBuffer x, y, scratch;
     x.reserve(what.rows * what.k * 4);
     y.reserve(what.rows * what.n * 4);
     check_cuda(kernels_.device.fill(x.data(), 0x3e, what.rows * what.k * 4, stream_));
     cuda::PackedLinearArgs args;
-    args.code = *code;
-    args.n = what.n;
-    args.k = what.k;
     args.x = reinterpret_cast<const float*>(x.data());
     args.y = reinterpret_cast<float*>(y.data());
-    args.encodes = what.encodes;
-    args.precision = what.rounds_to_bf16 ? cuda::Precision::Bf16 : cuda::Precision::Float32;
+    args.precision = static_cast<cuda::Precision>(what.precision);
     args.rows.capacity = what.rows;
-    scratch.reserve(cuda::packed_linear_scratch(args));
+    scratch.reserve(linear.scratch_bytes(what.rows));
     args.scratch = scratch.data();
     return time(weight.copies, repeats, [&](int i) {
       args.weight = *shape;
@@ -113,7 +112,7 @@ class CudaMeasure final : public DeviceMeasure {
           shape->format.low == 0 && shape->format.codec == cuda::Codec::Integer
               ? reinterpret_cast<const float*>(weight.zeros.data()) + i * weight.num_scales
               : nullptr;
-      kernels_.packed_linear(args, stream_);
+      linear.launch(kernels_, gemm(), args, stream_);
     });
   }
 
@@ -153,6 +152,11 @@ class CudaMeasure final : public DeviceMeasure {
     for (CudaBuffer* buffer : {&weight.scales, &weight.zeros})
       fill(*buffer, scales.data(), weight.num_scales * 4, weight.copies * weight.num_scales * 4);
     return weight;
+  }
+
+  cuda::Gemm* gemm() {
+    if (gemm_ == nullptr) check_cuda(kernels_.device.make_gemm(stream_, &gemm_));
+    return gemm_;
   }
 
   // The same bytes again and again.
@@ -204,6 +208,7 @@ class CudaMeasure final : public DeviceMeasure {
   const CudaLibrary& library_;
   const cuda::KernelTable& kernels_;
   cuda::Stream* stream_ = nullptr;
+  cuda::Gemm* gemm_ = nullptr;
 };
 
 }  // namespace

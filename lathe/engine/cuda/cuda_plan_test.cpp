@@ -384,6 +384,12 @@ TEST(CudaPlan, RefusesFormatsThatBfloat16CannotHold) {
   EXPECT_EQ(error_text([&] { check_formats(graph, Precision::Bf16); }),
             "node \"y\": format fixed:16,8 has 15 significant bits, but precision bf16 keeps 8");
   EXPECT_NO_THROW(check_formats(graph, Precision::Tf32));
+  const Graph packed = parse_graph(R"(
+    codes = state() : u8[4,16]
+    w = decode(codes) {format="fixed:16,8", columns=8}
+    output w <- w)");
+  EXPECT_EQ(error_text([&] { check_formats(packed, Precision::Bf16); }),
+            "node \"w\": format fixed:16,8 has 15 significant bits, but precision bf16 keeps 8");
   EXPECT_EQ(significant_bits(*parse_format("fixed:8,4")), 7);
   EXPECT_EQ(significant_bits(*parse_format("int:9")), 8);
 }

@@ -43,8 +43,8 @@ std::vector<engine::Tile> wanted_tiles(const Mxint8Options& options,
                   fmt::format("there is {}", fmt::join(names, ", ")));
 }
 
-void time_products(const Mxint8Options& options, engine::DeviceMeasure& device, Result& result,
-                   const Callbacks& callbacks) {
+void time_products(const Mxint8Options& options, engine::Precision precision,
+                   engine::DeviceMeasure& device, Result& result, const Callbacks& callbacks) {
   for (const std::int64_t size : options.sizes)
     for (const std::int64_t batch : options.batches)
       for (const std::string& format : options.formats) {
@@ -59,7 +59,7 @@ void time_products(const Mxint8Options& options, engine::DeviceMeasure& device, 
                                               .rows = batch,
                                               .n = size,
                                               .k = size,
-                                              .rounds_to_bf16 = !encodes,
+                                              .precision = precision,
                                               .encodes = encodes};
           result.rows.push_back(
               {.name = fmt::format("{} {}x{}x{}", name, batch, size, size),
@@ -126,8 +126,11 @@ Result time_mxint8(const Mxint8Options& options, const engine::ExecutionOptions&
     const engine::Tile& shown = timed.front();
     result.drawing = tile_text(shown, device->run_of_tile(to_float));
     result.drawing_svg = tile_svg(shown, device->run_of_tile(to_float));
-    time_products(options, *device, result, callbacks);
-    result.notes.push_back("weights are read cold: as many copies in turn as no cache holds");
+    time_products(options, execution.precision, *device, result, callbacks);
+    result.notes.push_back(
+        fmt::format("weights are read cold: as many copies in turn as no cache holds; activations "
+                    "in {}",
+                    engine::name(execution.precision)));
   } else {
     result.notes.push_back("tiles and products with packed weights: need --device cuda and a GPU");
   }
