@@ -107,14 +107,18 @@ std::optional<cuda::PackedCode> packed_code(const cuda::PackedMatrix& weight) {
     if (is(2, 1, 1, numerics::Specials::None)) code = cuda::PackedCode::E2m1;
   }
   if (!code) return std::nullopt;
-  // Four lanes read 64 bytes of a row; a scale covers them, a half or a quarter of them.
+  // Four lanes read 64 bytes of a row. What a warp sums at once are 32 inputs, or 16 bytes, which
+  // must share a scale; only MX has groups of 16, and minifloats are MX alone.
   const std::int64_t chunk = 64 * 8 / format.bits, block = format.block;
-  const bool fits =
-      block == format.columns || block % chunk == 0 || block == chunk / 2 || block == chunk / 4;
-  // The scales of 32 outputs, twice with zero points or activations' own, lie in shared memory.
+  const bool is_mx = format.rule == cuda::ScaleBy::SharedExponent;
+  const bool fits = block == format.columns || (block >= 32 && (block & (block - 1)) == 0) ||
+                    (is_mx && code == cuda::PackedCode::Int8 && block == 16);
+  if (format.codec == cuda::Codec::Minifloat && !is_mx) return std::nullopt;
+  if (format.columns % chunk != 0 || !fits) return std::nullopt;
+  // The scales of 32 outputs and their zero points lie in shared memory.
   constexpr std::int64_t kMostGroups = 600;
   const std::int64_t groups = (format.columns + block - 1) / block;
-  if (format.columns % chunk != 0 || !fits || groups > kMostGroups) return std::nullopt;
+  if (groups * (code == cuda::PackedCode::Unsigned4 ? 2 : 1) > kMostGroups) return std::nullopt;
   return code;
 }
 

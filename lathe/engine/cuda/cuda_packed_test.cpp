@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <cmath>
+#include <functional>
 
 #include "lathe/core/graph_text.h"
 #include "lathe/core/number_format.h"
@@ -137,47 +138,89 @@ TEST(CudaPacked, LooksUpRowsToTheBitsOfTheDefinition) {
   }
 }
 
+// What a precision makes of an operand, ties to even; TF32's hardware rounds them up.
+double rounded(double x, Precision precision) {
+  if (precision == Precision::Float32 || x == 0) return x;
+  const int bits = precision == Precision::Bf16 ? 8 : 11;
+  const int exponent = std::ilogb(x) - (bits - 1);
+  return std::ldexp(std::nearbyint(std::ldexp(x, -exponent)), exponent);
+}
+
+// tanh(x . w^T + bias) with a packed weight of 100 outputs, against sums of doubles.
+void expect_near_products(const std::string& format, std::int64_t rows, std::int64_t k,
+                          Precision precision, const std::function<void(Tensor&)>& change = {}) {
+  constexpr std::int64_t kOutputs = 100;
+  PackedCase packed = packed_case(format, kOutputs, k, 9);
+  packed.state["bias"] =
+      random_state(parse_graph("bias = state() : f32[100]\noutput b <- bias"), 3).at("bias");
+  // A single row is one at any time: other kernels than for rows whose number is not known.
+  const Graph graph = parse_graph(
+      fmt::format("x = input() : f32[{},{}]\nbias = state() : f32[{}]\n{}w = {}\n"
+                  "h = linear(x, w, bias)\ny = tanh(h)\noutput y <- y",
+                  rows == 1 ? "1" : "T", k, kOutputs, packed.declarations, packed.decode));
+  const Graph decoded =
+      parse_graph(packed.declarations + "w = " + packed.decode + "\noutput w <- w");
+  Feed feed = random_feed(graph, {{"T", rows}}, 11);
+  if (change) change(feed.at("x"));
+  const auto gpu = make_executor(graph, packed.state, {.device = "cuda", .precision = precision});
+  EXPECT_NE(gpu->report().lowered.find("packed_linear"), std::string::npos);
+  const Tensor actual = gpu->run(feed).at("y");
+  State weights = packed.state;
+  weights.erase("bias");
+  const Tensor w = make_executor(decoded, weights, {.device = "reference"})->run({}).at("w");
+  for (std::int64_t row = 0; row < rows; ++row)
+    for (std::int64_t output = 0; output < kOutputs; ++output) {
+      double sum = packed.state.at("bias").at(output), magnitude = std::fabs(sum);
+      for (std::int64_t i = 0; i < k; ++i) {
+        const double product =
+            rounded(feed.at("x").at(row * k + i), precision) * w.at(output * k + i);
+        sum += product;
+        magnitude += std::fabs(product);
+      }
+      // A float's product and sum are right to half a unit of 2^-23, tensor cores cut off a whole
+      // one. tanh is no steeper than 1 and right to 2 units. In bfloat16 the sum is rounded to 8
+      // bits, and many rows see decoded weights so; in TF32 ties of x and of decoded weights may go
+      // up, which is half a unit of 2^-10 for both.
+      double tolerance = std::ldexp(static_cast<double>(k) * magnitude, -23) + std::ldexp(2.0, -23);
+      if (precision == Precision::Bf16)
+        tolerance += std::ldexp(std::fabs(sum), -9) + std::ldexp(magnitude, -9);
+      if (precision == Precision::Tf32) tolerance += std::ldexp(magnitude, -10);
+      ASSERT_NEAR(actual.at(row * kOutputs + output), std::tanh(sum), tolerance)
+          << "row " << row << ", output " << output;
+    }
+}
+
 class PackedProducts : public testing::TestWithParam<std::string> {};
 
 TEST_P(PackedProducts, AreNearThoseOfTheDecodedWeight) {
   LATHE_NEEDS_GPU();
-  constexpr std::int64_t kOutputs = 100;
   for (const std::int64_t k : {128, 1024})
     for (const std::int64_t rows : {1, 3, 7, 16, 40}) {
       SCOPED_TRACE(fmt::format("{} rows of {}", rows, k));
-      PackedCase packed = packed_case(GetParam(), kOutputs, k, 9);
-      packed.state["bias"] =
-          random_state(parse_graph("bias = state() : f32[100]\noutput b <- bias"), 3).at("bias");
-      const Graph graph =
-          parse_graph(fmt::format("x = input() : f32[T,{}]\nbias = state() : f32[{}]\n{}w = {}\n"
-                                  "h = linear(x, w, bias)\ny = tanh(h)\noutput y <- y",
-                                  k, kOutputs, packed.declarations, packed.decode));
-      const Graph decoded =
-          parse_graph(packed.declarations + "w = " + packed.decode + "\noutput w <- w");
-      const Feed feed = random_feed(graph, {{"T", rows}}, 11);
-      const auto gpu = make_executor(graph, packed.state, {.device = "cuda"});
-      EXPECT_NE(gpu->report().lowered.find("packed_linear"), std::string::npos);
-      const Tensor actual = gpu->run(feed).at("y");
-      State weights = packed.state;
-      weights.erase("bias");
-      const Tensor w = make_executor(decoded, weights, {.device = "reference"})->run({}).at("w");
-      for (std::int64_t row = 0; row < rows; ++row)
-        for (std::int64_t output = 0; output < kOutputs; ++output) {
-          double sum = packed.state.at("bias").at(output), magnitude = std::fabs(sum);
-          for (std::int64_t i = 0; i < k; ++i) {
-            const double product = feed.at("x").at(row * k + i) * w.at(output * k + i);
-            sum += product;
-            magnitude += std::fabs(product);
-          }
-          // A float's product and sum are right to half a unit of 2^-23, tensor cores cut off a
-          // whole one; three terms of an activation have its 24 bits. tanh is no steeper than 1
-          // and right to 2 units.
-          const double tolerance =
-              std::ldexp(static_cast<double>(k) * magnitude, -23) + std::ldexp(2.0, -23);
-          ASSERT_NEAR(actual.at(row * kOutputs + output), std::tanh(sum), tolerance)
-              << "row " << row << ", output " << output;
-        }
+      expect_near_products(GetParam(), rows, k, Precision::Float32);
     }
+}
+
+TEST_P(PackedProducts, SeeActivationsAsThePrecisionSays) {
+  LATHE_NEEDS_GPU();
+  if (GetParam() == "nf4") GTEST_SKIP() << "its levels are any floats, which bf16 refuses";
+  for (const Precision precision : {Precision::Tf32, Precision::Bf16})
+    for (const std::int64_t rows : {1, 3, 16, 40}) {
+      SCOPED_TRACE(fmt::format("{} rows in {}", rows, name(precision)));
+      expect_near_products(GetParam(), rows, 256, precision);
+    }
+}
+
+// Numbers of very different size share a group: the small ones keep their digits.
+TEST_P(PackedProducts, KeepSmallActivationsBesideLargeOnes) {
+  LATHE_NEEDS_GPU();
+  for (const std::int64_t rows : {1, 3}) {
+    SCOPED_TRACE(fmt::format("{} rows", rows));
+    expect_near_products(GetParam(), rows, 256, Precision::Float32, [](Tensor& x) {
+      for (std::size_t i = 0; i < x.mutable_data<float>().size(); ++i)
+        x.mutable_data<float>()[i] *= std::ldexp(1.0f, -static_cast<int>(i % 24));
+    });
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Formats, PackedProducts,

@@ -55,14 +55,15 @@ struct DequantizeArgs {
   std::int32_t group = 32;             ///< a power of two, at least a run
 };
 
-/// How the codes of a weight become the operand of a tensor core, which has 8 significant bits.
+/// Codes that become the operand of a tensor core as they are, or as bfloat16.
 enum class PackedCode : std::int32_t { Int8, Int4, Unsigned4, E4m3, E5m2, E2m1 };
 
 /// y[rows, n] = map(x[rows, k] . weight^T + bias) + residual, the weight read as it is packed.
 ///
 /// Codes times the activations' terms are exact in the tensor cores' products, scales are applied
 /// to the sums of a group. With `encodes`, activations become MXINT8 blocks of the weight's group
-/// and products and sums of a group are whole numbers.
+/// and products and sums of a group are whole numbers. The precision is that of x and of the
+/// product's result: the weight is always as exact as it is packed.
 struct PackedLinearArgs {
   PackedCode code = PackedCode::Int8;
   PackedMatrix weight;
@@ -72,6 +73,8 @@ struct PackedLinearArgs {
   const float* residual = nullptr;
   Map map = Map::Identity;
   bool encodes = false;
+  /// What is launched before this is a kernel and does not write the weight.
+  bool may_begin_early = true;
   Precision precision = Precision::Float32;
   float* y = nullptr;
   std::byte* scratch = nullptr;  ///< packed_linear_scratch bytes
@@ -84,7 +87,8 @@ inline constexpr std::int64_t num_terms(Precision precision) {
   return precision == Precision::Float32 ? 3 : precision == Precision::Tf32 ? 2 : 1;
 }
 inline constexpr std::int64_t packed_linear_scratch(const PackedLinearArgs& args) {
-  if (args.encodes) return args.rows.capacity * args.k * 2;  // codes, and scales behind them
+  // Codes and, for every 16 of them, a scale; rows by 32.
+  if (args.encodes) return (args.rows.capacity + 31) * args.k * 5 / 4;
   // Columns in tiles of 16, or of 24 for three terms: at most 23 more than there are.
   return (args.rows.capacity * num_terms(args.precision) + 24) * args.k * 2;
 }

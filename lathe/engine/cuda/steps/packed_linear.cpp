@@ -11,8 +11,13 @@ constexpr std::size_t kCodes = 1, kBias = 5, kResidual = 6;
 
 class PackedLinear final : public CudaStep {
  public:
-  PackedLinear(CudaPacked packed, CudaPackedLinear linear, Size rows, cuda::Map map)
-      : packed_(std::move(packed)), linear_(linear), rows_(std::move(rows)), map_(map) {}
+  PackedLinear(CudaPacked packed, CudaPackedLinear linear, Size rows, cuda::Map map,
+               bool may_begin_early)
+      : packed_(std::move(packed)),
+        linear_(linear),
+        rows_(std::move(rows)),
+        map_(map),
+        may_begin_early_(may_begin_early) {}
 
   std::int64_t scratch_bytes(const Graph&, NodeId, const CudaSizes& sizes) const override {
     return linear_.scratch_bytes(sizes.capacity(rows_));
@@ -25,6 +30,7 @@ class PackedLinear final : public CudaStep {
     args.bias = call.input(kBias);
     args.residual = call.input(kResidual);
     args.map = map_;
+    args.may_begin_early = may_begin_early_;
     args.precision = call.precision;
     args.y = call.output(0);
     args.scratch = call.scratch;
@@ -37,7 +43,20 @@ class PackedLinear final : public CudaStep {
   CudaPackedLinear linear_;
   Size rows_;
   cuda::Map map_;
+  bool may_begin_early_;
 };
+
+// Whether a kernel comes first, not the copy of an input, and the weight stays as it is.
+bool may_begin_early(const Graph& graph, NodeId id) {
+  if (graph.is(graph.input(id, 0).node, "input")) return false;
+  for (std::size_t i = kCodes; i < kBias; ++i) {
+    const Value operand = graph.input(id, i);
+    if (operand.is_none()) continue;
+    const bool is_kept = graph.is(operand.node, "state") || graph.is(operand.node, "constant");
+    if (!is_kept || graph.state_updates().contains(operand.node)) return false;
+  }
+  return true;
+}
 
 std::unique_ptr<CudaStep> make_packed_linear(const Graph& graph, NodeId id) {
   const std::optional<CudaRows> x = cuda_rows(graph.type(graph.input(id, 0)));
@@ -52,10 +71,10 @@ std::unique_ptr<CudaStep> make_packed_linear(const Graph& graph, NodeId id) {
                                 .k = x->width};
   // The kernel that encodes has a block in a warp.
   constexpr std::int64_t kMostEncoded = 256;
-  if (linear.encodes && (linear.code != cuda::PackedCode::Int8 ||
-                         packed->matrix.format.block > kMostEncoded))
+  if (linear.encodes &&
+      (linear.code != cuda::PackedCode::Int8 || packed->matrix.format.block > kMostEncoded))
     return nullptr;
-  return std::make_unique<PackedLinear>(*packed, linear, x->rows, *map);
+  return std::make_unique<PackedLinear>(*packed, linear, x->rows, *map, may_begin_early(graph, id));
 }
 
 const Register registration{CudaKernel{"packed_linear", make_packed_linear, always_takes_padding}};

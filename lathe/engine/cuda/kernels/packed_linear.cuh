@@ -1,0 +1,150 @@
+#pragma once
+
+// What the products with packed weights share: scales, terms of activations, what becomes of a sum.
+
+#include "lathe/engine/cuda/kernels/formats.cuh"
+#include "lathe/engine/cuda/kernels/maps.cuh"
+#include "lathe/engine/cuda/kernels/packed_codes.cuh"
+#include "lathe/engine/cuda/kernels/tensor_core.cuh"
+
+namespace lathe::engine::cuda {
+
+/// One row by whole numbers; false where it cannot: too many inputs, other codes, or several rows.
+bool packed_row(const PackedLinearArgs& args, Stream* stream);
+/// Few rows by codes of any kind.
+void packed_tiles(const PackedLinearArgs& args, Stream* stream);
+/// Rows as MXINT8 codes by such codes.
+void packed_integers(const PackedLinearArgs& args, Stream* stream);
+
+/// The scales of a weight: where they lie and how their bits become floats.
+struct PackedScales {
+  const void* from = nullptr;  ///< null: all are 1
+  const float* zeros = nullptr;
+  int of_output = 1;    ///< scales of a row
+  int group_bits = 31;  ///< inputs of a scale: 2 to this; 31 for a row with one scale
+  bool are_exponents = false, is_one = false, to_power_of_two = false;
+  float step = 1;
+};
+
+inline PackedScales scales_of(const PackedMatrix& weight) {
+  const QuantizeArgs& format = weight.format;
+  PackedScales result;
+  result.step = format.element_step;
+  result.is_one = format.has_one_scale;
+  result.are_exponents = format.rule == ScaleBy::SharedExponent;
+  result.to_power_of_two = format.rule == ScaleBy::GivenPowerOfTwo;
+  if (result.are_exponents || format.rule == ScaleBy::LargestMagnitude)
+    result.from = weight.local;
+  else if (format.rule == ScaleBy::Given || format.rule == ScaleBy::GivenPowerOfTwo)
+    result.from = format.scales;
+  if (result.from != nullptr) result.zeros = format.zeros;
+  if (format.block < format.columns && !result.is_one) {
+    result.of_output = static_cast<int>((format.columns + format.block - 1) / format.block);
+    for (result.group_bits = 0; std::int64_t{1} << result.group_bits < format.block;)
+      ++result.group_bits;
+  }
+  return result;
+}
+
+/// The bits of a scale, which scale_of makes a float.
+__device__ inline Word load_scale(const PackedScales& scales, std::int64_t index) {
+  if (scales.from == nullptr) return 0x3f800000;  // 1
+  if (scales.are_exponents) return __ldg(static_cast<const std::uint8_t*>(scales.from) + index);
+  return __ldg(static_cast<const Word*>(scales.from) + index);
+}
+/// SharedExponent::scale without a branch: 0 is the subnormal 2^-127, and 255, whose bits are
+/// infinity's, becomes NaN.
+__device__ inline float exponent_scale(Word code, float step) {
+  const float scale = __uint_as_float(max(code << 23, Word{0x00400000}));
+  return fmaf(scale, 0.0f, scale * step);
+}
+__device__ inline float scale_of(const PackedScales& scales, Word bits) {
+  if (scales.are_exponents) return exponent_scale(bits, scales.step);
+  const float scale = __uint_as_float(bits);
+  return (scales.to_power_of_two ? nearest_power_of_two(scale) : scale) * scales.step;
+}
+
+/// 128 + a zero point, twice.
+__device__ inline Word zero_pair(float zero) {
+  return Word{__bfloat16_as_ushort(__float2bfloat16_rn(128.0f + rintf(zero)))} * 0x00010001u;
+}
+
+/// The bits of a number's term 0, 1 or 2: what bfloat16 leaves of it, of the rest, of that rest.
+__device__ inline std::uint16_t term_of(float number, int term) {
+  __nv_bfloat16 part = __float2bfloat16_rn(number);
+  for (int i = 0; i < term; ++i) {
+    number -= __bfloat162float(part);
+    // Infinity less infinity: the first term says it all.
+    part = __float2bfloat16_rn(isnan(number) ? 0.0f : number);
+  }
+  return __bfloat16_as_ushort(part);
+}
+
+/// An activation as a precision has its operands.
+__device__ inline float rounded_operand(Precision precision, float x) {
+  if (precision == Precision::Bf16) return seen<Precision::Bf16>(x);
+  return precision == Precision::Tf32 ? seen<Precision::Tf32>(x) : x;
+}
+
+/// What becomes of a sum. A function of its own: the maps would be compiled into every kernel.
+static __device__ __noinline__ void finish_output(const PackedLinearArgs& args, std::int64_t row,
+                                                  std::int64_t output, float sum, bool is_real) {
+  const std::int64_t at = row * args.n + output;
+  if (!is_real) {
+    args.y[at] = 0;
+    return;
+  }
+  if (args.bias != nullptr) sum += args.bias[output];
+  if (args.precision == Precision::Bf16) sum = __bfloat162float(__float2bfloat16_rn(sum));
+  sum = apply(args.map, sum, 0);
+  args.y[at] = args.residual == nullptr ? sum : sum + args.residual[at];
+}
+
+/// Shared memory that a block has at most.
+inline constexpr std::size_t kMostShared = std::size_t{160} << 10;
+
+inline int device_attribute(cudaDeviceAttr attribute) {
+  int device = 0, value = 0;
+  cudaGetDevice(&device);
+  cudaDeviceGetAttribute(&value, attribute, device);
+  return value;
+}
+inline int num_multiprocessors() {
+  static const int count = device_attribute(cudaDevAttrMultiProcessorCount);
+  return count;
+}
+
+/// Launches a kernel whose first reads are of weights. It may begin before the one before it has
+/// ended, from Hopper on and unless that one may write them, and calls wait_for_previous before it
+/// touches what others read or write.
+template <typename Kernel, typename... Args>
+void launch_early(bool may_begin, Kernel kernel, dim3 grid, int threads, std::size_t bytes,
+                  Stream* stream, const Args&... args) {
+  static const bool can_begin = device_attribute(cudaDevAttrComputeCapabilityMajor) >= 9;
+  if (bytes > std::size_t{48} << 10)
+    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                         static_cast<int>(bytes));
+  cudaLaunchAttribute early = {};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = grid;
+  config.blockDim = dim3(static_cast<unsigned>(threads));
+  config.dynamicSmemBytes = bytes;
+  config.stream = stream_of(stream);
+  config.attrs = &early;
+  config.numAttrs = may_begin && can_begin ? 1 : 0;
+  cudaLaunchKernelEx(&config, kernel, args...);
+}
+__device__ inline void wait_for_previous() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+__device__ inline void let_next_begin() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+
+}  // namespace lathe::engine::cuda
