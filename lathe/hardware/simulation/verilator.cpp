@@ -40,9 +40,9 @@ void run_tool(const std::vector<std::string>& words, const std::string& what) {
   const auto result = run_program(words, "");
   if (!result) fail("{}: {} cannot be started", what, words[0]);
   if (result->exit_status == 0) return;
-  constexpr std::size_t kShown = 2000;
+  constexpr std::size_t kShownBytes = 2000;
   std::string said = result->errors + result->output;
-  if (said.size() > kShown) said = "..." + said.substr(said.size() - kShown);
+  if (said.size() > kShownBytes) said = "..." + said.substr(said.size() - kShownBytes);
   fail("{}: {} failed:\n{}", what, words[0], said);
 }
 
