@@ -5,7 +5,7 @@
 
 namespace lathe::engine {
 
-void CudaMachine::stage(const Feed& feed, const SymbolValues& sizes, const SymbolValues& needed) {
+void CudaMachine::copy_in(const Feed& feed, const SymbolValues& sizes, const SymbolValues& needed) {
   std::byte* const block = staging.data();
   for (std::size_t i = 0; i < plan.rounded_symbols.size(); ++i) {
     const auto found = sizes.find(plan.rounded_symbols[i]);
@@ -23,28 +23,16 @@ void CudaMachine::stage(const Feed& feed, const SymbolValues& sizes, const Symbo
     std::memset(block + inputs.offsets[at] + tensor.num_bytes(), 0,
                 static_cast<std::size_t>(all - tensor.num_bytes()));
   }
+  check_cuda(device().copy(arena.data(), block, inputs.bytes, work->stream));
 }
 
-// Copies between the staging memory and the device are launches like others, so that they are part
-// of a capture: asking for them one by one costs more than they take.
-void CudaMachine::copy_in() {
-  check_cuda(device().copy(arena.data(), staging.data(), inputs.bytes, work->stream));
-}
-
-// Few bytes come back in one copy, many only as far as they are real.
-bool CudaMachine::has_few_outputs() const {
-  constexpr std::int64_t kFewBytes = std::int64_t{64} << 10;
-  return outputs.bytes <= kFewBytes;
-}
-
-void CudaMachine::copy_out() {
-  const std::int64_t begin = to_lines(inputs.bytes);
-  check_cuda(device().copy(staging.data() + begin, arena.data() + begin,
-                           has_few_outputs() ? outputs.bytes : kLine, work->stream));
-}
-
-Feed CudaMachine::collect(const SymbolValues& sizes) {
+Feed CudaMachine::copy_out(const SymbolValues& sizes) {
   std::byte* const block = staging.data() + to_lines(inputs.bytes);
+  const std::byte* const from = arena.data() + to_lines(inputs.bytes);
+  // Few bytes come back in one copy, many only as far as they are real.
+  constexpr std::int64_t kFewBytes = std::int64_t{64} << 10;
+  const bool are_few = outputs.bytes <= kFewBytes;
+  check_cuda(device().copy(block, from, are_few ? outputs.bytes : kLine, work->stream));
   Feed result;
   std::vector<std::pair<Tensor*, const std::byte*>> waiting;
   for (const auto& [name, value] : plan.graph.outputs()) {
@@ -58,7 +46,7 @@ Feed CudaMachine::collect(const SymbolValues& sizes) {
           device().copy(tensor.mutable_bytes(), bases[slot], tensor.num_bytes(), work->stream));
       continue;
     }
-    if (!has_few_outputs())
+    if (!are_few)
       check_cuda(device().copy(block + outputs.offsets[at], bases[slot], tensor.num_bytes(),
                                work->stream));
     waiting.emplace_back(&tensor, block + outputs.offsets[at]);

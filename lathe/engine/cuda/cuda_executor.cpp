@@ -118,7 +118,7 @@ Feed CudaExecutor::run(const Feed& inputs) {
   }
   machine.states_changed = false;
   CudaMachine::Prepared& one = machine.prepare(needed);
-  machine.stage(inputs, sizes, needed);
+  machine.copy_in(inputs, sizes, needed);
   const cuda::Device& device = machine.device();
   if (one.has_run && one.capture == nullptr) {
     check_cuda(device.begin_capture(machine.work->stream));
@@ -140,7 +140,7 @@ Feed CudaExecutor::run(const Feed& inputs) {
   if (lock.owns_lock()) lock.unlock();
   one.has_run = true;
   machine.last_nodes = one.num_nodes;
-  return machine.collect(sizes);
+  return machine.copy_out(sizes);
 }
 
 State CudaExecutor::state() const {

@@ -101,7 +101,6 @@ void CudaMachine::launch_group(const Prepared& one, std::size_t launch) {
 
 void CudaMachine::enqueue(const Prepared& one) {
   std::vector<std::byte*> operands;
-  copy_in();
   check_cuda(device().fill(arena.data() + to_lines(inputs.bytes) + fault_offset, 0x7f,
                            sizeof(std::int32_t), work->stream));
   for (std::size_t launch = 0; launch < plan.launches.size(); ++launch) {
@@ -121,7 +120,6 @@ void CudaMachine::enqueue(const Prepared& one) {
     check_cuda(device().copy(bases[to], bases[from], plan.slots[to].type.num_bytes().constant(),
                              work->stream));
   }
-  copy_out();
 }
 
 }  // namespace lathe::engine

@@ -117,12 +117,8 @@ struct CudaMachine {
   void launch_early_parts(const Prepared& one, std::size_t launch);
   CudaRowProgram row_program(const Prepared& one, std::size_t launch) const;
   CudaProducts products(const Prepared& one, std::size_t launch) const;
-  /// Puts the inputs where a run copies them from, and waits for its outputs.
-  void stage(const Feed& feed, const SymbolValues& sizes, const SymbolValues& bucket);
-  Feed collect(const SymbolValues& sizes);
-  void copy_in();
-  void copy_out();
-  bool has_few_outputs() const;
+  void copy_in(const Feed& feed, const SymbolValues& sizes, const SymbolValues& bucket);
+  Feed copy_out(const SymbolValues& sizes);
   void report_fault(std::int32_t step) const;
   const cuda::Device& device() const { return kernels->device; }
 };

@@ -17,7 +17,7 @@ float results[4];
 std::optional<cuda::RowChainArgs> chain_of(const std::vector<RowInstruction>& instructions,
                                            std::int64_t width = 128) {
   return find_row_chain(width, {.capacity = 8}, instructions, {kMemory, kMemory + 1},
-                        {cuda::QuantizeArgs()}, {cuda::LearnedStepArgs()});
+                        {cuda::QuantizeArgs()});
 }
 
 RowInstruction load(int to, Kind kind = Kind::Load) {
@@ -86,43 +86,6 @@ TEST(RowChain, IsTheGradientOfANormThenDropoutAndASum) {
   EXPECT_TRUE(chain->last_dropout.is_there);
   EXPECT_EQ(chain->dropped.y, results + 1);
   EXPECT_EQ(chain->dropped.sums, parts + 2);
-}
-
-TEST(RowChain, TakesALearnedStepOfTheFirstTerms) {
-  float parts[4];
-  const std::optional<cuda::RowChainArgs> chain =
-      chain_of({load(0),
-                load(1),
-                add(2, 0, 1),
-                load(3),
-                load(4),
-                {.kind = Kind::LearnedStep, .to = 5, .a = 2, .b = 3, .c = 4, .sums = parts},
-                load(6),
-                add(7, 6, 5),
-                store(7)});
-  ASSERT_TRUE(chain);
-  EXPECT_EQ(chain->num_sources, 3);
-  EXPECT_EQ(chain->num_rounded, 2);
-  EXPECT_FALSE(chain->is_gate);
-  EXPECT_EQ(chain->learned_sums, parts);
-  EXPECT_EQ(chain->sum.y, results);
-}
-
-TEST(RowChain, GatesAGradientBeforeMoreTerms) {
-  const std::optional<cuda::RowChainArgs> chain =
-      chain_of({load(0),
-                load(1),
-                {.kind = Kind::Gate, .to = 2, .a = 0, .b = 1, .low = -8, .high = 7},
-                store(2, results + 1),
-                load(3),
-                add(4, 2, 3),
-                store(4)});
-  ASSERT_TRUE(chain);
-  EXPECT_TRUE(chain->is_gate);
-  EXPECT_EQ(chain->low, -8);
-  EXPECT_EQ(chain->num_rounded, 1);
-  EXPECT_EQ(chain->unrounded.y, results + 1);
-  EXPECT_EQ(chain->sum.y, results);
 }
 
 TEST(RowChain, DropsASumBeforeAStageButNotBetweenItsTerms) {

@@ -73,7 +73,7 @@ struct PackedLinearArgs {
   const float* residual = nullptr;
   Map map = Map::Identity;
   bool encodes = false;
-  /// What is launched before this is a kernel and does not write the weight.
+  /// What is launched before this does not write the weight.
   bool may_begin_early = true;
   Precision precision = Precision::Float32;
   float* y = nullptr;

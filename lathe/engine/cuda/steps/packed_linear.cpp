@@ -46,9 +46,8 @@ class PackedLinear final : public CudaStep {
   bool may_begin_early_;
 };
 
-// Whether a kernel comes first, not the copy of an input, and the weight stays as it is.
+// Whether the weight stays as it is, so that it may be asked for before the last kernel has ended.
 bool may_begin_early(const Graph& graph, NodeId id) {
-  if (graph.is(graph.input(id, 0).node, "input")) return false;
   for (std::size_t i = kCodes; i < kBias; ++i) {
     const Value operand = graph.input(id, i);
     if (operand.is_none()) continue;
