@@ -65,7 +65,8 @@ TEST(TransformerHardware, HasALengthThatTheModelHasPositionsFor) {
 // All of BERT-tiny, on texts of up to 32 tokens: for `make test-hardware`, in three foldings.
 TEST(TransformerHardware, OfBertTinyIsExactInEveryFolding) {
   LATHE_NEEDS(verilator);
-  if (std::getenv("LATHE_RANDOM_DESIGNS") == nullptr) GTEST_SKIP() << "takes two minutes";
+  if (std::getenv("LATHE_RANDOM_DESIGNS") == nullptr)
+    GTEST_SKIP() << "it is long: make test-hardware runs it";
   const io::ScratchDirectory folder;
   write_bert(folder / "q", {{"initializer_range", 0.1}});
   for (const std::int64_t cycles : {4096, 20000, 100000}) {
