@@ -18,15 +18,7 @@ std::vector<Type> infer(const OpCall& call) {
   const Type& x = call.input(0);
   require_rank_at_least("random_dropout", "x", x, 1);
   require_random("random_dropout", call.input(1));
-  const Shape rows(x.shape.begin(), x.shape.end() - 1);
-  const char* const names[] = {"examples", "positions"};
-  for (std::size_t i = 0; i < 2; ++i) {
-    const Type& type = call.input(2 + i);
-    require_integer("random_dropout", names[i], type);
-    if (type.shape != rows)
-      fail("random_dropout: {} {} do not fit {}: expected shape {}", names[i], to_text(type),
-           to_text(x), to_text(rows));
-  }
+  require_places("random_dropout", call, 2, x);
   if (constant_size("random_dropout", x.axis(-1), x) > kMostFeatures)
     fail("random_dropout takes {} features at most, not {}", kMostFeatures, to_text(x));
   require_dropout("random_dropout", call.attributes().real("rate"),

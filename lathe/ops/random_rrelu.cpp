@@ -19,15 +19,7 @@ std::vector<Type> infer(const OpCall& call) {
   if (y.shape != x.shape || y.dtype != x.dtype)
     fail("random_rrelu: y {} and x {} differ", to_text(y), to_text(x));
   require_random("random_rrelu", call.input(2));
-  const Shape rows(x.shape.begin(), x.shape.end() - 1);
-  const char* const names[] = {"examples", "positions"};
-  for (std::size_t i = 0; i < 2; ++i) {
-    const Type& type = call.input(3 + i);
-    require_integer("random_rrelu", names[i], type);
-    if (type.shape != rows)
-      fail("random_rrelu: {} {} do not fit {}: expected shape {}", names[i], to_text(type),
-           to_text(x), to_text(rows));
-  }
+  require_places("random_rrelu", call, 3, x);
   require_dropout("random_rrelu", 0, call.attributes().integer("site"));
   return {{.dtype = x.dtype, .shape = x.shape}};
 }
