@@ -10,15 +10,7 @@ namespace {
 constexpr int kShares = 8;
 __global__ void add_parts_kernel(AddPartsArgs args) {
   __shared__ float room[kShares][kPartsBlock];
-  int low = 0, high = args.count - 1;
-  while (low < high) {
-    const int middle = (low + high + 1) / 2;
-    if (args.sums[middle].first_block <= blockIdx.x)
-      low = middle;
-    else
-      high = middle - 1;
-  }
-  const SummedParts sum = args.sums[low];
+  const SummedParts sum = of_this_block(args.sums, args.count);
   const std::int64_t first = (blockIdx.x - sum.first_block) * kPartsBlock;
   const int lane = threadIdx.x, share = threadIdx.y;
   const int begin = sum.num_parts * share / kShares, end = sum.num_parts * (share + 1) / kShares;

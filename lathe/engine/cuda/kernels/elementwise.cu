@@ -221,15 +221,7 @@ __global__ void epilogue_kernel(EpilogueArgs args) {
 }
 
 __global__ void halves_kernel(HalvesArgs args) {
-  int low = 0, high = args.count - 1;
-  while (low < high) {
-    const int middle = (low + high + 1) / 2;
-    if (args.copies[middle].first_block <= blockIdx.x)
-      low = middle;
-    else
-      high = middle - 1;
-  }
-  const HalfCopy copy = args.copies[low];
+  const HalfCopy copy = of_this_block(args.copies, args.count);
   const std::int64_t first = (blockIdx.x - copy.first_block) * kHalvesBlock;
   const std::int64_t end = first + kHalvesBlock < copy.count ? first + kHalvesBlock : copy.count;
 #pragma unroll 4

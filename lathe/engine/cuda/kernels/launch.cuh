@@ -78,6 +78,21 @@ __device__ T join_block(T value, T start, T* room, Join join) {
   return value;
 }
 
+/// Of several items in one launch, the one that this block works on; they are in the order of their
+/// `first_block`s.
+template <typename Item>
+__device__ const Item& of_this_block(const Item* items, int count) {
+  int low = 0, high = count - 1;
+  while (low < high) {
+    const int middle = (low + high + 1) / 2;
+    if (items[middle].first_block <= blockIdx.x)
+      low = middle;
+    else
+      high = middle - 1;
+  }
+  return items[low];
+}
+
 /// Where element `index` of a shape lies along a walk.
 __device__ inline std::int64_t place_of(std::int64_t index, int rank, const std::int64_t* dims,
                                         const Walk& walk) {

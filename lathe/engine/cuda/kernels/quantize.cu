@@ -39,15 +39,7 @@ __global__ void quantize_kernel(const __grid_constant__ QuantizeArgs args) {
 }
 
 __global__ void quantize_all_kernel(QuantizeAllArgs all) {
-  int low = 0, high = all.count - 1;
-  while (low < high) {
-    const int middle = (low + high + 1) / 2;
-    if (all.tensors[middle].first_block <= blockIdx.x)
-      low = middle;
-    else
-      high = middle - 1;
-  }
-  const QuantizeArgs& args = all.tensors[low];
+  const QuantizeArgs& args = of_this_block(all.tensors, all.count);
   const std::int64_t begin = (blockIdx.x - args.first_block) * kQuantizeBlock;
   const std::int64_t count = num_blocks(args);
   const std::int64_t end = begin + kQuantizeBlock < count ? begin + kQuantizeBlock : count;
@@ -148,15 +140,7 @@ __global__ void learned_step_kernel(LearnedStepArgs args) {
 }
 
 __global__ void learned_steps_kernel(LearnedStepsArgs all) {
-  int low = 0, high = all.count - 1;
-  while (low < high) {
-    const int middle = (low + high + 1) / 2;
-    if (all.tensors[middle].first_block <= blockIdx.x)
-      low = middle;
-    else
-      high = middle - 1;
-  }
-  const LearnedStepArgs args = all.tensors[low];
+  const LearnedStepArgs args = of_this_block(all.tensors, all.count);
   const std::int64_t count = args.rows.capacity * ((args.columns + args.block - 1) / args.block);
   const std::int64_t begin = (blockIdx.x - args.first_block) * kQuantizeBlock;
   const std::int64_t end = begin + kQuantizeBlock < count ? begin + kQuantizeBlock : count;
