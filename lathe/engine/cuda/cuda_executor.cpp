@@ -256,7 +256,7 @@ const Register registration{Backend{
         [] {
           try {
             const CudaMachine::Work started(*cuda_library().kernels);
-          } catch (const UserError&) {  // said when an executor is made
+          } catch (const std::exception&) {  // said when an executor is made
           }
         },
     .make = [](const Graph& graph, State state,
