@@ -72,7 +72,12 @@ class Planner {
  private:
   // The bytes of each weight in each format.
   void size_up() {
-    for (const compress::PrunableWeight& weight : compress::find_prunable(original_.graph)) {
+    const std::vector<compress::PrunableWeight> weights = compress::find_prunable(original_.graph);
+    for (const compress::PrunableWeight& weight : weights) {
+      callbacks_.tell({.activity = "sizing formats",
+                       .unit = "weights",
+                       .done = std::ssize(items_),
+                       .total = std::ssize(weights)});
       Item item;
       for (const NodeId reader : weight.readers)
         item.layers.push_back(original_.graph.name(reader));
