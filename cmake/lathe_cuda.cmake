@@ -27,6 +27,11 @@ function(lathe_cuda)
   set(flags -std=c++20 -O3 --fmad=false --expt-relaxed-constexpr
     -gencode arch=compute_80,code=[sm_80,compute_80] -gencode arch=compute_90a,code=sm_90a
     -Xcompiler=-fPIC,-fvisibility=hidden -I${PROJECT_SOURCE_DIR})
+  # By the files an object was made from, not by preprocessed text: that shows one architecture alone.
+  set(cached "")
+  if(LATHE_CCACHE)
+    set(cached ${CMAKE_COMMAND} -E env CCACHE_DEPEND=1 ${LATHE_CCACHE})
+  endif()
   set(objects "")
   foreach(kernel ${kernels})
     get_filename_component(stem ${kernel} NAME_WE)
@@ -34,7 +39,7 @@ function(lathe_cuda)
     add_custom_command(OUTPUT ${object} DEPENDS ${kernel} DEPFILE ${object}.d
       COMMENT "Compiling ${stem}.cu for GPUs" VERBATIM
       COMMAND ${CMAKE_COMMAND} -E make_directory ${PROJECT_BINARY_DIR}/cuda
-      COMMAND ${LATHE_NVCC} ${flags} -MD -MF ${object}.d -MT ${object} -c ${kernel} -o ${object})
+      COMMAND ${cached} ${LATHE_NVCC} ${flags} -MD -MF ${object}.d -MT ${object} -c ${kernel} -o ${object})
     list(APPEND objects ${object})
   endforeach()
   set_source_files_properties(${objects} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
