@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lathe/data/character_table.h"
+#include "lathe/data/bert_words.h"
 #include "lathe/data/token_table.h"
 #include "lathe/data/tokenizer.h"
 
@@ -63,12 +63,9 @@ class WordpieceTokenizer final : public Tokenizer {
   Options options_;
   TokenTable words_;          // tokens that begin a word
   TokenTable continuations_;  // tokens that go on, without their prefix
-  // Shared because it is large, never changes, and depends on the options alone.
-  std::shared_ptr<const CharacterTable> characters_;
+  // Shared because it is large and never changes.
+  std::shared_ptr<const BertCharacters> characters_;
   std::vector<AddedToken> added_tokens_;  // longest first
-  // What each byte means on the fast path, see wordpiece_tokenizer.cpp.
-  std::array<std::uint8_t, 256> byte_class_{};
-  std::array<char, 256> byte_result_{};
   std::int32_t unknown_id_ = -1;
 };
 
