@@ -210,10 +210,11 @@ int with_dashes(const CLI::App& command, Action action) {
 
 // What the commands below a common word are about.
 const char* group_summary(std::string_view group) {
-  return group == "bench"   ? "time the labs' experiments: kernels, steps, memory"
-         : group == "lora"  ? "look at a model's LoRA paths, fuse them into its weights"
-         : group == "study" ? "optimize anything: propose parameters, learn from results"
-                            : "look at a graph, run passes on it";
+  return group == "bench"       ? "time the labs' experiments: kernels, steps, memory"
+         : group == "lora"      ? "look at a model's LoRA paths, fuse them into its weights"
+         : group == "study"     ? "optimize anything: propose parameters, learn from results"
+         : group == "tokenizer" ? "make vocabularies"
+                                : "look at a graph, run passes on it";
 }
 
 int run_program(int argc, char** argv) {

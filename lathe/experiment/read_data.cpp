@@ -64,6 +64,11 @@ data::Dataset read_examples(const io::Model& model, const std::string& data,
   return read(train::reads_of(*model.family), data, splits, limit, should_stop);
 }
 
+data::Dataset read_texts(const std::string& data, const std::string& splits,
+                         const ShouldStop& should_stop) {
+  return read(data::Reads::Text, data, splits, 0, should_stop);
+}
+
 io::Model load_with_tokenizer(const std::string& model, const std::string& tokenizer,
                               const std::string& data, io::LoadOptions options) {
   const auto named = models::find_named_model(model);

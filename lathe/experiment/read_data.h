@@ -18,6 +18,10 @@ data::Dataset read_examples(const io::Model& model, const std::string& data,
                             const std::string& splits, std::int64_t limit,
                             const ShouldStop& should_stop = {});
 
+/// Reads the texts of one split, or of several joined by commas, for no model in particular.
+data::Dataset read_texts(const std::string& data, const std::string& splits,
+                         const ShouldStop& should_stop = {});
+
 /// Loads a model; one that is made by name takes its tokenizer from the directory `tokenizer`, or
 /// from the built-in reviews when they are the data.
 io::Model load_with_tokenizer(const std::string& model, const std::string& tokenizer,

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "lathe/core/error.h"
+#include "lathe/data/tokenizer.h"
 #include "lathe/io/checkpoint_manifest.h"
 #include "lathe/io/directory_lock.h"
 #include "lathe/io/mapped_file.h"
@@ -39,6 +40,19 @@ bool has_file_saying(const fs::path& directory, const char* name,
   return std::all_of(words.begin(), words.end(), [&](std::string_view word) {
     return file->text().find(word) != std::string_view::npos;
   });
+}
+
+// Nothing but the files of a tokenizer, as `tokenizer train` writes them.
+bool holds_tokenizer_alone(const fs::path& directory) {
+  if (!has_file_saying(directory, "tokenizer.json", {"\"added_tokens\"", "\"model\""}))
+    return false;
+  const std::vector<std::string> known = data::all_tokenizer_files();
+  std::error_code error;
+  for (fs::directory_iterator entry(directory, error), end; !error && entry != end;
+       entry.increment(error))
+    if (std::find(known.begin(), known.end(), entry->path().filename().string()) == known.end())
+      return false;
+  return !error;
 }
 
 // A directory that may be replaced, held against others while it is.
@@ -84,6 +98,7 @@ std::string recognized_as(const fs::path& directory) {
   if (has_file_saying(directory, "results.json", {"\"lathe-compression\""})) return "a compression";
   if (has_file_saying(directory, "results.json", {"\"configuration\"", "\"points\""}))
     return "a sweep";
+  if (holds_tokenizer_alone(directory)) return "a tokenizer";
   return "";
 }
 
