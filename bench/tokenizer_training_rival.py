@@ -90,7 +90,7 @@ def race(kind, make, texts, folder):
     mine = tokenizers.Tokenizer.from_file(str(out / "tokenizer.json"))
     common = len(set(mine.get_vocab()) & set(tokenizer.get_vocab()))
     print(f"{kind}: Hugging Face {theirs:.3f} s, Lathe {ours:.3f} s: {theirs / ours:.1f} times as fast; "
-          f"{mine.get_vocab_size()} and {tokenizer.get_vocab_size()} tokens, {common} in both")
+          f"{mine.get_vocab_size()} and {tokenizer.get_vocab_size()} tokens, {common} in both", flush=True)
 
     lines = [text for text in texts[: arguments.lines]]
     (folder / "lines.txt").write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
@@ -98,7 +98,7 @@ def race(kind, make, texts, folder):
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
     expected = [encoding.ids for encoding in mine.encode_batch(lines)]
     differing = sum(json.loads(line) != ids for line, ids in zip(printed, expected, strict=True))
-    print(f"{kind}: {len(lines)} lines encoded by both, {sum(map(len, expected))} ids, {differing} lines differ")
+    print(f"{kind}: {len(lines)} lines encoded by both, {sum(map(len, expected))} ids, {differing} lines differ", flush=True)
     return differing == 0
 
 
