@@ -231,6 +231,19 @@ TEST(CudaPlan, DifferentiatesLearnedScalesInFewLaunches) {
                                             "learned_step_gradient learned_step_gradient"));
 }
 
+TEST(CudaPlan, GatesTheGradientsOfAllWeightsInOneLaunch) {
+  const CudaPlan plan = plan_of(R"(
+    dw = state() : f32[8,8]
+    db = state() : f32[6]
+    w = state() : f32[8,8]
+    b = state() : f32[6]
+    gw = gate_gradient(dw, w) {minimum=-8.0,maximum=7.9375}
+    gb = gate_gradient(db, b) {minimum=-8.0,maximum=7.9375}
+    output gw <- gw
+    output gb <- gb)");
+  EXPECT_THAT(launches_of(plan), testing::ElementsAre("gate_gradient gate_gradient"));
+}
+
 TEST(CudaPlan, SortsIdsBesideTheForwardPass) {
   const CudaPlan plan = plan_of(R"(
     ids = input() : i32[T]

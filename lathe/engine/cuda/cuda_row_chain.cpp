@@ -14,8 +14,9 @@ using Stage = RowChainArgs::Stage;
 class Matcher {
  public:
   Matcher(std::int64_t width, cuda::Extent rows, const std::vector<const float*>& vectors,
-          const std::vector<cuda::QuantizeArgs>& formats)
-      : vectors_(vectors), formats_(formats) {
+          const std::vector<cuda::QuantizeArgs>& formats,
+          const std::vector<cuda::LearnedStepArgs>& learned_steps)
+      : vectors_(vectors), formats_(formats), learned_steps_(learned_steps) {
     chain_.n = width;
     chain_.rows = rows;
   }
@@ -43,6 +44,9 @@ class Matcher {
         return stages(step);
       case Kind::Quantize:
         return rounds(step);
+      case Kind::LearnedStep:
+      case Kind::Gate:
+        return unrounds(step);
       case Kind::Store:
       case Kind::StoreHalf:
       case Kind::Sum:
@@ -56,7 +60,7 @@ class Matcher {
 
  private:
   // How far the chain is: its value is the sum, the sum dropped, and so on.
-  enum class Phase { Start, Sum, SumDropped, Staged, Dropped, Rounded };
+  enum class Phase { Start, Unrounded, Sum, SumDropped, Staged, Dropped, Rounded };
 
   static cuda::RowSource source_of(const RowInstruction& step) {
     cuda::RowSource source;
@@ -117,6 +121,21 @@ class Matcher {
     return true;
   }
 
+  bool unrounds(const RowInstruction& step) {
+    if (!is_value(step.a) || phase_ > Phase::Sum || is_sum_left_ || chain_.num_rounded != 0 ||
+        chain_.first_dropout.is_there || !take(step.b, chain_.rounded_x))
+      return false;
+    chain_.num_rounded = chain_.num_sources;
+    chain_.is_gate = step.kind == Kind::Gate;
+    chain_.low = step.low;
+    chain_.high = step.high;
+    go(Phase::Unrounded, step.to);
+    if (chain_.is_gate) return true;
+    chain_.learned = learned_steps_[static_cast<std::size_t>(step.format)];
+    chain_.learned_sums = step.sums;
+    return chain_.n <= cuda::kWidestLearnedChain && take(step.c, chain_.rounded_y);
+  }
+
   bool drops(const RowInstruction& step) {
     if (!is_value(step.a)) return false;
     cuda::RowDropout dropout{.is_there = true,
@@ -127,11 +146,11 @@ class Matcher {
                              .site = step.site,
                              .scale = step.scale};
     const bool is_first = phase_ == Phase::Sum && chain_.num_sources == 1 && !is_sum_left_ &&
-                          !chain_.first_dropout.is_there;
+                          !chain_.first_dropout.is_there && chain_.num_rounded == 0;
     if (is_first) {
       chain_.first_dropout = dropout;
       go(Phase::Sum, step.to);
-    } else if (phase_ == Phase::Sum) {
+    } else if (phase_ == Phase::Sum || phase_ == Phase::Unrounded) {
       chain_.sum_dropout = dropout;
       go(Phase::SumDropped, step.to);
     } else if (phase_ == Phase::Staged) {
@@ -187,7 +206,8 @@ class Matcher {
 
   bool leaves(const RowInstruction& step) {
     if (!is_value(step.a) || phase_ == Phase::SumDropped) return false;
-    cuda::RowResult& result = phase_ == Phase::Sum       ? chain_.sum
+    cuda::RowResult& result = phase_ == Phase::Unrounded ? chain_.unrounded
+                              : phase_ == Phase::Sum     ? chain_.sum
                               : phase_ == Phase::Staged  ? chain_.staged
                               : phase_ == Phase::Dropped ? chain_.dropped
                                                          : chain_.rounded;
@@ -207,6 +227,7 @@ class Matcher {
   RowChainArgs chain_;
   const std::vector<const float*>& vectors_;
   const std::vector<cuda::QuantizeArgs>& formats_;
+  const std::vector<cuda::LearnedStepArgs>& learned_steps_;
   std::map<int, cuda::RowSource> loaded_;  // what registers hold that nobody has read
   Phase phase_ = Phase::Start;
   int value_ = -1;
@@ -215,11 +236,11 @@ class Matcher {
 
 }  // namespace
 
-std::optional<RowChainArgs> find_row_chain(std::int64_t width, cuda::Extent rows,
-                                           const std::vector<RowInstruction>& instructions,
-                                           const std::vector<const float*>& vectors,
-                                           const std::vector<cuda::QuantizeArgs>& formats) {
-  Matcher matcher(width, rows, vectors, formats);
+std::optional<RowChainArgs> find_row_chain(
+    std::int64_t width, cuda::Extent rows, const std::vector<RowInstruction>& instructions,
+    const std::vector<const float*>& vectors, const std::vector<cuda::QuantizeArgs>& formats,
+    const std::vector<cuda::LearnedStepArgs>& learned_steps) {
+  Matcher matcher(width, rows, vectors, formats, learned_steps);
   for (const RowInstruction& step : instructions)
     if (!matcher.takes(step)) return std::nullopt;
   if (!matcher.is_complete()) return std::nullopt;

@@ -11,6 +11,7 @@ namespace lathe::engine {
 /// program writes them, each with a register of its own.
 std::optional<cuda::RowChainArgs> find_row_chain(
     std::int64_t width, cuda::Extent rows, const std::vector<cuda::RowInstruction>& instructions,
-    const std::vector<const float*>& vectors, const std::vector<cuda::QuantizeArgs>& formats);
+    const std::vector<const float*>& vectors, const std::vector<cuda::QuantizeArgs>& formats,
+    const std::vector<cuda::LearnedStepArgs>& learned_steps);
 
 }  // namespace lathe::engine

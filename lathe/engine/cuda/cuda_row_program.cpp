@@ -92,7 +92,7 @@ int CudaRowProgram::add_learned_step(const cuda::LearnedStepArgs& step) {
 }
 
 std::optional<cuda::RowChainArgs> CudaRowProgram::chain() const {
-  return find_row_chain(width_, rows_, instructions_, vectors_, formats_);
+  return find_row_chain(width_, rows_, instructions_, vectors_, formats_, learned_steps_);
 }
 
 cuda::RowProgramArgs CudaRowProgram::finish() {

@@ -24,7 +24,7 @@ namespace lathe::engine::cuda {
 
 /// Raised whenever a struct changes that the table speaks of: a library of another number is
 /// refused.
-inline constexpr std::int32_t kTableVersion = 13;
+inline constexpr std::int32_t kTableVersion = 14;
 
 /// C[m, n] = op(A) . op(B) + beta * C, column-major as cuBLAS has it; bias of length m.
 struct GemmArgs {

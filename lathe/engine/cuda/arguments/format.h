@@ -49,8 +49,7 @@ struct QuantizeArgs {
   std::int64_t first_block = 0;  ///< of a launch of several
 };
 /// Tensors whose rows are rounded one by one, all in one launch.
-inline constexpr std::int64_t kQuantizeBlock =
-    32;  ///< rows or blocks of one a block of threads has
+inline constexpr std::int64_t kQuantizeBlock = 8;  ///< blocks of values a block of threads has
 struct QuantizeAllArgs {
   const QuantizeArgs* tensors = nullptr;  ///< in device memory
   std::int32_t count = 0;
@@ -114,8 +113,10 @@ struct LearnedStepArgs {
   double* parts = nullptr;
   Extent rows;
   std::int64_t first_block = 0;  ///< of a launch of several
+  bool is_gate = false;          ///< of a launch of several: no scale is learned, dx = dy or 0
+  float low = 0, high = 0;       ///< where a gate lets dy pass
 };
-/// Tensors with a scale for each block of a row, all in one launch.
+/// Tensors with a scale for each block of a row, or with none to be learned, all in one launch.
 struct LearnedStepsArgs {
   const LearnedStepArgs* tensors = nullptr;  ///< in device memory
   std::int32_t count = 0;

@@ -41,7 +41,8 @@ struct RowDropout {
 
 inline constexpr int kMostRowSources = 4;
 /// sum = dropout(first source) + second + ..., or dropout of the sum; then a stage, dropout and a
-/// number format.
+/// number format. The gradient of a format, perhaps with a learned scale, may be taken of the first
+/// sources.
 struct RowChainArgs {
   enum class Stage : std::int32_t { None, Normalize, NormalizeGradient, Map, MapGradient };
   std::int64_t n = 0;
@@ -49,6 +50,12 @@ struct RowChainArgs {
   std::int32_t num_sources = 0;
   RowSource sources[kMostRowSources];
   RowDropout first_dropout, sum_dropout, last_dropout;
+  std::int32_t num_rounded = 0;  ///< sources that a format's gradient is taken of; 0: there is none
+  RowSource rounded_x, rounded_y;
+  bool is_gate = false;  ///< nothing is learned: it is 0 where x is not in low to high
+  float low = 0, high = 0;
+  LearnedStepArgs learned;
+  float* learned_sums = nullptr;  ///< [parts]
   Stage stage = Stage::None;
   RowSource operand;  ///< x of a norm's gradient, or what a map's gradient is taken at
   const float* gamma = nullptr;
@@ -61,7 +68,7 @@ struct RowChainArgs {
   float* beta_sums = nullptr;
   bool has_format = false;
   QuantizeArgs format;  ///< one scale for all values
-  RowResult sum, staged, dropped, rounded;
+  RowResult unrounded, sum, staged, dropped, rounded;
 };
 /// Maps and formats that chains have kernels for: each takes code for every number of a row.
 inline constexpr bool is_chain_map(Map map) {
@@ -76,5 +83,7 @@ inline constexpr bool is_chain_format(const QuantizeArgs& format) {
 }
 /// Rows that a warp keeps in registers.
 inline constexpr std::int64_t kWidestChain = 1024;
+/// The same where the gradient of a scale is summed on the way.
+inline constexpr std::int64_t kWidestLearnedChain = 512;
 
 }  // namespace lathe::engine::cuda

@@ -150,30 +150,40 @@ __device__ float scale_of_gradients(float squares, float examples, double most, 
 
 // All operands come from memory at once; then one thread has what is left to do, without waiting.
 __global__ void scalars_kernel(ScalarArgs args) {
+  struct Short {
+    ScalarOperation::Kind kind;
+    Map map;
+    Pair pair;
+    std::int32_t a_from, b_from;
+    float value;
+  };
+  __shared__ Short operations[kMostScalars];
   __shared__ float a[kMostScalars], b[kMostScalars], y[kMostScalars];
   for (int i = threadIdx.x; i < args.count; i += blockDim.x) {
     const ScalarOperation& operation = args.operations[i];
+    operations[i] = {operation.kind,   operation.map,    operation.pair,
+                     operation.a_from, operation.b_from, static_cast<float>(operation.value)};
     if (operation.a != nullptr && operation.a_from < 0) a[i] = *operation.a;
     if (operation.b != nullptr && operation.b_from < 0) b[i] = *operation.b;
   }
   __syncthreads();
   if (threadIdx.x == 0) {
     for (int i = 0; i < args.count; ++i) {
-      const ScalarOperation& operation = args.operations[i];
+      const Short operation = operations[i];
       const float left = operation.a_from < 0 ? a[i] : y[operation.a_from];
       const float right = operation.b_from < 0 ? b[i] : y[operation.b_from];
       switch (operation.kind) {
         case ScalarOperation::Kind::Map:
-          y[i] = apply(operation.map, left, static_cast<float>(operation.value));
+          y[i] = apply(operation.map, left, operation.value);
           break;
         case ScalarOperation::Kind::Pair:
-          y[i] = apply(operation.pair, left, right);
+          y[i] = operation.pair == Pair::Add ? left + right : apply(operation.pair, left, right);
           break;
         case ScalarOperation::Kind::Fill:
-          y[i] = static_cast<float>(operation.value);
+          y[i] = operation.value;
           break;
         case ScalarOperation::Kind::GradientScale:
-          y[i] = scale_of_gradients(left, right, operation.value, operation.norm);
+          y[i] = scale_of_gradients(left, right, args.operations[i].value, args.operations[i].norm);
           break;
       }
     }

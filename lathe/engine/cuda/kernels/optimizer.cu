@@ -83,7 +83,7 @@ __device__ void update_block(const UpdateArgs& args, const UpdatedTensor& tensor
       first + kUpdateBlock < tensor.count ? first + kUpdateBlock : tensor.count;
   // A scale that is no number says that the step has failed: everything stays.
   const bool stays = rates.scale != rates.scale;
-#pragma unroll 2
+#pragma unroll 4
   for (std::int64_t i = first + threadIdx.x * Count; i < end; i += blockDim.x * Count) {
     Elements<Count> param = elements_at<Count>(tensor.param, i);
     Elements<Count> m = elements_at<Count>(tensor.m, i), v{};

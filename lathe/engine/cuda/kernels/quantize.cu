@@ -39,7 +39,14 @@ __global__ void quantize_kernel(const __grid_constant__ QuantizeArgs args) {
 }
 
 __global__ void quantize_all_kernel(QuantizeAllArgs all) {
-  const QuantizeArgs& args = of_this_block(all.tensors, all.count);
+  // A copy, or every value that is written could be one of its fields.
+  constexpr int kWords = sizeof(QuantizeArgs) / sizeof(std::uint32_t);
+  __shared__ __align__(16) std::uint32_t words[kWords];
+  const auto* const own =
+      reinterpret_cast<const std::uint32_t*>(&of_this_block(all.tensors, all.count));
+  for (int i = threadIdx.x; i < kWords; i += blockDim.x) words[i] = own[i];
+  __syncthreads();
+  const QuantizeArgs& args = *reinterpret_cast<const QuantizeArgs*>(words);
   const std::int64_t begin = (blockIdx.x - args.first_block) * kQuantizeBlock;
   const std::int64_t count = num_blocks(args);
   const std::int64_t end = begin + kQuantizeBlock < count ? begin + kQuantizeBlock : count;
@@ -117,6 +124,13 @@ __device__ double differentiate_block(const LearnedStepArgs& args, std::int64_t 
     for (std::int64_t i = lane; i < width; i += kWarp) args.dx[at + i] = 0;
     return 0;
   }
+  if (args.is_gate) {
+    for (std::int64_t i = lane; i < width; i += kWarp) {
+      const float x = args.x[at + i];
+      args.dx[at + i] = x < args.low || x > args.high ? 0.0f : args.dy[at + i];
+    }
+    return 0;
+  }
   const LearnedScale scale = learned_scale(args, args.has_one_scale ? 0 : index);
   double sum = 0;
   for (std::int64_t i = lane; i < width; i += kWarp) {
@@ -146,7 +160,8 @@ __global__ void learned_steps_kernel(LearnedStepsArgs all) {
   const std::int64_t end = begin + kQuantizeBlock < count ? begin + kQuantizeBlock : count;
   for (std::int64_t index = begin + threadIdx.x / kWarp; index < end; index += kBlocksOfGroup) {
     const double sum = differentiate_block(args, index);
-    if (threadIdx.x % kWarp == 0) args.dscale[index] = static_cast<float>(sum * args.factor);
+    if (threadIdx.x % kWarp == 0 && !args.is_gate)
+      args.dscale[index] = static_cast<float>(sum * args.factor);
   }
 }
 

@@ -16,6 +16,8 @@ using Stage = RowChainArgs::Stage;
 
 constexpr int kWarps = 8;
 constexpr int kMostSums = 3;  // of a norm's gradient, and of what is left
+// Groups of a piece, and of a row where the gradient of a scale is summed: only norms have more.
+constexpr int kMostGroups = static_cast<int>(kWidestLearnedChain) / (kWarp * 4);
 
 // A lane's numbers: groups of four neighbours, 128 apart.
 template <int G>
@@ -223,6 +225,34 @@ __device__ void normalize_gradient(const RowChainArgs& args, Piece<G>& dy, Piece
   });
 }
 
+// The gradient of a format, and what a lane adds to that of its scale.
+template <int G>
+__device__ double unround(const RowChainArgs& args, Piece<G>& dy, std::int64_t row, int begin,
+                          int n) {
+  const Piece<G> x = load<G>(args.rounded_x, row, begin, n);
+  if (args.is_gate) {
+    change(dy, [&](float value, int g, int j) {
+      return x.v[g][j] < args.low || x.v[g][j] > args.high ? 0.0f : value;
+    });
+    return 0;
+  }
+  double sum = 0;
+  if constexpr (G <= kMostGroups) {
+    const Piece<G> y = load<G>(args.rounded_y, row, begin, n);
+    const LearnedScale scale = learned_scale(args.learned, 0);
+    each_group<G>(begin, n, [&](int g, int) {
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        const LearnedGradient gradient =
+            differentiate(args.learned, scale, dy.v[g][j], x.v[g][j], y.v[g][j]);
+        dy.v[g][j] = gradient.dx;
+        sum += gradient.dscale;
+      }
+    });
+  }
+  return sum;
+}
+
 // The maps that a chain may have (is_chain_map).
 template <Map M>
 struct KnownMap {
@@ -244,25 +274,30 @@ __device__ void with_map(Map map, const Body& body) {
 template <int G>
 __device__ void clear(const RowChainArgs& args, std::int64_t row, int begin, int n) {
   const Piece<G> zeros = {};
-  for (const RowResult* result : {&args.sum, &args.staged, &args.dropped, &args.rounded})
+  for (const RowResult* result :
+       {&args.unrounded, &args.sum, &args.staged, &args.dropped, &args.rounded})
     leave(*result, zeros, row, begin, n, nullptr);
 }
 
 template <int G>
 __device__ void run(const RowChainArgs& args, std::int64_t row, int begin, int n, float* sums,
-                    int width) {
+                    int width, double& step_sum) {
   Piece<G> operand = {};
   if (args.stage == Stage::NormalizeGradient || args.stage == Stage::MapGradient)
     operand = load<G>(args.operand, row, begin, n);
   Piece<G> x = load<G>(args.sources[0], row, begin, n);
   if (args.first_dropout.is_there) drop(args.first_dropout, x, row, begin, n);
+  float* const own = sums + 2 * width;
 #pragma unroll
-  for (int i = 1; i < kMostRowSources; ++i) {
+  for (int i = 1; i <= kMostRowSources; ++i) {
+    if (i == args.num_rounded) {
+      step_sum += unround(args, x, row, begin, n);
+      leave(args.unrounded, x, row, begin, n, own);
+    }
     if (i >= args.num_sources) break;
     const Piece<G> other = load<G>(args.sources[i], row, begin, n);
     change(x, [&](float value, int g, int j) { return value + other.v[g][j]; });
   }
-  float* const own = sums + 2 * width;
   leave(args.sum, x, row, begin, n, own);
   if (args.sum_dropout.is_there) drop(args.sum_dropout, x, row, begin, n);
   switch (args.stage) {
@@ -276,16 +311,18 @@ __device__ void run(const RowChainArgs& args, std::int64_t row, int begin, int n
                          args.beta_sums == nullptr ? nullptr : sums + width);
       break;
     case Stage::Map:
-      with_map(args.map, [&](auto map) {
-        change(x, [&](float value, int, int) { return apply(decltype(map)::kMap, value, 0); });
-      });
+      if constexpr (G <= kMostGroups)
+        with_map(args.map, [&](auto map) {
+          change(x, [&](float value, int, int) { return apply(decltype(map)::kMap, value, 0); });
+        });
       break;
     case Stage::MapGradient:
-      with_map(args.map, [&](auto map) {
-        change(x, [&](float value, int g, int j) {
-          return value * derivative(decltype(map)::kMap, operand.v[g][j], 0);
+      if constexpr (G <= kMostGroups)
+        with_map(args.map, [&](auto map) {
+          change(x, [&](float value, int g, int j) {
+            return value * derivative(decltype(map)::kMap, operand.v[g][j], 0);
+          });
         });
-      });
       break;
   }
   leave(args.staged, x, row, begin, n, own);
@@ -302,7 +339,7 @@ __device__ void run(const RowChainArgs& args, std::int64_t row, int begin, int n
 
 // `width`: the columns that a block has, all of them where a number depends on the whole row.
 template <int G>
-__global__ void __launch_bounds__(kWarps* kWarp)
+__global__ void __launch_bounds__(kWarps* kWarp, G == 1 ? 4 : 2)
     row_chain_kernel(const __grid_constant__ RowChainArgs args, int width, bool has_sums) {
   extern __shared__ __align__(16) float room[];
   const int warp = static_cast<int>(threadIdx.x) / kWarp, n = static_cast<int>(args.n);
@@ -313,17 +350,25 @@ __global__ void __launch_bounds__(kWarps* kWarp)
     for (int i = static_cast<int>(threadIdx.x) % kWarp; i < kMostSums * width; i += kWarp)
       sums[i] = 0;
   __syncwarp();
+  double step_sum = 0;
   for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * kWarps + warp;
        row < args.rows.capacity; row += static_cast<std::int64_t>(gridDim.x) * kWarps) {
     if (row < real)
-      run<G>(args, row, begin, n, sums, width);
+      run<G>(args, row, begin, n, sums, width, step_sum);
     else
       clear<G>(args, row, begin, n);
+  }
+  if (args.learned_sums != nullptr) {
+    __shared__ double steps[kWarp];
+    step_sum = join_block(step_sum, 0.0, steps, Add());
+    if (threadIdx.x == 0)
+      args.learned_sums[blockIdx.x] = static_cast<float>(step_sum * args.learned.factor);
   }
   if (!has_sums) return;
   __syncthreads();
   const float* left = nullptr;
-  for (const RowResult* result : {&args.sum, &args.staged, &args.dropped, &args.rounded})
+  for (const RowResult* result :
+       {&args.unrounded, &args.sum, &args.staged, &args.dropped, &args.rounded})
     if (result->sums != nullptr) left = result->sums;
   const float* const parts[kMostSums] = {args.gamma_sums, args.beta_sums, left};
   // In the order of the warps.
@@ -344,7 +389,9 @@ void launch(const RowChainArgs& args, std::int64_t blocks, bool is_whole, bool h
   const int width = is_whole ? static_cast<int>(args.n) : piece;
   const auto pieces = static_cast<unsigned>((args.n + width - 1) / width);
   const int bytes = has_sums ? kWarps * kMostSums * width * 4 : 0;
-  if (bytes > 48 << 10)
+  // Beside what the kernel has by itself.
+  constexpr int kUnasked = (48 << 10) - kWarp * static_cast<int>(sizeof(double));
+  if (bytes > kUnasked)
     cudaFuncSetAttribute(row_chain_kernel<G>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   row_chain_kernel<G>
       <<<dim3(static_cast<unsigned>(blocks), pieces), kWarps * kWarp, bytes, stream>>>(args, width,
@@ -357,15 +404,18 @@ void row_chain(const RowChainArgs& args, Stream* stream) {
   const std::int64_t capacity = args.rows.capacity;
   if (capacity == 0 || args.n == 0) return;
   bool has_sums = args.gamma_sums != nullptr || args.beta_sums != nullptr;
-  for (const RowResult* result : {&args.sum, &args.staged, &args.dropped, &args.rounded})
+  for (const RowResult* result :
+       {&args.unrounded, &args.sum, &args.staged, &args.dropped, &args.rounded})
     has_sums = has_sums || result->sums != nullptr;
-  const bool is_whole = args.stage == Stage::Normalize || args.stage == Stage::NormalizeGradient;
-  const std::int64_t blocks =
-      has_sums ? row_parts(capacity, args.n) : blocks_for(capacity, kWarps, 1 << 30);
+  // A scale's gradient is left by blocks that have whole rows, too.
+  const bool is_whole = args.stage == Stage::Normalize || args.stage == Stage::NormalizeGradient ||
+                        args.learned_sums != nullptr;
+  const std::int64_t blocks = has_sums || args.learned_sums != nullptr
+                                  ? row_parts(capacity, args.n)
+                                  : blocks_for(capacity, kWarps, 1 << 30);
   const cudaStream_t on = stream_of(stream);
-  // Of a piece, up to 512 columns.
   std::int64_t groups = (args.n + kWarp * 4 - 1) / (kWarp * 4);
-  if (!is_whole && groups > 4) groups = 4;
+  if (!is_whole && groups > kMostGroups) groups = kMostGroups;
   if (groups <= 1) return launch<1>(args, blocks, is_whole, has_sums, on);
   if (groups <= 2) return launch<2>(args, blocks, is_whole, has_sums, on);
   if (groups <= 4) return launch<4>(args, blocks, is_whole, has_sums, on);

@@ -199,11 +199,40 @@ MadeStep make_pair_gradient(const Graph& graph, NodeId id) {
   });
 }
 
+// Gates of constant size, those of weights and biases, share a launch.
+class GateStep final : public CudaStep {
+ public:
+  GateStep(CudaRows rows, float low, float high) : rows_(std::move(rows)), low_(low), high_(high) {}
+  CudaGroup group() const override { return CudaGroup::LearnedSteps; }
+  void add_to(CudaGroupTable& table, const CudaCall& call) const override {
+    cuda::LearnedStepArgs args;
+    args.dy = call.input(0);
+    args.x = call.input(1);
+    args.dx = call.output(0);
+    args.block = args.columns = rows_.width;
+    args.rows = call.extent(rows_.rows);
+    args.is_gate = true;
+    args.low = low_;
+    args.high = high_;
+    args.first_block = table.num_blocks;
+    table.num_blocks += (args.rows.capacity + cuda::kQuantizeBlock - 1) / cuda::kQuantizeBlock;
+    table.learned_steps.push_back(args);
+  }
+
+ private:
+  CudaRows rows_;
+  float low_, high_;
+};
+
 MadeStep make_gate(const Graph& graph, NodeId id) {
   if (graph.types(id)[0].dtype != DType::F32) return nullptr;
   const AttributeReader attributes = graph.attribute(id);
   const auto minimum = static_cast<float>(attributes.real("minimum"));
   const auto maximum = static_cast<float>(attributes.real("maximum"));
+  const std::optional<CudaRows> rows = cuda_rows(graph.types(id)[0]);
+  if (rows && rows->rows.is_constant() && graph.type(graph.input(id, 1)) == graph.types(id)[0] &&
+      graph.type(graph.input(id, 0)) == graph.types(id)[0])
+    return std::make_unique<GateStep>(*rows, minimum, maximum);
   if (const std::optional<CudaRowFacts> facts = row_facts(graph, id))
     return cuda_row_step(*facts, [=](CudaRowProgram& program, const CudaCall& call) {
       const int dy = program.operand(call, 0);
