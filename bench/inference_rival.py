@@ -1,9 +1,9 @@
 """PyTorch and onnxruntime beside Lathe on the same batches: BERT forward on pinned cores, in one run.
 
     python3 bench/inference_rival.py --lathe build/release/bench/bench_inference --model MODEL_DIR
-        --tokens FILE [--cores 0,1]
+        [--tokens FILE] [--shapes 16x128,1x128] [--cores 0,1]
 
-FILE is made by `bench_inference MODEL_DIR dump:DATA:FILE:BATCHES`. Prints a line per case with each
+MODEL_DIR may be `bert-base` or `bert-tiny`: then the weights are made up. FILE is made by `bench_inference MODEL_DIR dump:DATA:FILE:BATCHES`. Prints a line per case with each
 rival's tokens a second and the ratio of Lathe's to it: PyTorch eager, in bfloat16 by autocast and by
 torch.compile; onnxruntime in float and with weights and activations in int8 (dynamic quantization).
 On real batches rivals pad to the longest row, once in the shuffled batches that Lathe gets and once
@@ -68,8 +68,8 @@ class OnnxModels:
         import onnxruntime  # noqa: F401: without it there is nothing to export for
 
         self.sessions, self.differences = {}, {}
-        model = transformers.AutoModelForSequenceClassification.from_pretrained(
-            arguments.model, attn_implementation="eager").eval()
+        model = rival_race.classifier(transformers, arguments.model,
+                                      attn_implementation="eager").eval()
         path = os.path.join(folder, "model.onnx")
         exported = attempt(lambda: export_onnx(torch, model, path))
         for name in ONNX_RIVALS:
@@ -115,6 +115,7 @@ class OnnxModels:
 def main():
     parser = argparse.ArgumentParser()
     rival_race.add_arguments(parser)
+    parser.add_argument("--no-onnx", action="store_true", help="leave onnxruntime out")
     arguments = parser.parse_args()
     cores = {int(core) for core in arguments.cores.split(",")}
     rival_race.pin(cores)
@@ -124,10 +125,11 @@ def main():
 
     threads = len(cores)
     torch.set_num_threads(threads)
-    model = transformers.AutoModelForSequenceClassification.from_pretrained(arguments.model).eval()
+    model = rival_race.classifier(transformers, arguments.model).eval()
 
     with tempfile.TemporaryDirectory() as folder:
-        onnx = attempt(lambda: OnnxModels(torch, transformers, arguments, threads, folder))
+        onnx = (RuntimeError("not asked for") if arguments.no_onnx else
+                attempt(lambda: OnnxModels(torch, transformers, arguments, threads, folder)))
         is_absent = isinstance(onnx, Exception)
 
         def onnx_contenders(batches, suffix=""):
@@ -145,7 +147,7 @@ def main():
             race(name, tokens, {"lathe": Lathe(arguments, case, threads), **contenders},
                  arguments.blocks, arguments.rounds)
 
-        for rows, length in [(32, 256), (8, 512)]:
+        for rows, length in rival_race.shapes(arguments):
             ids = torch.from_numpy(made_up_ids(rows, length))
             batch = [(ids, torch.ones_like(ids))]
             contenders = {"eager": forward(torch, model, batch),
@@ -156,6 +158,8 @@ def main():
             run(f"padded:{rows}x{length}", f"padded {rows}x{length}", rows * length,
                 {**contenders, **onnx_contenders(batch)})
 
+        if arguments.tokens is None:
+            return
         real = rival_race.read_batches(arguments.tokens)
         useful = sum(len(row) for rows in real for row in rows)
         contenders = {}

@@ -12,6 +12,10 @@ import time
 import numpy as np
 
 BATCH = 32
+# The models that Lathe makes up by name, as Hugging Face's configuration has them.
+SIZES = {"bert-tiny": {"hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 2,
+                       "intermediate_size": 512},
+         "bert-base": {}}
 
 
 def read_batches(path):
@@ -51,6 +55,18 @@ def made_up_ids(rows, length):
     return (1000 + np.arange(rows * length, dtype=np.int64) * 7919 % 29000).reshape(rows, length)
 
 
+def classifier(transformers, name, **options):
+    """The model in a directory, or one of the sizes above with random weights."""
+    if name not in SIZES:
+        return transformers.AutoModelForSequenceClassification.from_pretrained(name, **options)
+    config = transformers.BertConfig(**SIZES[name])
+    return transformers.AutoModelForSequenceClassification.from_config(config, **options)
+
+
+def shapes(arguments):
+    return [tuple(map(int, shape.split("x"))) for shape in arguments.shapes.split(",") if shape]
+
+
 def pin(cores):
     """Binds this process and its children to the cores, before anything starts threads."""
     os.sched_setaffinity(0, cores)
@@ -59,8 +75,10 @@ def pin(cores):
 
 def add_arguments(parser):
     parser.add_argument("--lathe", required=True, help="the bench program")
-    parser.add_argument("--model", required=True, help="a Hugging Face directory")
-    parser.add_argument("--tokens", required=True, help="a token file of real batches")
+    parser.add_argument("--model", required=True, help="a Hugging Face directory, or one of "
+                        + ", ".join(SIZES) + " with made-up weights")
+    parser.add_argument("--tokens", help="a token file of real batches")
+    parser.add_argument("--shapes", default="32x256,8x512", help="full batches, ROWSxLENGTH each")
     parser.add_argument("--cores", default="0,1")
     parser.add_argument("--blocks", type=int, default=3, help="turns of each contender")
     parser.add_argument("--rounds", type=int, default=10, help="rounds of a turn")

@@ -1,8 +1,9 @@
 """PyTorch beside Lathe on the same training batches: BERT, AdamW, dropout, pinned cores, one run.
 
-    python3 bench/training_rival.py --lathe bench_training --model MODEL_DIR --tokens FILE
+    python3 bench/training_rival.py --lathe bench_training --model MODEL_DIR [--tokens FILE]
+        [--shapes 16x128,1x128]
 
-FILE is made by `bench_inference MODEL_DIR dump:DATA:FILE:BATCHES`. Prints a line per case with each
+MODEL_DIR may be `bert-base` or `bert-tiny`: then the weights are made up. FILE is made by `bench_inference MODEL_DIR dump:DATA:FILE:BATCHES`. Prints a line per case with each
 rival's tokens a second and the ratio of Lathe's to it: PyTorch eager, in bfloat16 by autocast and by
 torch.compile, all with clipping and fused AdamW; Lathe in float32. On real batches PyTorch pads each
 to its longest row, once in the shuffled batches that Lathe gets and once sorted by length (which is
@@ -49,7 +50,7 @@ def main():
     torch.set_num_threads(threads)
 
     def fresh():
-        return transformers.AutoModelForSequenceClassification.from_pretrained(arguments.model)
+        return rival_race.classifier(transformers, arguments.model)
 
     def run(case, name, tokens, contenders, rounds):
         race(name, tokens, {"lathe": Lathe(arguments, case, threads), **contenders},
@@ -58,7 +59,7 @@ def main():
     print(json.dumps({"torch": torch.__version__, "transformers": transformers.__version__,
                       "threads": torch.get_num_threads(), "cores": sorted(cores),
                       "nice": os.nice(0)}), flush=True)
-    for rows, length in [(32, 256), (8, 512)]:
+    for rows, length in rival_race.shapes(arguments):
         ids = torch.from_numpy(made_up_ids(rows, length))
         batch = [(ids, torch.ones_like(ids), torch.arange(rows) % 2)]
         contenders = {"eager": training(torch, fresh(), batch),
@@ -69,6 +70,8 @@ def main():
         run(f"full:{rows}x{length}", f"full {rows}x{length}", rows * length, contenders,
             arguments.rounds)
 
+    if arguments.tokens is None:
+        return
     real = rival_race.read_batches(arguments.tokens)
     useful = sum(len(row) for rows in real for row in rows)
     contenders = {}
