@@ -24,6 +24,7 @@ constexpr std::int64_t kMostGroups = 16;
 constexpr std::int64_t kTilesOfGroup = 4;
 constexpr std::int64_t kMostSumBytes = std::int64_t{64} << 20;
 constexpr std::int64_t kSumGrain = 1 << 14;
+constexpr std::int64_t kLeastTileRows = 8;
 
 std::int64_t num_groups(std::int64_t tiles, std::int64_t sum_bytes) {
   const std::int64_t by_memory =
@@ -58,9 +59,11 @@ struct CpuExecutor::Machine {
   void ensure_capacity(const SymbolValues& sizes);
   void run(const Stage& stage, const SymbolValues& sizes);
   void run_rows(const Stage& stage, const SymbolValues& sizes);
+  std::int64_t rows_of_tile(const Stage& stage, std::int64_t rows) const;
   void run_groups(const Stage& stage, std::int64_t rows, std::int64_t tiles);
   void run_tile(const Stage& stage, std::int64_t begin, std::int64_t rows, int thread,
                 std::byte* sums);
+  void run_products(const Stage& stage, const SymbolValues& sizes);
   void run_whole(const Stage& stage, const SymbolValues& sizes);
   void parallel(std::int64_t tasks, const std::function<void(std::int64_t, int)>& task);
 
@@ -150,20 +153,29 @@ void CpuExecutor::Machine::parallel(std::int64_t tasks,
 
 void CpuExecutor::Machine::run_rows(const Stage& stage, const SymbolValues& sizes) {
   const std::int64_t rows = stage.rows.evaluate(sizes);
-  const std::int64_t tiles = (rows + stage.tile_rows - 1) / stage.tile_rows;
+  const std::int64_t tile_rows = rows_of_tile(stage, rows);
+  const std::int64_t tiles = (rows + tile_rows - 1) / tile_rows;
   std::int64_t step_bytes = 0;
   for (const std::size_t index : stage.steps)
-    step_bytes = std::max(step_bytes, plan.steps[index].step->scratch_bytes(
-                                          *kernels, std::min(rows, stage.tile_rows)));
+    step_bytes = std::max(
+        step_bytes, plan.steps[index].step->scratch_bytes(*kernels, std::min(rows, tile_rows)));
   for (AlignedBuffer& buffer : scratch) buffer.reserve(step_scratch(stage) + step_bytes);
   if (!stage.sums.empty()) {
     run_groups(stage, rows, tiles);
     return;
   }
   parallel(tiles, [&](std::int64_t tile, int thread) {
-    const std::int64_t begin = tile * stage.tile_rows;
-    run_tile(stage, begin, std::min(stage.tile_rows, rows - begin), thread, nullptr);
+    const std::int64_t begin = tile * tile_rows;
+    run_tile(stage, begin, std::min(tile_rows, rows - begin), thread, nullptr);
   });
+}
+
+// Few rows are shared among all threads. A row has the same bits in every tile, but what is summed
+// over rows has not: there the tiles are the plan's.
+std::int64_t CpuExecutor::Machine::rows_of_tile(const Stage& stage, std::int64_t rows) const {
+  if (!stage.sums.empty()) return stage.tile_rows;
+  const std::int64_t share = (rows + num_threads() - 1) / num_threads();
+  return std::min(stage.tile_rows, std::max(share, kLeastTileRows));
 }
 
 void CpuExecutor::Machine::run_groups(const Stage& stage, std::int64_t rows, std::int64_t tiles) {
@@ -240,6 +252,53 @@ void CpuExecutor::Machine::run_tile(const Stage& stage, std::int64_t begin, std:
   }
 }
 
+void CpuExecutor::Machine::run_products(const Stage& stage, const SymbolValues& sizes) {
+  struct Part {
+    std::size_t index = 0;
+    const PlanStep* planned = nullptr;
+    ProductExtents extents;
+    Partition partition;
+    std::int64_t end = 0;  // of its blocks among those of all parts
+    std::array<const std::byte*, CpuPlan::kMaxOperands> inputs = {};
+    std::array<std::byte*, CpuPlan::kMaxOperands> outputs = {};
+  };
+  std::vector<Part> parts;
+  parts.reserve(stage.steps.size());
+  std::int64_t blocks = 0, bytes = 0;
+  for (const std::size_t index : stage.steps) {
+    const PlanStep& planned = plan.steps[index];
+    const Product& product = *planned.step->as_product();
+    const ProductExtents extents{product.rows.evaluate(sizes), product.columns.evaluate(sizes),
+                                 product.depth.evaluate(sizes)};
+    const Partition partition =
+        make_partition(extents, kernels->gemm_grain(), num_threads(), planned.step->block_limits());
+    blocks += partition.count();
+    bytes = std::max(bytes, planned.step->block_scratch_bytes(*kernels, partition.largest()));
+    Part& part = parts.emplace_back(Part{index, &planned, extents, partition, blocks});
+    for (std::size_t i = 0; i < planned.inputs.size(); ++i)
+      part.inputs[i] = planned.inputs[i] < 0 ? nullptr : base(planned.inputs[i]);
+    for (std::size_t i = 0; i < planned.outputs.size(); ++i)
+      part.outputs[i] = written(planned.outputs[i]);
+  }
+  for (AlignedBuffer& buffer : scratch) buffer.reserve(bytes);
+  parallel(blocks, [&](std::int64_t task, int thread) {
+    const auto part = std::upper_bound(parts.begin(), parts.end(), task,
+                                       [](std::int64_t at, const Part& p) { return at < p.end; });
+    const auto start =
+        timing ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point{};
+    part->planned->step->run_block(
+        {*kernels,
+         part->extents,
+         part->partition.block(task - (part->end - part->partition.count())),
+         {part->inputs.data(), part->planned->inputs.size()},
+         {part->outputs.data(), part->planned->outputs.size()},
+         scratch[static_cast<std::size_t>(thread)].data()});
+    if (timing)
+      seconds_of(thread, part->index) +=
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  });
+}
+
 void CpuExecutor::Machine::run_whole(const Stage& stage, const SymbolValues& sizes) {
   const std::function<void(std::int64_t, const std::function<void(std::int64_t, int)>&)>
       run_parallel = [&](std::int64_t tasks, const std::function<void(std::int64_t, int)>& task) {
@@ -274,10 +333,14 @@ void CpuExecutor::Machine::run_whole(const Stage& stage, const SymbolValues& siz
 }
 
 void CpuExecutor::Machine::run(const Stage& stage, const SymbolValues& sizes) {
-  if (stage.is_rows)
-    run_rows(stage, sizes);
-  else
-    run_whole(stage, sizes);
+  switch (stage.kind) {
+    case Stage::Kind::Rows:
+      return run_rows(stage, sizes);
+    case Stage::Kind::Products:
+      return run_products(stage, sizes);
+    case Stage::Kind::Whole:
+      return run_whole(stage, sizes);
+  }
 }
 
 CpuExecutor::CpuExecutor(const Graph& graph, State state, const ExecutionOptions& options)

@@ -156,6 +156,66 @@ TEST_P(EveryNetwork, AgreesWithTheReferenceOnEveryPathThreadCountAndBatch) {
 INSTANTIATE_TEST_SUITE_P(Networks, EveryNetwork, testing::ValuesIn(kNetworks),
                          [](const auto& test) { return std::string(test.param.name); });
 
+// Layers too large for tiles, and what flows back through them.
+constexpr const char* kLargeLayers = R"(
+    x = input() : f32[B,1024]
+    dy = input() : f32[B,300]
+    w = state() : f32[300,1024]
+    b = state() : f32[300]
+    h = linear(x, w, b)
+    a = gelu(h)
+    dx = linear_input_gradient(dy, w)
+    dw = linear_weight_gradient(dy, x)
+    output y <- a
+    output dx <- dx
+    output dw <- dw)";
+
+TEST(CpuExecutor, ComputesLargeLayersToTheSameBitsOnAnyNumberOfThreads) {
+  const Graph graph = parse_graph(kLargeLayers);
+  const State state = random_state(graph, 1);
+  // As for the small ones, but sums have up to 1024 terms.
+  constexpr double kLargeTolerance = 1024 * 0x1p-24 * 10;
+  for (const Isa isa : supported_isas()) {
+    SCOPED_TRACE(name(isa));
+    CpuExecutor alone(graph, state, {.isa = isa});
+    for (const std::int64_t rows : {1, 130, 7}) {
+      const Feed feed = random_feed(graph, {{"B", rows}}, 7);
+      const Feed outputs = alone.run(feed);
+      expect_near(outputs, make_executor(graph, state, {.device = "reference"})->run(feed),
+                  kLargeTolerance);
+      for (const int threads : {2, 3, 5, 16}) {
+        ThreadPool pool(threads);
+        CpuExecutor shared(graph, state, {.pool = &pool, .isa = isa});
+        expect_identical(shared.run(feed), outputs);
+      }
+    }
+  }
+}
+
+TEST(CpuExecutor, GivesARowOfALargeLayerTheSameBitsAmongAnyRows) {
+  const Graph graph = parse_graph(kLargeLayers);
+  const State state = random_state(graph, 1);
+  ThreadPool pool(3);
+  CpuExecutor executor(graph, state, {.pool = &pool});
+  const Feed many = random_feed(graph, {{"B", 61}}, 7);
+  const Feed together = executor.run(many);
+  for (const std::int64_t row : {0, 17, 60}) {
+    Feed one;
+    for (const auto& [name, tensor] : many) {
+      const std::int64_t width = tensor.dims()[1];
+      one[name] = Tensor::from<float>(
+          {1, width}, tensor.data<float>().subspan(static_cast<std::size_t>(row * width),
+                                                   static_cast<std::size_t>(width)));
+    }
+    const Feed single = executor.run(one);
+    for (const std::string result : {"y", "dx"}) {
+      const std::span<const float> alone = single.find(result)->second.data<float>();
+      const std::span<const float> among = together.find(result)->second.data<float>();
+      EXPECT_TRUE(std::equal(alone.begin(), alone.end(), among.begin() + row * std::ssize(alone)));
+    }
+  }
+}
+
 TEST(CpuExecutor, NamesTheNodeOfAnIdOutsideItsTable) {
   const Graph graph = parse_graph(R"(
     ids = input() : i32[T]

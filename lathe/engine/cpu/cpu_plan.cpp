@@ -14,6 +14,11 @@ constexpr std::int64_t kTileBytes = std::int64_t{384} << 10;
 constexpr std::int64_t kTileGrain = 42;
 constexpr std::int64_t kMaxTileRows = 8 * kTileGrain;
 
+// What the weights of a stage may take of the second-level cache, which has 1 MiB or more.
+constexpr std::int64_t kStageBytes = std::int64_t{1} << 20;
+// Smaller weights do not disturb a tile.
+constexpr std::int64_t kProductBytes = std::int64_t{1} << 15;
+
 // A row that takes more than this is no row of anybody's model, and the sums below would overflow.
 constexpr std::int64_t kMostRowBytes = std::int64_t{1} << 40;
 
@@ -72,42 +77,93 @@ void bind_updates(CpuPlan& plan) {
   }
 }
 
-void make_stages(CpuPlan& plan) {
-  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
-    const RowSpace* space = plan.steps[i].step->rows();
-    bool joins = space != nullptr && !plan.stages.empty() && plan.stages.back().is_rows &&
-                 plan.stages.back().rows == space->rows;
-    // An operand read whole must be complete before the stage begins, and so must a sum over rows.
-    for (std::size_t operand = 0; joins && operand < plan.steps[i].inputs.size(); ++operand) {
-      if (plan.steps[i].inputs[operand] < 0) continue;
-      for (const std::size_t earlier : plan.stages.back().steps) {
-        const RowSpace& produced = *plan.steps[earlier].step->rows();
-        for (std::size_t output = 0; output < plan.steps[earlier].outputs.size(); ++output)
-          if (produced.output_widths[output] == 0 || space->input_widths[operand] == 0)
-            joins = joins && plan.steps[earlier].outputs[output] != plan.steps[i].inputs[operand];
+// Whether a step can be added to the last stage: nothing there makes what it reads, unless row by
+// row.
+bool joins_last(const CpuPlan& plan, const PlanStep& planned, Stage::Kind kind) {
+  if (plan.stages.empty()) return false;
+  const Stage& stage = plan.stages.back();
+  if (kind == Stage::Kind::Whole || stage.kind != kind) return false;
+  const RowSpace& space = *planned.step->rows();
+  const bool is_rows = kind == Stage::Kind::Rows;
+  if (is_rows && stage.rows != space.rows) return false;
+  for (std::size_t operand = 0; operand < planned.inputs.size(); ++operand) {
+    if (planned.inputs[operand] < 0) continue;
+    for (const std::size_t earlier : stage.steps) {
+      const RowSpace& produced = *plan.steps[earlier].step->rows();
+      for (std::size_t output = 0; output < plan.steps[earlier].outputs.size(); ++output) {
+        const bool passes_by_rows =
+            is_rows && produced.output_widths[output] != 0 && space.input_widths[operand] != 0;
+        if (!passes_by_rows && plan.steps[earlier].outputs[output] == planned.inputs[operand])
+          return false;
       }
     }
-    if (!joins) {
+  }
+  return true;
+}
+
+void join_steps(CpuPlan& plan, const std::vector<bool>& is_product) {
+  plan.stages.clear();
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    const RowSpace* space = plan.steps[i].step->rows();
+    const Stage::Kind kind = is_product[i]      ? Stage::Kind::Products
+                             : space != nullptr ? Stage::Kind::Rows
+                                                : Stage::Kind::Whole;
+    if (!joins_last(plan, plan.steps[i], kind)) {
       plan.stages.emplace_back();
-      plan.stages.back().is_rows = space != nullptr;
-      if (space != nullptr) plan.stages.back().rows = space->rows;
+      plan.stages.back().kind = kind;
+      if (kind == Stage::Kind::Rows) plan.stages.back().rows = space->rows;
     }
     plan.stages.back().steps.push_back(i);
     plan.steps[i].stage = static_cast<int>(plan.stages.size()) - 1;
-    if (space == nullptr) continue;
-    const auto note_width = [&](int slot, std::int64_t width) {
-      if (slot < 0 || width == 0) return;
-      Slot& touched = plan.slots[static_cast<std::size_t>(slot)];
-      if (width > kMostRowBytes / size_of(touched.type.dtype))
-        fail("node \"{}\": a row of {} takes more than 1 TiB", plan.graph.name(plan.steps[i].node),
-             to_text(touched.type));
-      touched.row_bytes = width * size_of(touched.type.dtype);
-    };
-    for (std::size_t operand = 0; operand < plan.steps[i].inputs.size(); ++operand)
-      note_width(plan.steps[i].inputs[operand], space->input_widths[operand]);
-    for (std::size_t result = 0; result < plan.steps[i].outputs.size(); ++result)
-      note_width(plan.steps[i].outputs[result], space->output_widths[result]);
   }
+}
+
+// Tiles pay while the weights of all steps of a stage stay in the second-level cache with them.
+// Else each tile would read the weights from farther away, so products leave the stage and go
+// through all rows one by one, in blocks.
+std::vector<bool> products_of_large_stages(const CpuPlan& plan) {
+  std::vector<bool> is_product(plan.steps.size(), false);
+  for (const Stage& stage : plan.stages) {
+    if (stage.kind != Stage::Kind::Rows) continue;
+    std::int64_t bytes = 0;
+    for (const std::size_t step : stage.steps)
+      if (const Product* product = plan.steps[step].step->as_product())
+        bytes += product->shared_bytes;
+    if (bytes <= kStageBytes) continue;
+    for (const std::size_t step : stage.steps) {
+      const Product* const product = plan.steps[step].step->as_product();
+      is_product[step] = product != nullptr && product->shared_bytes >= kProductBytes;
+    }
+  }
+  return is_product;
+}
+
+void note_row_bytes(CpuPlan& plan) {
+  for (const Stage& stage : plan.stages) {
+    if (stage.kind != Stage::Kind::Rows) continue;
+    for (const std::size_t index : stage.steps) {
+      const PlanStep& planned = plan.steps[index];
+      const RowSpace& space = *planned.step->rows();
+      const auto note_width = [&](int slot, std::int64_t width) {
+        if (slot < 0 || width == 0) return;
+        Slot& touched = plan.slots[static_cast<std::size_t>(slot)];
+        if (width > kMostRowBytes / size_of(touched.type.dtype))
+          fail("node \"{}\": a row of {} takes more than 1 TiB", plan.graph.name(planned.node),
+               to_text(touched.type));
+        touched.row_bytes = width * size_of(touched.type.dtype);
+      };
+      for (std::size_t operand = 0; operand < planned.inputs.size(); ++operand)
+        note_width(planned.inputs[operand], space.input_widths[operand]);
+      for (std::size_t result = 0; result < planned.outputs.size(); ++result)
+        note_width(planned.outputs[result], space.output_widths[result]);
+    }
+  }
+}
+
+void make_stages(CpuPlan& plan) {
+  join_steps(plan, std::vector<bool>(plan.steps.size(), false));
+  join_steps(plan, products_of_large_stages(plan));
+  note_row_bytes(plan);
 }
 
 void place_tiles(CpuPlan& plan, Stage& stage) {
@@ -185,7 +241,7 @@ void place_values(CpuPlan& plan) {
     slot.last = last[i];
     // A value that never leaves its stage needs room for one tile only, in each thread's scratch.
     if (slot.first == slot.last && slot.row_bytes > 0 &&
-        plan.stages[static_cast<std::size_t>(slot.first)].is_rows) {
+        plan.stages[static_cast<std::size_t>(slot.first)].kind == Stage::Kind::Rows) {
       slot.kind = Slot::Kind::Tile;
       continue;
     }
@@ -193,7 +249,7 @@ void place_values(CpuPlan& plan) {
     plan.arena_slots.push_back(i);
   }
   for (Stage& stage : plan.stages)
-    if (stage.is_rows) place_tiles(plan, stage);
+    if (stage.kind == Stage::Kind::Rows) place_tiles(plan, stage);
 }
 
 }  // namespace

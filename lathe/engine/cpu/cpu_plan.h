@@ -38,10 +38,15 @@ struct PlanStep {
   Size flops;
 };
 
-/// Steps that go through the rows together, tile by tile, or one step that needs all of its input.
+/// Steps that are done before the next stage begins.
 struct Stage {
-  bool is_rows = false;
-  Size rows;
+  enum class Kind {
+    Rows,      ///< go through the rows together, tile by tile
+    Products,  ///< do not need each other, and are computed block by block
+    Whole,     ///< one step that needs all of its input and cuts its own work
+  };
+  Kind kind = Kind::Whole;
+  Size rows;  ///< Rows
   std::vector<std::size_t> steps;
   std::int64_t tile_rows = 0;
   std::int64_t tile_bytes = 0;

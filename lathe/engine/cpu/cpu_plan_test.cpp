@@ -27,7 +27,7 @@ TEST(CpuPlan, WalksRowsTogetherAndKeepsWhatStaysInsideInTiles) {
     k = linear(n, w)
     output y <- k)");
   ASSERT_EQ(plan.stages.size(), 1u);
-  EXPECT_TRUE(plan.stages[0].is_rows);
+  EXPECT_EQ(plan.stages[0].kind, Stage::Kind::Rows);
   EXPECT_EQ(kind_of(plan, "x"), Slot::Kind::Input);
   EXPECT_EQ(kind_of(plan, "w"), Slot::Kind::State);
   EXPECT_EQ(kind_of(plan, "n"), Slot::Kind::Tile);
@@ -44,11 +44,35 @@ TEST(CpuPlan, EndsAStageWhereAValueIsNeededWhole) {
     k = linear(m, w)
     output y <- k)");
   ASSERT_EQ(plan.stages.size(), 3u);
-  EXPECT_TRUE(plan.stages[0].is_rows);
-  EXPECT_FALSE(plan.stages[1].is_rows);
-  EXPECT_TRUE(plan.stages[2].is_rows);
+  EXPECT_EQ(plan.stages[0].kind, Stage::Kind::Rows);
+  EXPECT_EQ(plan.stages[1].kind, Stage::Kind::Whole);
+  EXPECT_EQ(plan.stages[2].kind, Stage::Kind::Rows);
   EXPECT_EQ(kind_of(plan, "h"), Slot::Kind::Arena);
   EXPECT_EQ(kind_of(plan, "m"), Slot::Kind::Arena);
+}
+
+// Weights of 2.3 MB would pass through the caches for every tile.
+constexpr const char* kLargeLayers = R"(
+    x = input() : f32[B,768]
+    w = state() : f32[768,768]
+    v = state() : f32[768,768]
+    g = state() : f32[768]
+    n = layer_norm(x, g, g)
+    q = linear(n, w)
+    k = linear(n, v)
+    m = layer_norm(q, g, g)
+    o = linear(m, w)
+    output k <- k
+    output y <- o)";
+
+TEST(CpuPlan, ComputesLargeProductsByThemselves) {
+  const CpuPlan plan = plan_of(kLargeLayers);
+  std::vector<std::pair<Stage::Kind, std::size_t>> stages;
+  for (const Stage& stage : plan.stages) stages.emplace_back(stage.kind, stage.steps.size());
+  using enum Stage::Kind;
+  EXPECT_THAT(stages, testing::ElementsAre(std::pair(Rows, 1u), std::pair(Products, 2u),
+                                           std::pair(Rows, 1u), std::pair(Products, 1u)));
+  EXPECT_EQ(kind_of(plan, "n"), Slot::Kind::Arena);
 }
 
 TEST(CpuPlan, GivesAnotherNameNoMemory) {

@@ -85,6 +85,16 @@ bool run_steps(const ExampleCall& call, const Kernels& table) {
       const AlignedBuffer step_scratch(
           std::max<std::int64_t>(64, step->scratch_bytes(table, rows)));
       step->run_rows({table, rows, inputs, outputs, step_scratch.data()});
+      if (const Product* product = step->as_product()) {
+        const ProductExtents extents{product->rows.evaluate(symbols),
+                                     product->columns.evaluate(symbols),
+                                     product->depth.evaluate(symbols)};
+        const Partition all = make_partition(extents, table.gemm_grain(), 1, step->block_limits());
+        const AlignedBuffer room(
+            std::max<std::int64_t>(64, step->block_scratch_bytes(table, all.largest())));
+        for (std::int64_t i = 0; i < all.count(); ++i)
+          step->run_block({table, extents, all.block(i), inputs, outputs, room.data()});
+      }
     } else {
       step->run_whole({table, graph, id, symbols, inputs, outputs, scratch, parallel});
     }

@@ -13,6 +13,10 @@ inline std::int64_t smaller(std::int64_t a, std::int64_t b) {
   return a < b ? a : b;
 }
 
+inline ProductGrain gemm_grain() {
+  return {kTileRows, kPanel};
+}
+
 inline std::int64_t packed_size(std::int64_t n, std::int64_t k) {
   return round_up(n, kPanel) * k;
 }
@@ -64,6 +68,7 @@ struct Tile {
   const float* bias;
   float scale;
   bool accumulate;
+  bool is_partial = false;  // sums that go on in another call: stored as they are
 };
 
 template <int Rows, int Vectors>
@@ -110,6 +115,19 @@ void multiply_rows(const Tile& tile) {
     b += kPanel;
   }
 
+  if (tile.is_partial) {
+#pragma GCC unroll 16
+    for (int r = 0; r < Rows; ++r)
+#pragma GCC unroll 16
+      for (int v = 0; v < Vectors; ++v) {
+        float* to = tile.y + r * tile.y_stride + v * kWidth;
+        if (whole)
+          store(to, sums[r][v]);
+        else
+          store(to, sums[r][v], lanes[v]);
+      }
+    return;
+  }
   const Vec scale = broadcast(tile.scale);
   Vec bias[Vectors];
   for (int v = 0; v < Vectors; ++v)

@@ -3,6 +3,7 @@
 #include <tuple>
 
 #include "lathe/engine/cpu/every_isa.h"
+#include "lathe/engine/cpu/product_partition.h"
 
 namespace lathe::engine {
 namespace {
@@ -111,6 +112,54 @@ TEST_P(GemmKernel, AgreesWithADoubleLoopWhenTheWeightsExceedTheCache) {
       ASSERT_NEAR(y(r, j), exact.value, dot_bound(700, exact.magnitude)) << r << "," << j;
     }
   EXPECT_TRUE(y.guards_are_intact());
+}
+
+// Depths of one piece and of several, strides that share the sets of a cache and others.
+TEST_P(GemmKernel, GivesABlockTheBitsOfTheWholeProduct) {
+  const std::tuple<int, int, int> shapes[] = {
+      {1, 1, 1}, {3, 40, 5}, {29, 200, 512}, {15, 65, 768}, {31, 210, 1536}, {5, 33, 1700},
+  };
+  for (const auto& [rows, n, k] : shapes) {
+    SCOPED_TRACE(testing::Message() << rows << " x " << n << " x " << k);
+    const Matrix x = Matrix::random(rows, k, 0, 1);
+    const Matrix weight = Matrix::random(n, k, 0, 2);
+    const Matrix bias = Matrix::random(1, n, 0, 3);
+    const Matrix residual = Matrix::random(rows, n, 6, 4);
+    const auto packed_weight = packed(weight);
+    for (const bool is_finished : {false, true}) {
+      Matrix whole(rows, n, 2), in_blocks(rows, n, 2);
+      const auto arguments = [&](Matrix& y) {
+        GemmArgs args = product(x, packed_weight, y);
+        args.bias = bias.data();
+        if (!is_finished) return args;
+        args.activation = Unary::GeluErf;
+        args.residual = residual.data();
+        args.residual_stride = residual.stride();
+        return args;
+      };
+      table().gemm(arguments(whole));
+      const Partition cut({rows, n, k}, table().gemm_grain(), (rows + 6) / 7, (n + 99) / 100);
+      std::vector<float> scratch(
+          static_cast<std::size_t>(table().gemm_block_scratch(cut.largest().rows, n)),
+          std::numeric_limits<float>::quiet_NaN());
+      for (std::int64_t i = 0; i < cut.count(); ++i) {
+        const Block block = cut.block(i);
+        GemmArgs args = arguments(in_blocks);
+        args.rows = block.rows;
+        args.n = block.columns;
+        args.x += block.row * args.x_stride;
+        args.packed += block.column * args.k;
+        args.bias += block.column;
+        if (is_finished) args.residual += block.row * args.residual_stride + block.column;
+        args.y += block.row * args.y_stride + block.column;
+        table().gemm_block(args, scratch.data());
+      }
+      for (std::int64_t r = 0; r < rows; ++r)
+        for (std::int64_t j = 0; j < n; ++j)
+          ASSERT_EQ(in_blocks(r, j), whole(r, j)) << r << "," << j;
+      EXPECT_TRUE(in_blocks.guards_are_intact());
+    }
+  }
 }
 
 TEST_P(GemmKernel, PacksAMatrixTheSameFromEveryLayout) {

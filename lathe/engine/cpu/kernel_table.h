@@ -51,6 +51,12 @@ struct GemmArgs {
   bool accumulate;  ///< start the sums from y instead of 0
 };
 
+/// The tile of results that a kernel of products keeps in registers: blocks of whole tiles lose
+/// nothing.
+struct ProductGrain {
+  std::int64_t rows, columns;
+};
+
 /// A matrix [n, k] of few nonzeros, for `sparse_gemm`. Rows come in groups of `group`, which share
 /// an entry for every column where one of them is not zero.
 ///
@@ -252,6 +258,12 @@ struct Kernels {
   void (*pack_b)(const float* b, std::int64_t n, std::int64_t k, std::int64_t stride_n,
                  std::int64_t stride_k, float* packed);
   void (*gemm)(const GemmArgs&);
+  ProductGrain (*gemm_grain)();
+  /// `gemm` to the same bits for one block of a product whose operands no second-level cache
+  /// holds; x must not be transposed, nor sums start from y.
+  void (*gemm_block)(const GemmArgs&, float* scratch);
+  /// The floats of its scratch, which begins on a cache line.
+  std::int64_t (*gemm_block_scratch)(std::int64_t rows, std::int64_t n);
   /// Whether no number is NaN or infinite.
   bool (*is_finite)(const float* x, std::int64_t count);
   std::int64_t (*sparse_scratch_size)(std::int64_t k);
@@ -313,6 +325,9 @@ struct Kernels {
   X(packed_size)                     \
   X(pack_b)                          \
   X(gemm)                            \
+  X(gemm_grain)                      \
+  X(gemm_block)                      \
+  X(gemm_block_scratch)              \
   X(is_finite)                       \
   X(sparse_scratch_size)             \
   X(sparse_gemm)                     \

@@ -130,6 +130,25 @@ void LinearWeights::multiply(const Kernels& kernels, const LinearArgs& args) con
                        .scratch = args.scratch});
 }
 
+void LinearWeights::multiply_block(const Kernels& kernels, const LinearArgs& args,
+                                   const Block& block) const {
+  const std::int64_t place = block.row * n_ + block.column;
+  kernels.gemm_block({.rows = block.rows,
+                      .n = block.columns,
+                      .k = k_,
+                      .x = args.x + block.row * k_,
+                      .x_stride = k_,
+                      .packed = dense_.floats() + block.column * k_,
+                      .bias = args.bias ? args.bias + block.column : nullptr,
+                      .activation = args.activation,
+                      .residual = args.residual ? args.residual + place : nullptr,
+                      .residual_stride = n_,
+                      .y = args.y + place,
+                      .y_stride = n_,
+                      .accumulate = false},
+                     args.scratch);
+}
+
 void LinearWeights::multiply_reduced(const Kernels& kernels, const LinearArgs& args) const {
   const std::int64_t n = std::ssize(kept_.rows), k = std::ssize(kept_.columns);
   const bool lacks_rows = n < n_;

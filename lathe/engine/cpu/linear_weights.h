@@ -8,6 +8,7 @@
 
 #include "lathe/engine/aligned_buffer.h"
 #include "lathe/engine/cpu/kernels.h"
+#include "lathe/engine/cpu/product_partition.h"
 #include "lathe/engine/cpu/sparse_costs.h"
 #include "lathe/engine/cpu/sparse_weights.h"
 #include "lathe/engine/plan_report.h"
@@ -43,6 +44,12 @@ class LinearWeights {
   LinearKernel kernel(std::int64_t rows) const;
   std::int64_t scratch_floats(const Kernels& kernels, std::int64_t rows) const;
   void multiply(const Kernels& kernels, const LinearArgs& args) const;
+
+  /// Whether many rows are multiplied by a kernel that leaves zeros out, and so computes all
+  /// columns.
+  bool is_sparse() const { return choice_.back() != LinearKernel::Dense; }
+  /// One block of the product densely; operands are whole.
+  void multiply_block(const Kernels& kernels, const LinearArgs& args, const Block& block) const;
 
   /// Which kernel was chosen for many rows and why; empty where no weight is zero or nobody looked.
   KernelChoice choice() const;

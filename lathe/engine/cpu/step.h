@@ -13,6 +13,7 @@
 #include "lathe/core/thread_pool.h"
 #include "lathe/engine/aligned_buffer.h"
 #include "lathe/engine/cpu/kernels.h"
+#include "lathe/engine/cpu/product_partition.h"
 #include "lathe/engine/plan_report.h"
 
 namespace lathe::engine {
@@ -34,6 +35,25 @@ struct RowCall {
   std::span<const std::byte* const> inputs;  ///< nullptr where an operand is absent
   std::span<std::byte* const> outputs;
   std::byte* scratch = nullptr;  ///< scratch_bytes(rows) on a cache line, for the call alone
+  const float* input(std::size_t i) const { return reinterpret_cast<const float*>(inputs[i]); }
+  float* output(std::size_t i) const { return reinterpret_cast<float*>(outputs[i]); }
+};
+
+/// A step that can also compute its first result block by block, each without the others: a matrix
+/// product. The plan lets it do so where going through the rows tile by tile would not pay.
+struct Product {
+  Size rows, columns, depth;      ///< of the result, and of each of its sums
+  std::int64_t shared_bytes = 0;  ///< what every tile of rows reads (weights) or adds to (sums)
+};
+
+/// One block of a product. Operands are whole.
+struct BlockCall {
+  const Kernels& kernels;
+  const ProductExtents& extents;
+  Block block;
+  std::span<const std::byte* const> inputs;
+  std::span<std::byte* const> outputs;
+  std::byte* scratch = nullptr;  ///< block_scratch_bytes on a cache line, for the call alone
   const float* input(std::size_t i) const { return reinterpret_cast<const float*>(inputs[i]); }
   float* output(std::size_t i) const { return reinterpret_cast<float*>(outputs[i]); }
 };
@@ -78,6 +98,16 @@ class Step {
   /// Which of several kernels it runs by, once prepared.
   virtual KernelChoice choice() const { return {}; }
   virtual void run_rows(const RowCall& /*call*/) const {}
+  /// Set for row steps that are products.
+  virtual const Product* as_product() const { return nullptr; }
+  /// How a product may be cut, once prepared.
+  virtual PartitionLimits block_limits() const { return {}; }
+  /// What `run_block` needs beside its operands for a block of that size.
+  virtual std::int64_t block_scratch_bytes(const Kernels& /*kernels*/,
+                                           const Block& /*size*/) const {
+    return 0;
+  }
+  virtual void run_block(const BlockCall& /*call*/) const {}
   virtual void run_whole(const WholeCall& /*call*/) const {}
 };
 

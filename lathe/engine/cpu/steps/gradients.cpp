@@ -10,8 +10,12 @@ namespace {
 class LinearInputGradientStep final : public Step {
  public:
   LinearInputGradientStep(RowSpace space, std::int64_t n, std::int64_t k)
-      : space_(std::move(space)), n_(n), k_(k) {}
+      : space_(std::move(space)),
+        product_{space_.rows, k, n, n * k * static_cast<std::int64_t>(sizeof(float))},
+        n_(n),
+        k_(k) {}
   const RowSpace* rows() const override { return &space_; }
+  const Product* as_product() const override { return &product_; }
 
   // dx = dy . W is a product whose second operand is the weight as it lies: [n, k].
   void prepare(const Kernels& kernels, std::span<const Tensor* const> states) override {
@@ -20,47 +24,76 @@ class LinearInputGradientStep final : public Step {
   }
 
   void run_rows(const RowCall& call) const override {
-    call.kernels.gemm({.rows = call.rows,
-                       .n = k_,
-                       .k = n_,
-                       .x = call.input(0),
-                       .x_stride = n_,
-                       .packed = packed_.floats(),
-                       .bias = nullptr,
-                       .activation = Unary::None,
-                       .residual = nullptr,
-                       .residual_stride = 0,
-                       .y = call.output(0),
-                       .y_stride = k_,
-                       .accumulate = false});
+    call.kernels.gemm(block_of(call, {0, call.rows, 0, k_}));
+  }
+  std::int64_t block_scratch_bytes(const Kernels& kernels, const Block& size) const override {
+    return kernels.gemm_block_scratch(size.rows, size.columns) *
+           static_cast<std::int64_t>(sizeof(float));
+  }
+  void run_block(const BlockCall& call) const override {
+    call.kernels.gemm_block(block_of(call, call.block), reinterpret_cast<float*>(call.scratch));
   }
 
  private:
+  GemmArgs block_of(const auto& call, const Block& block) const {
+    return {.rows = block.rows,
+            .n = block.columns,
+            .k = n_,
+            .x = call.input(0) + block.row * n_,
+            .x_stride = n_,
+            .packed = packed_.floats() + block.column * n_,
+            .bias = nullptr,
+            .activation = Unary::None,
+            .residual = nullptr,
+            .residual_stride = 0,
+            .y = call.output(0) + block.row * k_ + block.column,
+            .y_stride = k_,
+            .accumulate = false};
+  }
+
   RowSpace space_;
+  Product product_;
   std::int64_t n_, k_;
   AlignedBuffer packed_;
 };
 
 class LinearWeightGradientStep final : public Step {
  public:
-  explicit LinearWeightGradientStep(RowSpace space) : space_(std::move(space)) {}
+  explicit LinearWeightGradientStep(RowSpace space)
+      : space_(std::move(space)),
+        n_(space_.input_widths[0]),
+        k_(space_.input_widths[1]),
+        product_{n_, k_, space_.rows, n_ * k_ * static_cast<std::int64_t>(sizeof(float))} {}
   const RowSpace* rows() const override { return &space_; }
   void run_rows(const RowCall& call) const override {
-    const std::int64_t n = space_.input_widths[0], k = space_.input_widths[1];
-    call.kernels.weight_gradient({.rows = call.rows,
-                                  .n = n,
-                                  .k = k,
-                                  .dy = call.input(0),
-                                  .dy_stride = n,
-                                  .x = call.input(1),
-                                  .x_stride = k,
-                                  .dw = call.output(0),
-                                  .dw_stride = k,
-                                  .accumulate = true});
+    call.kernels.weight_gradient(block_of(call, call.rows, {0, n_, 0, k_}, true));
+  }
+
+  // Each of the weight's elements is one sum over all rows: threads share the weight, not the rows.
+  const Product* as_product() const override { return &product_; }
+  PartitionLimits block_limits() const override { return {.most_rows = 448}; }
+  void run_block(const BlockCall& call) const override {
+    call.kernels.weight_gradient(block_of(call, call.extents.depth, call.block, false));
   }
 
  private:
+  WeightGradientArgs block_of(const auto& call, std::int64_t rows, const Block& block,
+                              bool accumulate) const {
+    return {.rows = rows,
+            .n = block.rows,
+            .k = block.columns,
+            .dy = call.input(0) + block.row,
+            .dy_stride = n_,
+            .x = call.input(1) + block.column,
+            .x_stride = k_,
+            .dw = call.output(0) + block.row * k_ + block.column,
+            .dw_stride = k_,
+            .accumulate = accumulate};
+  }
+
   RowSpace space_;
+  std::int64_t n_, k_;
+  Product product_;
 };
 
 class SumRowsStep final : public Step {

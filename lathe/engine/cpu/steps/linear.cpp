@@ -11,6 +11,7 @@ class LinearStep final : public Step {
  public:
   LinearStep(RowSpace space, std::int64_t n, std::int64_t k, Unary activation, bool is_trained)
       : space_(std::move(space)),
+        product_{space_.rows, n, k, n * k * static_cast<std::int64_t>(sizeof(float))},
         activation_(activation),
         is_trained_(is_trained),
         weights_(n, k) {}
@@ -30,22 +31,51 @@ class LinearStep final : public Step {
   }
 
   void run_rows(const RowCall& call) const override {
-    const auto operand = [&](std::size_t i) {
-      return i < call.inputs.size() ? call.input(i) : nullptr;
-    };
-    weights_.multiply(call.kernels, {.rows = call.rows,
-                                     .x = call.input(0),
-                                     .bias = operand(2),
-                                     .activation = activation_,
-                                     .residual = operand(3),
-                                     .y = call.output(0),
-                                     .scratch = reinterpret_cast<float*>(call.scratch)});
+    LinearArgs args = arguments(call);
+    args.rows = call.rows;
+    weights_.multiply(call.kernels, args);
+  }
+
+  const Product* as_product() const override { return &product_; }
+  PartitionLimits block_limits() const override {
+    if (weights_.is_sparse()) return {.most_rows = kSparseRows, .cuts_columns = false};
+    return {};
+  }
+  std::int64_t block_scratch_bytes(const Kernels& kernels, const Block& size) const override {
+    if (weights_.is_sparse()) return scratch_bytes(kernels, size.rows);
+    return kernels.gemm_block_scratch(size.rows, size.columns) *
+           static_cast<std::int64_t>(sizeof(float));
+  }
+  void run_block(const BlockCall& call) const override {
+    LinearArgs args = arguments(call);
+    if (!weights_.is_sparse()) return weights_.multiply_block(call.kernels, args, call.block);
+    args.rows = call.block.rows;
+    args.x += call.block.row * call.extents.depth;
+    args.y += call.block.row * call.extents.columns;
+    if (args.residual != nullptr) args.residual += call.block.row * call.extents.columns;
+    weights_.multiply(call.kernels, args);
   }
 
   KernelChoice choice() const override { return weights_.choice(); }
 
  private:
+  // Few enough for x and y of them to stay in the nearest caches while all zeros' neighbours pass.
+  static constexpr std::int64_t kSparseRows = 42;
+
+  LinearArgs arguments(const auto& call) const {
+    const auto operand = [&](std::size_t i) {
+      return i < call.inputs.size() ? call.input(i) : nullptr;
+    };
+    return {.x = call.input(0),
+            .bias = operand(2),
+            .activation = activation_,
+            .residual = operand(3),
+            .y = call.output(0),
+            .scratch = reinterpret_cast<float*>(call.scratch)};
+  }
+
   RowSpace space_;
+  Product product_;
   Unary activation_;
   bool is_trained_;
   LinearWeights weights_;

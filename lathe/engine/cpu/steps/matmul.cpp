@@ -120,8 +120,14 @@ class MatmulStep final : public Step {
 
 class MatmulRowsStep final : public Step {
  public:
-  MatmulRowsStep(RowSpace space, bool flip_b) : space_(std::move(space)), flip_b_(flip_b) {}
+  MatmulRowsStep(RowSpace space, bool flip_b)
+      : space_(std::move(space)),
+        n_(space_.output_widths[0]),
+        k_(space_.input_widths[0]),
+        product_{space_.rows, n_, k_, n_ * k_ * static_cast<std::int64_t>(sizeof(float))},
+        flip_b_(flip_b) {}
   const RowSpace* rows() const override { return &space_; }
+  const Product* as_product() const override { return &product_; }
 
   void prepare(const Kernels& kernels, std::span<const Tensor* const> states) override {
     const Packing packing(states[1]->dims(), flip_b_);
@@ -130,24 +136,36 @@ class MatmulRowsStep final : public Step {
   }
 
   void run_rows(const RowCall& call) const override {
-    const std::int64_t n = space_.output_widths[0], k = space_.input_widths[0];
-    call.kernels.gemm({.rows = call.rows,
-                       .n = n,
-                       .k = k,
-                       .x = call.input(0),
-                       .x_stride = k,
-                       .packed = packed_.floats(),
-                       .bias = nullptr,
-                       .activation = Unary::None,
-                       .residual = nullptr,
-                       .residual_stride = 0,
-                       .y = call.output(0),
-                       .y_stride = n,
-                       .accumulate = false});
+    call.kernels.gemm(block_of(call, {0, call.rows, 0, n_}));
+  }
+  std::int64_t block_scratch_bytes(const Kernels& kernels, const Block& size) const override {
+    return kernels.gemm_block_scratch(size.rows, size.columns) *
+           static_cast<std::int64_t>(sizeof(float));
+  }
+  void run_block(const BlockCall& call) const override {
+    call.kernels.gemm_block(block_of(call, call.block), reinterpret_cast<float*>(call.scratch));
   }
 
  private:
+  GemmArgs block_of(const auto& call, const Block& block) const {
+    return {.rows = block.rows,
+            .n = block.columns,
+            .k = k_,
+            .x = call.input(0) + block.row * k_,
+            .x_stride = k_,
+            .packed = packed_.floats() + block.column * k_,
+            .bias = nullptr,
+            .activation = Unary::None,
+            .residual = nullptr,
+            .residual_stride = 0,
+            .y = call.output(0) + block.row * n_ + block.column,
+            .y_stride = n_,
+            .accumulate = false};
+  }
+
   RowSpace space_;
+  std::int64_t n_, k_;
+  Product product_;
   bool flip_b_;
   AlignedBuffer packed_;
 };

@@ -1,0 +1,84 @@
+#include "lathe/engine/cpu/product_partition.h"
+
+#include <algorithm>
+
+namespace lathe::engine {
+namespace {
+
+// What a core gets from the third-level cache while all of them ask for something.
+constexpr double kBytesPerCycle = 8;
+// A tile of fewer rows has too few sums to hide an addition's latency.
+constexpr std::int64_t kLeastTileCycles = 4;
+// To take a block, and to find the code and the first operands of it.
+constexpr double kBlockCycles = 1500;
+constexpr double kElementBytes = sizeof(float);
+
+std::int64_t divide_up(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
+
+// Part `index` of `count` nearly equal ones.
+std::int64_t begin_of(std::int64_t total, std::int64_t index, std::int64_t count) {
+  return total * index / count;
+}
+
+}  // namespace
+
+Block Partition::block(std::int64_t index) const {
+  const std::int64_t row_part = index % row_blocks_, column_part = index / row_blocks_;
+  const std::int64_t panels = divide_up(extents_.columns, grain_.columns);
+  const std::int64_t row = begin_of(extents_.rows, row_part, row_blocks_);
+  const std::int64_t column = begin_of(panels, column_part, column_blocks_) * grain_.columns;
+  const std::int64_t end = begin_of(panels, column_part + 1, column_blocks_) * grain_.columns;
+  return {row, begin_of(extents_.rows, row_part + 1, row_blocks_) - row, column,
+          std::min(end, extents_.columns) - column};
+}
+
+Block Partition::largest() const {
+  const std::int64_t panels = divide_up(extents_.columns, grain_.columns);
+  return {0, divide_up(extents_.rows, row_blocks_), 0,
+          std::min(extents_.columns, divide_up(panels, column_blocks_) * grain_.columns)};
+}
+
+double block_cycles(const ProductExtents& extents, const ProductGrain& grain, const Block& block) {
+  const std::int64_t tiles = divide_up(block.rows, grain.rows);
+  const std::int64_t panels = divide_up(block.columns, grain.columns);
+  if (tiles == 0) return kBlockCycles;
+  const std::int64_t tile_cycles = std::max(divide_up(block.rows, tiles), kLeastTileCycles);
+  const auto depth = static_cast<double>(extents.depth);
+  const double multiplies = static_cast<double>(tiles * panels * tile_cycles) * depth;
+  const double elements = static_cast<double>(block.rows + block.columns) * depth +
+                          2 * static_cast<double>(block.rows * block.columns);
+  return kBlockCycles + multiplies + elements * kElementBytes / kBytesPerCycle;
+}
+
+Partition make_partition(const ProductExtents& extents, const ProductGrain& grain, int threads,
+                         const PartitionLimits& limits) {
+  const std::int64_t tiles = std::max<std::int64_t>(1, divide_up(extents.rows, grain.rows));
+  const std::int64_t panels = std::max<std::int64_t>(1, divide_up(extents.columns, grain.columns));
+  const std::int64_t fewest = std::max<std::int64_t>(
+      1, divide_up(extents.rows, std::max<std::int64_t>(1, limits.most_rows)));
+  std::int64_t best_rows = fewest, best_columns = 1;
+  double least = -1;
+  // The next number of parts is the one that makes the largest part smaller.
+  const auto next_parts = [](std::int64_t total, std::int64_t parts) {
+    const std::int64_t part = divide_up(total, parts);
+    return part <= 1 ? total + 1 : divide_up(total, part - 1);
+  };
+  for (std::int64_t row_blocks = fewest; row_blocks <= std::max(tiles, fewest);
+       row_blocks = std::max(row_blocks + 1, next_parts(tiles, row_blocks))) {
+    for (std::int64_t column_blocks = 1; column_blocks <= (limits.cuts_columns ? panels : 1);
+         column_blocks = next_parts(panels, column_blocks)) {
+      const Partition partition(extents, grain, row_blocks, column_blocks);
+      const double rounds = static_cast<double>(divide_up(partition.count(), threads));
+      const double cycles = rounds * block_cycles(extents, grain, partition.largest());
+      if (least >= 0 && cycles >= least) continue;
+      least = cycles;
+      best_rows = row_blocks;
+      best_columns = column_blocks;
+    }
+  }
+  return {extents, grain, best_rows, best_columns};
+}
+
+}  // namespace lathe::engine

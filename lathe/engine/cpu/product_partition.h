@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+
+#include "lathe/engine/cpu/kernel_table.h"
+
+namespace lathe::engine {
+
+/// result[rows, columns], each element a sum of `depth` products.
+struct ProductExtents {
+  std::int64_t rows = 0, columns = 0, depth = 0;
+  bool operator==(const ProductExtents&) const = default;
+};
+
+/// Part of a product's result.
+struct Block {
+  std::int64_t row = 0, rows = 0, column = 0, columns = 0;
+  bool operator==(const Block&) const = default;
+};
+
+/// What a kernel asks of the blocks it is given.
+struct PartitionLimits {
+  std::int64_t most_rows = 168;  ///< as many as stay in the second-level cache, a piece deep
+  bool cuts_columns = true;
+};
+
+/// A product's result cut into blocks for threads to compute. The depth is never cut, so that a
+/// result has the same bits in whatever block it lies: the cut may follow the number of threads.
+class Partition {
+ public:
+  Partition(const ProductExtents& extents, const ProductGrain& grain, std::int64_t row_blocks,
+            std::int64_t column_blocks)
+      : extents_(extents), grain_(grain), row_blocks_(row_blocks), column_blocks_(column_blocks) {}
+
+  std::int64_t count() const { return row_blocks_ * column_blocks_; }
+  /// Neighbours in order have the same columns, so that threads which start together read the same
+  /// weights.
+  Block block(std::int64_t index) const;
+  /// Rows and columns of the largest block.
+  Block largest() const;
+
+ private:
+  ProductExtents extents_;
+  ProductGrain grain_;
+  std::int64_t row_blocks_, column_blocks_;
+};
+
+/// The cut that the cost model expects to end first on so many threads: the multiply-adds of the
+/// kernels' tiles, full or not, what each block reads and writes beyond its core's own caches, and
+/// the threads that have nothing left to do while the last blocks are computed.
+Partition make_partition(const ProductExtents& extents, const ProductGrain& grain, int threads,
+                         const PartitionLimits& limits = {});
+
+/// The cost model's cycles for one block on one core that does two vector operations a cycle.
+double block_cycles(const ProductExtents& extents, const ProductGrain& grain, const Block& block);
+
+}  // namespace lathe::engine

@@ -1,0 +1,52 @@
+#include "lathe/engine/cpu/product_partition.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace lathe::engine {
+namespace {
+
+constexpr ProductGrain kGrain{14, 32};
+
+TEST(ProductPartition, CoversEachElementOnce) {
+  for (const ProductExtents extents :
+       {ProductExtents{1, 1, 1}, {2048, 768, 768}, {3, 70, 9}, {128, 3072, 768}, {0, 64, 64}})
+    for (const int threads : {1, 2, 7, 16, 64}) {
+      const Partition cut = make_partition(extents, kGrain, threads);
+      std::vector<int> covered(static_cast<std::size_t>(extents.rows * extents.columns), 0);
+      for (std::int64_t i = 0; i < cut.count(); ++i) {
+        const Block block = cut.block(i);
+        EXPECT_LE(block.rows, cut.largest().rows);
+        EXPECT_LE(block.columns, cut.largest().columns);
+        EXPECT_EQ(block.column % kGrain.columns, 0);
+        for (std::int64_t r = block.row; r < block.row + block.rows; ++r)
+          for (std::int64_t c = block.column; c < block.column + block.columns; ++c)
+            ++covered[static_cast<std::size_t>(r * extents.columns + c)];
+      }
+      EXPECT_EQ(covered, std::vector<int>(covered.size(), 1));
+    }
+}
+
+TEST(ProductPartition, GivesEveryThreadABlockOfOneSequence) {
+  for (const std::int64_t columns : {768, 3072})
+    EXPECT_EQ(make_partition({128, columns, 768}, kGrain, 16).count() % 16, 0) << columns;
+  EXPECT_GE(make_partition({1, 768, 3072}, kGrain, 16).count(), 12);
+}
+
+TEST(ProductPartition, KeepsToTheLimitsOfAKernel) {
+  const Partition cut =
+      make_partition({1000, 768, 768}, kGrain, 4, {.most_rows = 42, .cuts_columns = false});
+  EXPECT_LE(cut.largest().rows, 42);
+  EXPECT_EQ(cut.largest().columns, 768);
+}
+
+TEST(ProductPartition, PrefersSquareBlocksToStrips) {
+  // As many blocks either way, but strips would read all weights or all rows sixteen times.
+  const Block block = make_partition({1536, 1536, 1024}, kGrain, 16, {.most_rows = 448}).largest();
+  EXPECT_EQ(block.rows, 384);
+  EXPECT_EQ(block.columns, 384);
+}
+
+}  // namespace
+}  // namespace lathe::engine
