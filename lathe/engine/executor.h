@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <string>
 
@@ -31,6 +32,18 @@ class Executor {
   /// The graph's outputs by name for these inputs. Fails when an input is missing or does not fit.
   /// When the graph binds states, they take their new values once everything else is computed.
   virtual Feed run(const Feed& inputs) = 0;
+  /// Begins a run whose outputs `finish` gives. Where a device works beside the caller it returns
+  /// at once, so that the next run's inputs are made and copied while this one computes. States
+  /// are those after the runs begun before. Begin no more than `most_begun` without finishing one.
+  virtual void start(const Feed& inputs) { finished_.push_back(run(inputs)); }
+  /// Waits for the first run that was begun and not finished yet, and gives its outputs.
+  virtual Feed finish() {
+    Feed outputs = std::move(finished_.front());
+    finished_.pop_front();
+    return outputs;
+  }
+  /// Runs that may be begun and not finished; 1 where a run is over when `start` returns.
+  virtual int most_begun() const { return 1; }
   /// The states' values after the last run, copied back.
   virtual State state() const = 0;
   /// Gives some states other values for the runs to come. Fails when one is none of the executor's
@@ -45,6 +58,9 @@ class Executor {
   virtual std::vector<double> repeat(int /*times*/, bool /*replays*/) { return {}; }
   /// Measures how long the steps of the report take, from now on.
   virtual void set_timing(bool /*on*/) {}
+
+ private:
+  std::deque<Feed> finished_;
 };
 
 /// Prepares a graph for execution on `options.device`: checks the states and, where that plans

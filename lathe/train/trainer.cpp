@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <deque>
 
 #include "lathe/core/error.h"
 #include "lathe/train/non_finite.h"
@@ -14,10 +15,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr const char* kCalmerTraining = "try a smaller learning rate, or clip gradients";
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 std::int64_t steps_of(const data::BatchPlan& plan, std::int64_t accumulation) {
   return (plan.num_batches() + accumulation - 1) / accumulation;
@@ -82,40 +79,68 @@ class Loop {
   }
   bool is_over() const { return progress_.step >= schedule_.num_steps || has_lost_patience(); }
 
+  // A batch whose run was begun.
+  struct BegunBatch {
+    Feed feed;
+    std::int64_t tokens = 0;
+    bool ends_step = false;
+    StepReport report;  // of its step, as far as it is known before it runs
+    Clock::time_point start;
+  };
+
+  // Begins a step. Where the device works beside us, the step before is finished meanwhile: its
+  // loss is known one step later, and the GPU never waits for the next inputs.
   void step(const data::BatchPlan& plan) {
-    const Clock::time_point start = Clock::now();
     StepReport report{.step = progress_.step + 1,
                       .num_steps = schedule_.num_steps,
                       .learning_rate = schedule_.rate(progress_.step)};
     if (hooks_.before_step) hooks_.before_step(progress_.step, schedule_.num_steps);
-    double loss_sum = 0, loss_count = 0;
-    for (std::int64_t micro = 0;
-         micro < options_.accumulation && progress_.batch < plan.num_batches(); ++micro) {
+    bool ends_step = false;
+    for (std::int64_t micro = 0; !ends_step; ++micro) {
+      const Clock::time_point start = Clock::now();
       ExampleBatch batch = source_.training_batch(plan.examples(progress_.batch), progress_.epoch);
-      const bool is_last =
-          micro + 1 == options_.accumulation || progress_.batch + 1 == plan.num_batches();
-      Feed& feed = batch.feed;
-      set_step_inputs(feed, report.learning_rate, options_.seed, report.step, is_last);
-      const Feed outputs = executor_.run(feed);
-      const double sum = outputs.at("loss_sum").at(0);
-      report.gradient_norm = outputs.at("gradient_norm").at(0);
-      if (!std::isfinite(sum) || !std::isfinite(report.gradient_norm))
-        fail_not_finite(report, sum, feed);
-      loss_sum += sum;
-      loss_count += outputs.at("loss_count").at(0);
-      report.tokens += batch.tokens;
       ++progress_.batch;
+      ends_step = micro + 1 == options_.accumulation || progress_.batch == plan.num_batches();
+      report.epoch = static_cast<double>(progress_.epoch) +
+                     static_cast<double>(progress_.batch) / static_cast<double>(plan.num_batches());
+      set_step_inputs(batch.feed, report.learning_rate, options_.seed, report.step, ends_step);
+      executor_.start(batch.feed);
+      begun_.push_back({std::move(batch.feed), batch.tokens, ends_step, report, start});
+      finish_all_but(executor_.most_begun() - 1);
     }
     ++progress_.step;
-    progress_.tokens += report.tokens;
-    progress_.epoch_loss_sum += loss_sum;
-    progress_.epoch_loss_count += loss_count;
-    report.loss = loss_sum / std::max(1.0, loss_count);
-    report.epoch = static_cast<double>(progress_.epoch) +
-                   static_cast<double>(progress_.batch) / static_cast<double>(plan.num_batches());
-    report.seconds = seconds_since(start);
+  }
+
+  void finish_all_but(int count) {
+    while (begun_.size() > static_cast<std::size_t>(count)) finish_one();
+  }
+
+  void finish_one() {
+    const Feed outputs = executor_.finish();
+    BegunBatch batch = std::move(begun_.front());
+    begun_.pop_front();
+    StepReport& report = batch.report;
+    const double sum = outputs.at("loss_sum").at(0);
+    report.gradient_norm = outputs.at("gradient_norm").at(0);
+    if (!std::isfinite(sum) || !std::isfinite(report.gradient_norm))
+      fail_not_finite(report, sum, batch.feed);
+    step_.loss_sum += sum;
+    step_.loss_count += outputs.at("loss_count").at(0);
+    step_.tokens += batch.tokens;
+    // Runs that overlap share their time: each has what passed since the one before ended.
+    const Clock::time_point end = Clock::now();
+    step_.seconds += std::chrono::duration<double>(end - std::max(batch.start, last_end_)).count();
+    last_end_ = end;
+    if (!batch.ends_step) return;
+    progress_.tokens += step_.tokens;
+    progress_.epoch_loss_sum += step_.loss_sum;
+    progress_.epoch_loss_count += step_.loss_count;
+    report.loss = step_.loss_sum / std::max(1.0, step_.loss_count);
+    report.tokens = step_.tokens;
+    report.seconds = step_.seconds;
     seconds_ += report.seconds;
     num_tokens_ += report.tokens;
+    step_ = {};
     if (hooks_.report) hooks_.report(report);
   }
 
@@ -151,8 +176,10 @@ class Loop {
     };
     const bool is_stopping = hooks_.should_stop && hooks_.should_stop();
     bool saves = hooks_.save && (is_stopping || is_due(options_.checkpoint_every));
+    const bool validates = hooks_.validate && is_due(options_.validate_every);
+    if (saves || validates || is_stopping || ends_run || ends_epoch) finish_all_but(0);
     std::optional<State> state;
-    if (hooks_.validate && is_due(options_.validate_every)) {
+    if (validates) {
       state = executor_.state();
       const double score = hooks_.validate(*state, progress_);
       if (hooks_.is_eligible && !hooks_.is_eligible(progress_.step, schedule_.num_steps)) {
@@ -195,6 +222,12 @@ class Loop {
   std::vector<std::int64_t> lengths_;
   Schedule schedule_;
   std::optional<State> best_;
+  std::deque<BegunBatch> begun_;
+  struct {
+    double loss_sum = 0, loss_count = 0, seconds = 0;
+    std::int64_t tokens = 0;
+  } step_;  // of the batches of the step that is being finished
+  Clock::time_point last_end_;
   double seconds_ = 0;
   std::int64_t num_tokens_ = 0;
 };

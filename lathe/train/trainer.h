@@ -90,8 +90,8 @@ std::vector<std::int64_t> next_examples(const TrainerOptions& options, std::int6
 /// Trains from `progress` to the end. A run that is continued gives the same bits as one that was
 /// never stopped.
 ///
-/// Fails on a loss or gradient that is not finite, in the very step; the states are then as they
-/// were before it.
+/// Fails on a loss or gradient that is not finite; the states are then as they were before that
+/// step. On a device that works beside the caller a step's loss is known while the next one runs.
 TrainingResult run_training(engine::Executor& executor, ExampleSource& source,
                             const TrainerOptions& options, const TrainerHooks& hooks,
                             TrainingProgress progress = {});

@@ -49,10 +49,12 @@ class OneWeight final : public engine::Executor {
     outputs["gradient_norm"] = Tensor::from<float>({}, {0.5f});
     return outputs;
   }
+  int most_begun() const override { return most; }
   State state() const override { return state_; }
   void set_state(const State& values) override { state_ = values; }
   float weight() const { return static_cast<float>(state_.at("w").at(0)); }
 
+  int most = 1;
   std::int64_t breaks_at = -1;
   std::vector<double> rates;
   std::vector<bool> applied;
@@ -201,6 +203,31 @@ TEST_F(TrainerTest, StopsAtALossThatIsNotFinite) {
             "step 6: the loss is not finite; first in node \"e\" (exp); "
             "the last good checkpoint is run/checkpoints/step-4");
   EXPECT_EQ(executor.rates.size(), 6u);
+}
+
+TEST_F(TrainerTest, TakesTheLossOfAStepWhileTheNextOneRuns) {
+  options_.accumulation = 2;
+  OneWeight waiting, busy;
+  busy.most = 2;
+  std::vector<std::size_t> begun;  // batches, when each step is reported
+  hooks_.report = [&](const StepReport&) { begun.push_back(busy.rates.size()); };
+  const TrainingResult result = run(busy);
+  EXPECT_THAT(begun, ElementsAre(3, 4, 7, 8));  // nothing is begun across the end of an epoch
+  hooks_.report = nullptr;
+  const TrainingResult expected = run(waiting);
+  EXPECT_EQ(busy.weight(), waiting.weight());
+  EXPECT_EQ(result.progress, expected.progress);
+  EXPECT_EQ(result.tokens, expected.tokens);
+  EXPECT_EQ(result.loss, expected.loss);
+}
+
+TEST_F(TrainerTest, NamesTheStepThatBrokeWhenTheNextOneRuns) {
+  OneWeight executor;
+  executor.most = 2;
+  executor.breaks_at = 6;
+  EXPECT_EQ(io::refusal("", [&] { run(executor); }),
+            "step 6: the loss is not finite; no checkpoint was written before");
+  EXPECT_EQ(executor.rates.size(), 7u);
 }
 
 TEST_F(TrainerTest, RefusesOptionsThatMakeNoRun) {

@@ -148,9 +148,14 @@ class TrainingGraphBuilder {
       total = total.is_none() ? squares : add("gradient_norm/total", "add", {total, squares});
     }
     if (total.is_none()) fail("the loss depends on no parameter that is trained");
+    // 0, or NaN since a step failed: a step that was begun before anybody knew must change nothing.
+    const Value guard = new_state("optimizer.guard", graph_.type(total));
+    total = add("gradient_norm/guarded", "add", {total, guard});
     const Value scale =
         add("gradient_norm", "gradient_scale", {total, count}, {{"max_norm", options_.max_norm}});
     graph_.set_output("gradient_norm", {scale.node, 1});
+    const Value failed = add("gradient_norm/failed", "sub", {scale, scale});
+    graph_.bind_state(guard.node, add("gradient_norm/guard", "add", {guard, failed}));
     if (apply_.is_none()) return scale;
     // 0/0 is NaN, which tells the optimizer to leave everything as it is.
     return add("accumulation/scale", "div",

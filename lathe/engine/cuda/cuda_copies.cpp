@@ -5,8 +5,9 @@
 
 namespace lathe::engine {
 
-void CudaMachine::copy_in(const Feed& feed, const SymbolValues& sizes, const SymbolValues& needed) {
-  std::byte* const block = staging.data();
+void CudaMachine::copy_in(const Feed& feed, const SymbolValues& sizes, const SymbolValues& needed,
+                          std::size_t half) {
+  std::byte* const block = staging_half(half);
   for (std::size_t i = 0; i < plan.rounded_symbols.size(); ++i) {
     const auto found = sizes.find(plan.rounded_symbols[i]);
     const auto value = static_cast<std::int32_t>(found == sizes.end() ? 0 : found->second);
@@ -26,18 +27,17 @@ void CudaMachine::copy_in(const Feed& feed, const SymbolValues& sizes, const Sym
   check_cuda(device().copy(arena.data(), block, inputs.bytes, work->stream));
 }
 
-Feed CudaMachine::copy_out(const SymbolValues& sizes) {
-  std::byte* const block = staging.data() + to_lines(inputs.bytes);
+CudaMachine::Begun CudaMachine::copy_out(const SymbolValues& sizes, std::size_t half) {
+  std::byte* const block = staging_half(half) + to_lines(inputs.bytes);
   const std::byte* const from = arena.data() + to_lines(inputs.bytes);
   // Few bytes come back in one copy, many only as far as they are real.
   constexpr std::int64_t kFewBytes = std::int64_t{64} << 10;
   const bool are_few = outputs.bytes <= kFewBytes;
   check_cuda(device().copy(block, from, are_few ? outputs.bytes : kLine, work->stream));
-  Feed result;
-  std::vector<std::pair<Tensor*, const std::byte*>> waiting;
+  Begun run{.half = half, .outputs = {}};
   for (const auto& [name, value] : plan.graph.outputs()) {
     const Type& type = plan.graph.type(value);
-    Tensor& tensor = result.emplace(name, Tensor(type.dtype, type.dims(sizes))).first->second;
+    Tensor& tensor = run.outputs.emplace(name, Tensor(type.dtype, type.dims(sizes))).first->second;
     const std::size_t slot = plan.slot(value);
     const auto at = static_cast<std::size_t>(
         std::find(outputs.slots.begin(), outputs.slots.end(), slot) - outputs.slots.begin());
@@ -49,15 +49,25 @@ Feed CudaMachine::copy_out(const SymbolValues& sizes) {
     if (!are_few)
       check_cuda(device().copy(block + outputs.offsets[at], bases[slot], tensor.num_bytes(),
                                work->stream));
-    waiting.emplace_back(&tensor, block + outputs.offsets[at]);
+    run.offsets.emplace_back(name, outputs.offsets[at]);
   }
-  check_cuda(device().synchronize(work->stream));
+  check_cuda(device().record(work->ends[half], work->stream));
+  return run;
+}
+
+void CudaMachine::await(Begun& run) const {
+  if (run.is_over) return;
+  run.is_over = true;
+  check_cuda(device().await(work->ends[run.half]));
+  const std::byte* const block = staging_half(run.half) + to_lines(inputs.bytes);
   std::int32_t fault = 0;
   std::memcpy(&fault, block + fault_offset, sizeof fault);
   report_fault(fault);
-  for (const auto& [tensor, bytes] : waiting)
-    std::memcpy(tensor->mutable_bytes(), bytes, static_cast<std::size_t>(tensor->num_bytes()));
-  return result;
+  for (const auto& [name, offset] : run.offsets) {
+    Tensor& tensor = run.outputs.find(name)->second;
+    std::memcpy(tensor.mutable_bytes(), block + offset,
+                static_cast<std::size_t>(tensor.num_bytes()));
+  }
 }
 
 void CudaMachine::report_fault(std::int32_t step) const {

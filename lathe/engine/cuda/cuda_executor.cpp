@@ -103,8 +103,35 @@ CudaExecutor::~CudaExecutor() {
   machine_.reset();
 }
 
+int CudaExecutor::most_begun() const {
+  return static_cast<int>(kMostBegun);
+}
+
 Feed CudaExecutor::run(const Feed& inputs) {
+  check(machine_->begun.empty(), "that every run begun before is finished");
+  start(inputs);
+  return finish();
+}
+
+Feed CudaExecutor::finish() {
   CudaMachine& machine = *machine_;
+  check(!machine.begun.empty(), "a run that was begun");
+  CudaMachine::Begun run = std::move(machine.begun.front());
+  machine.begun.pop_front();
+  try {
+    machine.await(run);
+  } catch (...) {
+    // Nobody asks for what was begun behind a run that failed.
+    machine.device().synchronize(machine.work->stream);
+    machine.begun.clear();
+    throw;
+  }
+  return std::move(run.outputs);
+}
+
+void CudaExecutor::start(const Feed& inputs) {
+  CudaMachine& machine = *machine_;
+  check(machine.begun.size() < kMostBegun, "that a run is finished before another begins");
   const SymbolValues sizes = bind_symbols(machine.plan.graph, inputs);
   machine.check_sizes(sizes);
   machine.last_sizes = sizes;
@@ -118,7 +145,8 @@ Feed CudaExecutor::run(const Feed& inputs) {
   }
   machine.states_changed = false;
   CudaMachine::Prepared& one = machine.prepare(needed);
-  machine.copy_in(inputs, sizes, needed);
+  const std::size_t half = machine.next_half;
+  machine.copy_in(inputs, sizes, needed, half);
   const cuda::Device& device = machine.device();
   if (one.has_run && one.capture == nullptr) {
     check_cuda(device.begin_capture(machine.work->stream));
@@ -140,7 +168,8 @@ Feed CudaExecutor::run(const Feed& inputs) {
   if (lock.owns_lock()) lock.unlock();
   one.has_run = true;
   machine.last_nodes = one.num_nodes;
-  return machine.copy_out(sizes);
+  machine.begun.push_back(machine.copy_out(sizes, half));
+  machine.next_half = (half + 1) % kMostBegun;
 }
 
 State CudaExecutor::state() const {

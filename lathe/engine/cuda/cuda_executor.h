@@ -16,6 +16,9 @@ class CudaExecutor final : public Executor {
   CudaExecutor(const Graph& graph, State state, const ExecutionOptions& options);
   ~CudaExecutor() override;
   Feed run(const Feed& inputs) override;
+  void start(const Feed& inputs) override;
+  Feed finish() override;
+  int most_begun() const override;
   State state() const override;
   void set_state(const State& values) override;
   PlanReport report() const override;

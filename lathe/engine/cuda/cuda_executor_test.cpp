@@ -177,6 +177,32 @@ TEST(CudaExecutor, ComputesParametersAgainWhenAStateIsSet) {
   expect_identical(gpu->state(), other);
 }
 
+TEST(CudaExecutor, BeginsARunBeforeTheLastOneIsFinished) {
+  LATHE_NEEDS_GPU();
+  const Graph graph = parse_graph(R"(
+    x = input() : f32[B,4]
+    w = state() : f32[4,4]
+    y = linear(x, w)
+    half = constant() {values=[0.5]} : f32[]
+    next = mul(w, half)
+    output y <- y
+    state w <- next)");
+  const State state = random_state(graph, 1);
+  const std::unique_ptr<Executor> gpu = make_executor(graph, state, {.device = "cuda"});
+  const std::unique_ptr<Executor> one_by_one = make_executor(graph, state, {.device = "reference"});
+  // The third is larger than what was there, so that memory is laid out anew under the second.
+  std::vector<Feed> feeds;
+  for (const std::int64_t rows : {3, 2, 700, 5, 700, 3})
+    feeds.push_back(random_feed(graph, {{"B", rows}}, static_cast<std::uint64_t>(rows)));
+  gpu->start(feeds[0]);
+  for (std::size_t i = 0; i < feeds.size(); ++i) {
+    if (i + 1 < feeds.size()) gpu->start(feeds[i + 1]);
+    SCOPED_TRACE(i);
+    expect_near(gpu->finish(), one_by_one->run(feeds[i]), 1e-5);
+  }
+  expect_identical(gpu->state(), one_by_one->state());
+}
+
 TEST(CudaExecutor, ReportsAnIdOutsideItsTable) {
   LATHE_NEEDS_GPU();
   const Graph graph = parse_graph(R"(

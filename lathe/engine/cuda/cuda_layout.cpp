@@ -42,7 +42,8 @@ void CudaMachine::ensure_capacity(const SymbolValues& needed) {
     most = std::max(most, value);
   }
   if (!grew) return;
-  drop_captures();  // they point into the old arena
+  for (Begun& run : begun) await(run);  // their outputs lie in memory that is laid out anew
+  drop_captures();                      // they point into the old arena
   const CudaSizes sizes{grown, {}};
   const auto lay_out = [&](CudaSlot::Kind kind, CudaBlock& block, std::int64_t begin) {
     block.slots.clear();
@@ -95,9 +96,9 @@ void CudaMachine::ensure_capacity(const SymbolValues& needed) {
     unshared_bytes += to_lines(bytes);
   }
   const MemoryPlan layout = plan_memory(lifetimes);
-  const std::int64_t blocks = to_lines(inputs.bytes) + to_lines(outputs.bytes);
+  const std::int64_t blocks = block_bytes();
   arena.reserve(blocks + layout.total + kLine);
-  staging.reserve(blocks);
+  staging.reserve(static_cast<std::int64_t>(kMostBegun) * blocks);
   for (std::size_t i = 0; i < inputs.slots.size(); ++i)
     bases[inputs.slots[i]] = arena.data() + inputs.offsets[i];
   for (std::size_t i = 0; i < outputs.slots.size(); ++i)

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -15,6 +17,8 @@
 namespace lathe::engine {
 
 inline constexpr std::int64_t kLine = 256;  ///< bytes that device memory is aligned to
+/// Runs that may be begun and not finished: one computes, the next one's inputs wait behind it.
+inline constexpr std::size_t kMostBegun = 2;
 constexpr std::int64_t to_lines(std::int64_t bytes) {
   return (bytes + kLine - 1) / kLine * kLine;
 }
@@ -43,7 +47,11 @@ struct CudaMachine {
       check_cuda(device.make_stream(&stream));
       const char* error = device.make_stream(&side);
       if (error == nullptr) error = device.make_gemm(stream, &gemm);
+      for (cuda::Event*& end : ends)
+        if (error == nullptr) error = device.make_event(&end);
       if (error == nullptr) return;
+      drop_events();
+      if (gemm != nullptr) device.drop_gemm(gemm);
       if (side != nullptr) device.drop_stream(side);
       device.drop_stream(stream);
       check_cuda(error);
@@ -52,6 +60,7 @@ struct CudaMachine {
     Work& operator=(const Work&) = delete;
     ~Work() {
       device.synchronize(stream);
+      drop_events();
       device.drop_gemm(gemm);
       device.drop_stream(side);
       device.drop_stream(stream);
@@ -60,8 +69,25 @@ struct CudaMachine {
     cuda::Stream* stream = nullptr;
     cuda::Stream* side = nullptr;  // for early parts of launches, beside the others
     cuda::Gemm* gemm = nullptr;
+    std::array<cuda::Event*, kMostBegun> ends = {};  // of runs, by their half of the staging memory
+
+   private:
+    void drop_events() {
+      for (cuda::Event* const end : ends)
+        if (end != nullptr) device.drop_event(end);
+    }
   };
   std::unique_ptr<Work> work;
+
+  // A run that was begun: what it will give, and where that lies in its half of the staging memory.
+  struct Begun {
+    std::size_t half = 0;
+    Feed outputs;
+    std::vector<std::pair<std::string, std::int64_t>> offsets = {};
+    bool is_over = false;
+  };
+  std::deque<Begun> begun;
+  std::size_t next_half = 0;
 
   // One size: what its launches read beside values, and its capture once it has run.
   struct Prepared {
@@ -87,7 +113,10 @@ struct CudaMachine {
   bool states_changed = false;
   int last_nodes = 0;
 
-  ~CudaMachine() { drop_captures(); }
+  ~CudaMachine() {
+    if (work != nullptr) device().synchronize(work->stream);  // runs that nobody finished
+    drop_captures();
+  }
   void drop_captures() {
     for (auto& [sizes, one] : prepared)
       if (one.capture != nullptr) kernels->device.drop_capture(one.capture);
@@ -117,8 +146,14 @@ struct CudaMachine {
   void launch_early_parts(const Prepared& one, std::size_t launch);
   CudaRowProgram row_program(const Prepared& one, std::size_t launch) const;
   CudaProducts products(const Prepared& one, std::size_t launch) const;
-  void copy_in(const Feed& feed, const SymbolValues& sizes, const SymbolValues& bucket);
-  Feed copy_out(const SymbolValues& sizes);
+  std::byte* staging_half(std::size_t half) const {
+    return staging.data() + static_cast<std::int64_t>(half) * block_bytes();
+  }
+  std::int64_t block_bytes() const { return to_lines(inputs.bytes) + to_lines(outputs.bytes); }
+  void copy_in(const Feed& feed, const SymbolValues& sizes, const SymbolValues& bucket,
+               std::size_t half);
+  Begun copy_out(const SymbolValues& sizes, std::size_t half);
+  void await(Begun& run) const;
   void report_fault(std::int32_t step) const;
   const cuda::Device& device() const { return kernels->device; }
 };

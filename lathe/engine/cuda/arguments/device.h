@@ -7,6 +7,7 @@ namespace lathe::engine::cuda {
 
 struct Stream;   ///< a cudaStream_t
 struct Capture;  ///< a cudaGraphExec_t
+struct Event;    ///< a place in a stream
 struct Gemm;     ///< a cuBLASLt handle with its workspace
 
 struct DeviceFacts {
@@ -29,6 +30,11 @@ struct Device {
   const char* (*synchronize)(Stream*);
   /// What comes next on a stream waits for all that is on the other; in a capture, too.
   const char* (*wait_for)(Stream*, Stream* other);
+  const char* (*make_event)(Event**);
+  void (*drop_event)(Event*);
+  /// The event is where the stream has come to now; `await` returns when the GPU is there, too.
+  const char* (*record)(Event*, Stream*);
+  const char* (*await)(Event*);
   const char* (*copy)(void* to, const void* from, std::int64_t bytes, Stream*);
   const char* (*fill)(void* to, std::int32_t byte, std::int64_t bytes, Stream*);
   const char* (*begin_capture)(Stream*);

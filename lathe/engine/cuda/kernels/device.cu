@@ -108,6 +108,30 @@ const char* wait_for(Stream* stream, Stream* other) {
   return explain(error, "wait for a stream");
 }
 
+cudaEvent_t event_of(Event* event) {
+  return reinterpret_cast<cudaEvent_t>(event);
+}
+
+const char* make_event(Event** event) {
+  cudaEvent_t made = nullptr;
+  const char* const error =
+      explain(cudaEventCreateWithFlags(&made, cudaEventDisableTiming), "make an event");
+  *event = reinterpret_cast<Event*>(made);
+  return error;
+}
+
+void drop_event(Event* event) {
+  cudaEventDestroy(event_of(event));
+}
+
+const char* record_event(Event* event, Stream* stream) {
+  return explain(cudaEventRecord(event_of(event), stream_of(stream)), "mark a place");
+}
+
+const char* await_event(Event* event) {
+  return explain(cudaEventSynchronize(event_of(event)), "finish");
+}
+
 const char* copy_bytes(void* to, const void* from, std::int64_t bytes, Stream* stream) {
   if (bytes == 0) return nullptr;
   return explain(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault,
@@ -165,9 +189,10 @@ const char* free_memory(std::int64_t* free, std::int64_t* total) {
 }
 
 Device device_functions() {
-  return {open_device, allocate,       release,      allocate_pinned, release_pinned, make_stream,
-          drop_stream, synchronize,    wait_for,     copy_bytes,      fill_bytes,     begin_capture,
-          end_capture, launch_capture, drop_capture, launch_error,    make_gemm,      drop_gemm};
+  return {open_device,  allocate,     release,    allocate_pinned, release_pinned, make_stream,
+          drop_stream,  synchronize,  wait_for,   make_event,      drop_event,     record_event,
+          await_event,  copy_bytes,   fill_bytes, begin_capture,   end_capture,    launch_capture,
+          drop_capture, launch_error, make_gemm,  drop_gemm};
 }
 
 }  // namespace lathe::engine::cuda

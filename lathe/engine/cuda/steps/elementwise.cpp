@@ -20,6 +20,7 @@ class ScalarStep final : public CudaStep {
  public:
   explicit ScalarStep(cuda::ScalarOperation operation) : operation_(operation) {}
   CudaGroup group() const override { return CudaGroup::Scalars; }
+  std::vector<CudaInPlace> in_place() const override { return {{0, 0}}; }
   void add_to(CudaGroupTable& table, const CudaCall& call) const override {
     add_scalar(table, call, operation_);
   }
