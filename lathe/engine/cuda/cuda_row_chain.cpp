@@ -55,7 +55,9 @@ class Matcher {
         return false;
     }
   }
-  bool is_complete() const { return phase_ != Phase::Start && loaded_.empty(); }
+  bool is_complete() const {
+    return phase_ != Phase::Start && loaded_.empty() && (!has_sum_ || cuda::can_sum(chain_.stage));
+  }
   const RowChainArgs& chain() const { return chain_; }
 
  private:
@@ -240,6 +242,7 @@ std::optional<RowChainArgs> find_row_chain(
     std::int64_t width, cuda::Extent rows, const std::vector<RowInstruction>& instructions,
     const std::vector<const float*>& vectors, const std::vector<cuda::QuantizeArgs>& formats,
     const std::vector<cuda::LearnedStepArgs>& learned_steps) {
+  if (width % cuda::kChainColumns != 0) return std::nullopt;
   Matcher matcher(width, rows, vectors, formats, learned_steps);
   for (const RowInstruction& step : instructions)
     if (!matcher.takes(step)) return std::nullopt;

@@ -70,6 +70,10 @@ struct RowChainArgs {
   QuantizeArgs format;  ///< one scale for all values
   RowResult unrounded, sum, staged, dropped, rounded;
 };
+/// Whether chains of a stage may sum over rows: those of a backward pass.
+inline constexpr bool can_sum(RowChainArgs::Stage stage) {
+  return stage != RowChainArgs::Stage::Normalize && stage != RowChainArgs::Stage::Map;
+}
 /// Maps and formats that chains have kernels for: each takes code for every number of a row.
 inline constexpr bool is_chain_map(Map map) {
   return map == Map::GeluErf || map == Map::Tanh || map == Map::Relu;
@@ -81,7 +85,9 @@ inline constexpr bool is_chain_format(const QuantizeArgs& format) {
   return has_one_scale && format.codec == Codec::Integer && format.low >= -kMostWhole &&
          format.high <= kMostWhole;
 }
-/// Rows that a warp keeps in registers.
+/// Neighbours that a thread has: rows are made of whole groups of them.
+inline constexpr std::int64_t kChainColumns = 8;
+/// Rows that a team keeps in registers.
 inline constexpr std::int64_t kWidestChain = 1024;
 /// The same where the gradient of a scale is summed on the way.
 inline constexpr std::int64_t kWidestLearnedChain = 512;

@@ -57,14 +57,12 @@ inline constexpr int kMostInstructions = 32, kMostRowFormats = 4, kMostVectors =
 /// The number of the first vector where registers are named.
 inline constexpr int kFirstVector = 1000;
 inline constexpr std::int64_t kWidestRow = 4096;
-/// Rows from this width on are wide: there is more to do for each of them.
-inline constexpr std::int64_t kWideRow = 640;
 /// Parts that the sums of a row program over so many rows are left in, for `add_parts`: one for
-/// each block of threads, so that all multiprocessors have work.
+/// each block of threads, so that all multiprocessors have work and no block much more than others.
 inline constexpr std::int64_t row_parts(std::int64_t capacity, std::int64_t width) {
-  const bool is_wide = width >= kWideRow;
-  const std::int64_t parts = is_wide ? (capacity + 3) / 4 : (capacity + 15) / 16;
-  constexpr std::int64_t most = 528;
+  const std::int64_t rows = width <= 256 ? 16 : width <= 1024 ? 4 : 8;  // of a block, at least
+  const std::int64_t parts = (capacity + rows - 1) / rows;
+  const std::int64_t most = width <= 1024 ? 264 : 88;
   return parts < 1 ? 1 : parts > most ? most : parts;
 }
 /// Instructions one after another for each row, the rows side by side; n is a multiple of four.

@@ -152,26 +152,28 @@ __device__ void with_rounding(const QuantizeArgs& args, const BlockScale& scale,
   }
 }
 
-/// The gradient of a learned scale: what it is made of, and what one value adds to it.
+/// The gradient of a learned scale: what it is made of, and what one value adds to it before it is
+/// divided by the scale. Products of a float and a code are exact in double, so that comparing with
+/// them is comparing quotients with codes.
 struct LearnedScale {
-  double scale, zero;
+  double scale, low, high;
 };
 __device__ inline LearnedScale learned_scale(const LearnedStepArgs& args, std::int64_t index) {
-  return {args.is_power_of_two ? nearest_power_of_two(args.scales[index]) : args.scales[index],
-          args.zeros == nullptr ? 0.0f : args.zeros[index]};
+  const double scale =
+      args.is_power_of_two ? nearest_power_of_two(args.scales[index]) : args.scales[index];
+  const double zero = args.zeros == nullptr ? 0.0f : args.zeros[index];
+  return {scale, (args.minimum - zero) * scale, (args.maximum - zero) * scale};
 }
 struct LearnedGradient {
   float dx;
   double dscale;
 };
-__device__ inline LearnedGradient differentiate(const LearnedStepArgs& args,
-                                                const LearnedScale& scale, float dy, float x,
+__device__ inline LearnedGradient differentiate(const LearnedScale& scale, float dy, float x,
                                                 float y) {
-  const double place = static_cast<double>(x) / scale.scale + scale.zero;
   // A NaN counts as inside: it has to show.
-  const bool is_inside = !(place < args.minimum || place > args.maximum);
+  const bool is_inside = !(x < scale.low || x > scale.high);
   const double change = is_inside ? static_cast<double>(y) - static_cast<double>(x) : y;
-  return {is_inside ? dy : 0.0f, static_cast<double>(dy) * change / scale.scale};
+  return {is_inside ? dy : 0.0f, static_cast<double>(dy) * change};
 }
 
 /// A warp rounds the block of `width` values whose scale is number `index`.

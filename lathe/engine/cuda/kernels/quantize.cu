@@ -135,11 +135,11 @@ __device__ double differentiate_block(const LearnedStepArgs& args, std::int64_t 
   double sum = 0;
   for (std::int64_t i = lane; i < width; i += kWarp) {
     const LearnedGradient gradient =
-        differentiate(args, scale, args.dy[at + i], args.x[at + i], args.y[at + i]);
+        differentiate(scale, args.dy[at + i], args.x[at + i], args.y[at + i]);
     args.dx[at + i] = gradient.dx;
     sum += gradient.dscale;
   }
-  return join_warp(sum, Add());
+  return join_warp(sum, Add()) / scale.scale;
 }
 
 __global__ void learned_step_kernel(LearnedStepArgs args) {

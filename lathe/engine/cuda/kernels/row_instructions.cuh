@@ -302,12 +302,12 @@ struct Interpreter {
     each_group(n, [&](int i) {
       const Four out = four_at(dy + i), in = four_at(x + i), rounded = four_at(y + i);
       put_four(dx + i, [&](int j) {
-        const LearnedGradient gradient = differentiate(args, scale, out.v[j], in.v[j], rounded.v[j]);
+        const LearnedGradient gradient = differentiate(scale, out.v[j], in.v[j], rounded.v[j]);
         sum += gradient.dscale;
         return gradient.dx;
       });
     });
-    sum = Team::sum(sum);
+    sum = Team::sum(sum) / scale.scale;
     if (Team::rank() == 0 && is_real) *total += sum;
   }
   static __device__ __noinline__ void map_row(const RowInstruction& step, int n, const float* a,
