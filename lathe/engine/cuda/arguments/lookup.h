@@ -22,7 +22,7 @@ struct EmbeddingArgs {
 /// places[id], and zeros at the others; places is -1 where an id does not occur, and `used` counts
 /// the rows. `order` holds rows integers, which `embedding_order` makes from the ids alone, by way
 /// of `sorted`; it also clears places. `partial` holds rows / kTokenSegment + 1 rows of n.
-inline constexpr std::int64_t kTokenSegment = 32;
+inline constexpr std::int64_t kTokenSegment = 16;
 struct EmbeddingGradientArgs {
   const float* dy = nullptr;
   Integers ids;

@@ -205,15 +205,21 @@ __global__ void join_kernel(const __grid_constant__ EmbeddingGradientsArgs all) 
   const std::int64_t id = id_at(next - 1);
   if (id_at(next) != id || id < 0 || id >= args.table_rows) return;
   // Where the run begins: in this segment, or an earlier one joins it.
-  const bool is_same = id_at(first + lane) == id;
+  const bool is_same = lane < kTokenSegment && id_at(first + lane) == id;
   const unsigned same = __ballot_sync(kAllLanes, is_same);
   const int begin = __ffs(static_cast<int>(same)) - 1;
   if (begin == 0 && first > 0 && id_at(first - 1) == id) return;
   float* const target = target_of(args, first + begin, id);
   Four sum = four_at(target, column, n);
-  for (std::int64_t later = segment + 1; later * kTokenSegment < real; ++later) {
-    if (id_at(later * kTokenSegment) != id) break;
-    add(sum, four_at(args.partial + later * n, column, n));
+  bool goes_on = true;
+  for (std::int64_t later = segment + 1; goes_on; later += kWarp) {
+    // How many segments from here on begin with the run; a lane looks at each.
+    const std::int64_t own = (later + lane) * kTokenSegment;
+    const unsigned ended = __ballot_sync(kAllLanes, own >= real || id_at(own) != id);
+    const int count = ended == 0 ? kWarp : __ffs(static_cast<int>(ended)) - 1;
+#pragma unroll 4
+    for (int i = 0; i < count; ++i) add(sum, four_at(args.partial + (later + i) * n, column, n));
+    goes_on = ended == 0;
   }
   put_four(target, column, n, sum);
 }

@@ -79,18 +79,17 @@ __device__ T join_block(T value, T start, T* room, Join join) {
 }
 
 /// Of several items in one launch, the one that this block works on; they are in the order of their
-/// `first_block`s.
+/// `first_block`s. All threads call it, for they look at one item each: bisection would read one
+/// after another.
 template <typename Item>
 __device__ const Item& of_this_block(const Item* items, int count) {
-  int low = 0, high = count - 1;
-  while (low < high) {
-    const int middle = (low + high + 1) / 2;
-    if (items[middle].first_block <= blockIdx.x)
-      low = middle;
-    else
-      high = middle - 1;
-  }
-  return items[low];
+  const int threads = static_cast<int>(blockDim.x * blockDim.y);
+  const int thread = static_cast<int>(threadIdx.y * blockDim.x + threadIdx.x);
+  int begun = 0;
+  for (int first = 0; first < count; first += threads)
+    begun += __syncthreads_count(first + thread < count &&
+                                 items[first + thread].first_block <= blockIdx.x);
+  return items[begun - 1];
 }
 
 /// Where element `index` of a shape lies along a walk.
