@@ -25,6 +25,13 @@ void CudaMachine::launch_early_parts(const Prepared& one, std::size_t launch) {
   }
 }
 
+// Waits for what runs beside others until this launch.
+void CudaMachine::join_side(std::size_t launch) {
+  for (const CudaLaunch& other : plan.launches)
+    if (other.joined == static_cast<int>(launch))
+      return check_cuda(device().wait_for(work->stream, work->side));
+}
+
 void CudaMachine::launch_group(const Prepared& one, std::size_t launch) {
   const CudaGroupTable& table = one.groups[launch];
   const std::byte* const entries = one.tables.data() + one.table_offsets[launch];
@@ -53,9 +60,12 @@ void CudaMachine::launch_group(const Prepared& one, std::size_t launch) {
           {.operations = reinterpret_cast<const cuda::VectorOperation*>(entries),
            .count = static_cast<std::int32_t>(table.vectors.size())},
           work->stream);
-    case CudaGroup::Tables:
-      check_cuda(device().wait_for(work->stream, work->side));
-      return kernels->embedding_gradients(gradients_of(table), work->stream);
+    case CudaGroup::Tables: {
+      const bool is_beside = plan.launches[launch].joined >= 0;
+      if (!is_beside) check_cuda(device().wait_for(work->stream, work->side));
+      return kernels->embedding_gradients(gradients_of(table),
+                                          is_beside ? work->side : work->stream);
+    }
     case CudaGroup::Rows: {
       CudaRowProgram program = row_program(one, launch);
       if (const std::optional<cuda::RowChainArgs> chain = program.chain())
@@ -106,6 +116,8 @@ void CudaMachine::enqueue(const Prepared& one) {
   for (std::size_t launch = 0; launch < plan.launches.size(); ++launch) {
     launch_early_parts(one, launch);
     const CudaLaunch& planned = plan.launches[launch];
+    join_side(launch);
+    if (planned.joined >= 0) check_cuda(device().wait_for(work->side, work->stream));
     const std::size_t first = planned.steps.empty() ? 0 : planned.steps.front();
     with_place(fmt::format("node \"{}\"", plan.graph.name(plan.steps[first].node)), [&] {
       if (planned.group != CudaGroup::None)
@@ -115,6 +127,7 @@ void CudaMachine::enqueue(const Prepared& one) {
       check_cuda(device().launch_error());
     });
   }
+  join_side(plan.launches.size());
   for (const auto& [value, state] : plan.late_updates) {
     const auto from = static_cast<std::size_t>(value), to = static_cast<std::size_t>(state);
     check_cuda(device().copy(bases[to], bases[from], plan.slots[to].type.num_bytes().constant(),

@@ -90,8 +90,9 @@ void CudaMachine::ensure_capacity(const SymbolValues& needed) {
     for (const std::size_t step : plan.launches[launch].steps)
       bytes += plan.steps[step].step->scratch_bytes(plan.graph, plan.steps[step].node, sizes);
     if (bytes == 0) continue;
-    const int early = plan.launches[launch].early, last = static_cast<int>(launch);
-    lifetimes.push_back({early < 0 ? last : early, last, to_lines(bytes)});
+    const int early = plan.launches[launch].early;
+    lifetimes.push_back({early < 0 ? static_cast<int>(launch) : early,
+                         plan.launches[launch].end(launch), to_lines(bytes)});
     owners.push_back(&scratch[launch]);
     unshared_bytes += to_lines(bytes);
   }

@@ -67,7 +67,7 @@ struct CudaMachine {
     }
     const cuda::Device& device;
     cuda::Stream* stream = nullptr;
-    cuda::Stream* side = nullptr;  // for early parts of launches, beside the others
+    cuda::Stream* side = nullptr;  // for launches, or their early parts, beside the others
     cuda::Gemm* gemm = nullptr;
     std::array<cuda::Event*, kMostBegun> ends = {};  // of runs, by their half of the staging memory
 
@@ -144,6 +144,7 @@ struct CudaMachine {
   void enqueue(const Prepared& one);
   void launch_group(const Prepared& one, std::size_t launch);
   void launch_early_parts(const Prepared& one, std::size_t launch);
+  void join_side(std::size_t launch);
   CudaRowProgram row_program(const Prepared& one, std::size_t launch) const;
   CudaProducts products(const Prepared& one, std::size_t launch) const;
   std::byte* staging_half(std::size_t half) const {

@@ -184,6 +184,37 @@ void find_stored(CudaPlan& plan) {
     plan.slots[i].is_stored = is_read[i] || plan.slots[i].kind != CudaSlot::Kind::Arena;
 }
 
+// What can run beside others does so until a launch reads what it makes, or until the end.
+void find_joins(CudaPlan& plan) {
+  const auto reads = [&](const CudaLaunch& launch, int slot) {
+    const auto is_it = [&](int other) { return other == slot; };
+    for (const std::size_t index : launch.steps)
+      if (std::any_of(plan.steps[index].inputs.begin(), plan.steps[index].inputs.end(), is_it))
+        return true;
+    return std::any_of(launch.halves.begin(), launch.halves.end(), is_it);
+  };
+  const auto num_launches = static_cast<int>(plan.launches.size());
+  for (int number = 0; number < num_launches; ++number) {
+    CudaLaunch& launch = plan.launches[static_cast<std::size_t>(number)];
+    if (launch.steps.empty()) continue;
+    bool can_run_beside = true;
+    std::vector<int> made;
+    for (const std::size_t index : launch.steps) {
+      const CudaPlanStep& planned = plan.steps[index];
+      can_run_beside = can_run_beside && planned.step->can_run_beside() &&
+                       planned.parts == std::vector<int>(planned.parts.size(), -1);
+      made.insert(made.end(), planned.outputs.begin(), planned.outputs.end());
+    }
+    if (!can_run_beside) continue;
+    int joined = number + 1;
+    while (joined < num_launches && std::none_of(made.begin(), made.end(), [&](int slot) {
+             return reads(plan.launches[static_cast<std::size_t>(joined)], slot);
+           }))
+      ++joined;
+    if (joined > number + 1) launch.joined = joined;
+  }
+}
+
 // An early part begins with the launch after those that make what it reads.
 void find_early_parts(CudaPlan& plan) {
   std::vector<int> made_by(plan.slots.size(), -1);
@@ -213,7 +244,7 @@ void find_lifetimes(CudaPlan& plan) {
         if (slot < 0) return;
         CudaSlot& touched = plan.slots[static_cast<std::size_t>(slot)];
         touched.first = std::min(touched.first, static_cast<int>(launch));
-        touched.last = std::max(touched.last, static_cast<int>(launch));
+        touched.last = std::max(touched.last, plan.launches[launch].end(launch));
       };
       const auto touch_both = [&](int slot) {
         touch(slot);
@@ -304,6 +335,7 @@ CudaPlan make_cuda_plan(Graph lowered, cuda::Precision precision) {
   if (precision == cuda::Precision::Bf16) copy_halves_of_sources(plan);
   find_stored(plan);
   find_early_parts(plan);
+  find_joins(plan);
   find_lifetimes(plan);
   for (const std::string& symbol : plan.graph.symbols())
     if (can_be_rounded(plan.graph, symbol)) plan.rounded_symbols.push_back(symbol);

@@ -57,7 +57,10 @@ struct CudaLaunch {
   CudaGroup group = CudaGroup::None;
   std::vector<int> partials;  ///< of Sums
   std::vector<int> halves;    ///< of Halves: the slots that are copied
-  int early = -1;  ///< its early part runs beside the launches from this one on; -1: none
+  int early = -1;   ///< its early part runs beside the launches from this one on; -1: none
+  int joined = -1;  ///< it runs beside those that follow, until this one begins; -1: by itself
+  /// The last launch that it, the launch of this number, may still run beside.
+  int end(std::size_t number) const { return joined < 0 ? static_cast<int>(number) : joined - 1; }
 };
 
 /// What runs in which order and what lives where, for any sizes.

@@ -265,6 +265,70 @@ TEST(CudaPlan, SortsIdsBesideTheForwardPass) {
   EXPECT_THAT(begins, testing::ElementsAre(1)) << "behind the positions, which are one's ids";
 }
 
+// Nobody waits for the gradients of weights but the update: over sequences, of which there are few,
+// they do not hold up what others wait for.
+TEST(CudaPlan, LetsGradientsOverSequencesJoinALaunchOverTokens) {
+  const CudaPlan plan = plan_of(R"(
+    offsets = input() : i32[S+1]
+    x = input() : f32[T,8]
+    c = input() : f32[S,8]
+    dy = input() : f32[S,8]
+    w = state() : f32[8,8]
+    u = state() : f32[8,8]
+    dc = linear_input_gradient(dy, w)
+    dw = linear_weight_gradient(dy, c)
+    db = sum_rows(dy)
+    r = tanh(dc)
+    dx = select_in_sequence_gradient(r, offsets) : f32[T,8]
+    dz = linear_input_gradient(dx, u)
+    du = linear_weight_gradient(dx, x)
+    output dz <- dz
+    output dw <- dw
+    output db <- db
+    output du <- du)");
+  EXPECT_THAT(launches_of(plan),
+              testing::ElementsAre("linear_input_gradient", "tanh", "select_in_sequence_gradient",
+                                   "linear_weight_gradient sum_rows linear_input_gradient "
+                                   "linear_weight_gradient",
+                                   ""));
+}
+
+TEST(CudaPlan, SumsGradientsOfTablesAndALossBesideOtherLaunches) {
+  const CudaPlan plan = plan_of(R"(
+    ids = input() : i32[T]
+    labels = input() : i32[S]
+    offsets = input() : i32[S+1]
+    y = input() : f32[S,8]
+    dsum = input() : f32[]
+    dx = input() : f32[T,64]
+    w = state() : f32[8,8]
+    loss = cross_entropy(y, labels)
+    dy = cross_entropy_gradient(dsum, y, labels)
+    dw = linear_weight_gradient(dy, y)
+    dt = embedding_gradient(dx, ids) {rows=100}
+    st = sum_squares(dt)
+    sw = sum_squares(dw)
+    total = add(st, sw)
+    scale = gradient_scale(total, loss#1) {max_norm=1.0}
+    output loss <- loss
+    output scale <- scale)");
+  std::vector<std::string> beside;
+  for (std::size_t i = 0; i < plan.launches.size(); ++i) {
+    const CudaLaunch& launch = plan.launches[i];
+    if (launch.joined < 0) continue;
+    const auto reader = static_cast<std::size_t>(launch.joined);
+    beside.push_back(fmt::format("{} until {}", fmt::join(ops_of(plan, launch), " "),
+                                 fmt::join(ops_of(plan, plan.launches[reader]), " ")));
+    for (const std::size_t step : launch.steps)
+      for (const int slot : plan.steps[step].inputs)
+        EXPECT_GE(plan.slots[static_cast<std::size_t>(slot)].last, launch.joined - 1)
+            << "memory that it reads is not given out meanwhile";
+  }
+  EXPECT_THAT(beside,
+              testing::UnorderedElementsAre("cross_entropy until add gradient_scale",
+                                            "embedding_gradient until sum_squares sum_squares"));
+}
+
 CudaPlan bf16_plan_of(std::string_view text) {
   return make_cuda_plan(lower(parse_graph(text), find_backend("cuda")), cuda::Precision::Bf16);
 }

@@ -25,6 +25,10 @@ class Scheduler {
     for (const CudaPlanStep& step : plan.steps)
       for (const int slot : step.inputs)
         if (slot >= 0) ++num_readers_[at(slot)];
+    for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+      const CudaProductRows* const rows = step(i).product_rows();
+      are_few_.push_back(rows != nullptr && counts_sequences(plan.graph, rows->rows));
+    }
     for (const auto& [name, value] : plan.graph.outputs()) ++num_readers_[plan.slot(value)];
     for (const auto& [state, value] : plan.graph.state_updates()) ++num_readers_[plan.slot(value)];
   }
@@ -33,18 +37,18 @@ class Scheduler {
     while (order_.size() < plan_.steps.size()) {
       const std::size_t before = order_.size();
       for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
-        if (!is_ready(i)) continue;
+        if (!is_ready(i) || waits_for_company(i)) continue;
         const CudaGroup group = step(i).group();
         if (group == CudaGroup::None) launch({i}, group);
         if (group == CudaGroup::Rows) launch(row_program_from(i), group);
-        if (group == CudaGroup::Products) launch(products_from(i), group);
+        if (group == CudaGroup::Products) launch(products_from(i, are_few_[i]), group);
         if (group == CudaGroup::Indices) launch(ready_from(i, cuda::kMostIndices), group);
         if (group == CudaGroup::Formats || group == CudaGroup::LearnedSteps ||
             group == CudaGroup::Vectors)
           launch(ready_from(i, plan_.steps.size()), group);
         if (group == CudaGroup::Tables) launch(ready_from(i, cuda::kMostGradients), group);
       }
-      if (order_.size() == before) launch_late_group();
+      if (order_.size() == before && !launch_waiting_products()) launch_late_group();
     }
     // Whoever reads a sum after the last step reads it whole.
     if (std::any_of(partial_.begin(), partial_.end(), [](int partial) { return partial >= 0; }))
@@ -199,11 +203,38 @@ class Scheduler {
     return members;
   }
 
-  // All products that are ready, each with what may follow it.
-  std::vector<std::size_t> products_from(std::size_t first) {
+  // Gradients of weights over few rows: nobody waits for them but the update, while products beside
+  // them are shorter than they are. They join the next launch over more rows.
+  bool can_wait(std::size_t i) const { return are_few_[i] && step(i).product_rows()->are_summed; }
+  // With the sums that follow them.
+  bool waits_for_company(std::size_t i) const {
+    if (step(i).group() == CudaGroup::Products) return can_wait(i);
+    if (step(i).follower() != CudaFollower::Sum) return false;
+    for (std::size_t product = 0; product < i; ++product)
+      if (step(product).group() == CudaGroup::Products && is_ready(product) && can_wait(product) &&
+          can_follow(i, product))
+        return true;
+    return false;
+  }
+  bool launch_waiting_products() {
+    for (std::size_t i = 0; i < plan_.steps.size(); ++i)
+      if (step(i).group() == CudaGroup::Products && is_ready(i)) {
+        launch(products_from(i, false), CudaGroup::Products);
+        return true;
+      }
+    return false;
+  }
+
+  // All products that are ready, each with what may follow it; without those that can wait where
+  // the others have few rows, too.
+  std::vector<std::size_t> products_from(std::size_t first, bool others_wait) {
     std::vector<std::size_t> members;
-    for (std::size_t i = first; i < plan_.steps.size(); ++i) {
-      if (step(i).group() != CudaGroup::Products || !is_ready(i)) continue;
+    for (std::size_t i = 0; i < plan_.steps.size(); ++i)
+      if (step(i).group() == CudaGroup::Products && is_ready(i) && !are_few_[i])
+        others_wait = false;
+    for (std::size_t i = others_wait ? first : 0; i < plan_.steps.size(); ++i) {
+      if (step(i).group() != CudaGroup::Products || !is_ready(i) || (others_wait && can_wait(i)))
+        continue;
       state_[i] = State::InLaunch;
       members.push_back(i);
       for (std::size_t next = i + 1; next < plan_.steps.size(); ++next) {
@@ -234,6 +265,7 @@ class Scheduler {
   std::vector<int> producer_;     // the step that makes a slot; -1: none
   std::vector<int> partial_;      // of a slot that is in parts; -1: it is whole
   std::vector<int> num_readers_;  // of a slot
+  std::vector<bool> are_few_;     // the rows of a product
   std::vector<std::size_t> order_;
 };
 

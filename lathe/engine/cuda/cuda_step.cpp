@@ -52,6 +52,16 @@ bool is_integer(const Graph& graph, Value value) {
   return dtype == DType::I32 || dtype == DType::I64;
 }
 
+bool counts_sequences(const Graph& graph, const Size& rows) {
+  if (rows.is_constant()) return false;
+  for (const NodeId id : graph.topological_order()) {
+    if (!graph.is(id, "input") || !is_integer(graph, {id, 0})) continue;
+    const Type& type = graph.types(id)[0];
+    if (type.rank() == 1 && type.shape[0] == rows + Size(1)) return true;
+  }
+  return false;
+}
+
 std::optional<CudaRows> cuda_rows(const Type& type) {
   if (type.dtype != DType::F32 || type.shape.empty() || !type.shape.back().is_constant())
     return std::nullopt;

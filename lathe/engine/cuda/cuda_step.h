@@ -108,6 +108,12 @@ struct CudaParts {
   std::function<std::int64_t(std::int64_t capacity)> count;
 };
 
+/// Rows that a product goes through, or sums over.
+struct CudaProductRows {
+  Size rows;
+  bool are_summed = false;
+};
+
 /// What a step can do as soon as one of its operands is there, beside other launches: it may write
 /// its scratch and one of its results.
 struct CudaEarlyPart {
@@ -171,10 +177,15 @@ class CudaStep {
   /// Of a step of the group Products: whether it lets such a step follow.
   virtual bool takes(CudaFollower) const { return false; }
   virtual void add_to(CudaProducts&, const CudaCall&) const {}
+  /// Of a step of the group Products; null: nothing is known of its rows.
+  virtual const CudaProductRows* product_rows() const { return nullptr; }
   /// Results that the launch leaves in parts.
   virtual std::vector<CudaParts> parts() const { return {}; }
   /// Of a step of the group Tables.
   virtual std::optional<CudaEarlyPart> early_part() const { return std::nullopt; }
+  /// Of a step of no group, or of Tables: whether others that do not read its results may run
+  /// beside it, at the cost of the memory that it needs meanwhile.
+  virtual bool can_run_beside() const { return false; }
   /// Of a step of no group.
   virtual void launch(const CudaCall&) const {}
 };
@@ -237,6 +248,10 @@ std::unique_ptr<CudaStep> make_cuda_step(const Graph& graph, NodeId id);
 bool is_float(const Graph& graph, Value value);
 /// 32 or 64 bits.
 bool is_integer(const Graph& graph, Value value);
+
+/// Whether rows are the sequences of a packed batch, which are few: an input has the offsets
+/// between them.
+bool counts_sequences(const Graph& graph, const Size& rows);
 
 /// Rows and width of a value whose last axis is constant.
 struct CudaRows {

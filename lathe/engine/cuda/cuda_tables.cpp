@@ -81,7 +81,7 @@ CudaCall CudaMachine::call(const Prepared& one, std::size_t launch, std::size_t 
       reinterpret_cast<std::int32_t*>(arena.data() + to_lines(inputs.bytes) + fault_offset);
   return {*kernels,
           work->gemm,
-          work->stream,
+          plan.launches[launch].joined < 0 ? work->stream : work->side,
           plan.graph,
           planned.node,
           one.sizes,

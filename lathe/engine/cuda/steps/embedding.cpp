@@ -68,6 +68,7 @@ class TableGradientStep final : public CudaStep {
  public:
   explicit TableGradientStep(TableGradient of) : of_(std::move(of)) {}
   CudaGroup group() const override { return CudaGroup::Tables; }
+  bool can_run_beside() const override { return true; }
   // The order of the ids needs nothing but them, and clears the places.
   std::optional<CudaEarlyPart> early_part() const override {
     return CudaEarlyPart{1, of_.is_sparse ? std::optional<std::size_t>(1) : std::nullopt};

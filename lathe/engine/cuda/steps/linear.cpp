@@ -49,9 +49,11 @@ bool is_rounded_by_readers(const Graph& graph, NodeId id) {
 
 class ProductStep : public CudaStep {
  public:
-  ProductStep(Size rows, std::int64_t weight) : rows_(std::move(rows)), weight_(weight) {}
+  ProductStep(Size rows, std::int64_t weight, bool sums_rows = false)
+      : rows_(rows), weight_(weight), product_rows_{std::move(rows), sums_rows} {}
   CudaGroup group() const override { return CudaGroup::Products; }
   std::vector<std::size_t> half_operands() const override { return {0, 1}; }
+  const CudaProductRows* product_rows() const override { return &product_rows_; }
 
  protected:
   bool is_large() const { return weight_ >= kLargeWeight; }
@@ -68,6 +70,9 @@ class ProductStep : public CudaStep {
   }
   Size rows_;
   std::int64_t weight_;  // its elements
+
+ private:
+  CudaProductRows product_rows_;
 };
 
 // What a linear does beside its product.
@@ -183,7 +188,7 @@ std::int64_t parts_of(std::int64_t rows) {
 class WeightGradientStep final : public ProductStep {
  public:
   WeightGradientStep(Size rows, std::int64_t n, std::int64_t k)
-      : ProductStep(std::move(rows), n * k), n_(n), k_(k) {}
+      : ProductStep(std::move(rows), n * k, true), n_(n), k_(k) {}
   bool takes(CudaFollower follower) const override {
     return follower == CudaFollower::Sum && !is_large();
   }

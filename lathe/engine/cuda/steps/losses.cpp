@@ -41,26 +41,39 @@ CudaKernel softmax_kernel(std::string op, cuda::Softmax kind) {
           softmax_takes_padding};
 }
 
+// Where rows are sequences, logits are few and may be kept while the backward pass goes on.
+class CrossEntropyStep final : public CudaStep {
+ public:
+  CrossEntropyStep(CudaRows logits, std::int64_t ignored, bool is_of_sequences)
+      : logits_(std::move(logits)), ignored_(ignored), is_of_sequences_(is_of_sequences) {}
+  std::int64_t scratch_bytes(const Graph&, NodeId, const CudaSizes& sizes) const override {
+    return (2 * sizes.capacity(logits_.rows) + 1) * static_cast<std::int64_t>(sizeof(double));
+  }
+  bool can_run_beside() const override { return is_of_sequences_; }
+  void launch(const CudaCall& call) const override {
+    call.kernels.cross_entropy({.logits = call.input(0),
+                                .labels = call.integers(1),
+                                .classes = logits_.width,
+                                .ignore_index = ignored_,
+                                .losses = reinterpret_cast<double*>(call.scratch),
+                                .sum = call.output(0),
+                                .count = call.output(1),
+                                .rows = call.extent(logits_.rows),
+                                .fault = call.fault},
+                               call.stream);
+  }
+
+ private:
+  CudaRows logits_;
+  std::int64_t ignored_;
+  bool is_of_sequences_;
+};
+
 MadeStep make_cross_entropy(const Graph& graph, NodeId id) {
   const std::optional<CudaRows> logits = cuda_rows(graph.type(graph.input(id, 0)));
   if (!logits || !is_integer(graph, graph.input(id, 1))) return nullptr;
-  const std::int64_t ignored = graph.attribute(id).integer("ignore_index");
-  return cuda_step_with_scratch(
-      [rows = logits->rows](const Graph&, NodeId, const CudaSizes& sizes) {
-        return (2 * sizes.capacity(rows) + 1) * static_cast<std::int64_t>(sizeof(double));
-      },
-      [ignored, rows = logits->rows, classes = logits->width](const CudaCall& call) {
-        call.kernels.cross_entropy({.logits = call.input(0),
-                                    .labels = call.integers(1),
-                                    .classes = classes,
-                                    .ignore_index = ignored,
-                                    .losses = reinterpret_cast<double*>(call.scratch),
-                                    .sum = call.output(0),
-                                    .count = call.output(1),
-                                    .rows = call.extent(rows),
-                                    .fault = call.fault},
-                                   call.stream);
-      });
+  return std::make_unique<CrossEntropyStep>(*logits, graph.attribute(id).integer("ignore_index"),
+                                            counts_sequences(graph, logits->rows));
 }
 
 MadeStep make_cross_entropy_gradient(const Graph& graph, NodeId id) {
