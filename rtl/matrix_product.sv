@@ -174,38 +174,40 @@ module matrix_product #(
     end
   generate
     if (TILES > 1) begin : replay
-      logic [PI*XW-1:0] kept[0:BEATS-1];
       logic [PI*XW-1:0] kept1;
       logic             is_live1;
-      always_ff @(posedge clk) begin
-        if (issue && first_tile) kept[beat] <= s0_data;
-        if (issue) kept1 <= kept[beat];
-        if (issue) is_live1 <= first_tile;
-      end
+      always_ff @(posedge clk) if (issue) is_live1 <= first_tile;
       assign x1 = is_live1 ? live1 : kept1;
+      ram #(
+          .WIDTH(PI * XW),
+          .DEPTH(BEATS),
+          .BLOCK(0)
+      ) kept (
+          .clk,
+          .write   (issue && first_tile),
+          .write_at(beat),
+          .written (s0_data),
+          .read    (issue),
+          .read_at (beat),
+          .data    (kept1)
+      );
     end else begin : no_replay
       assign x1 = live1;
     end
     for (genvar b = 0; b < BANKS; b++) begin : bank
-      logic write;
-      assign write = push && bank_in == BW'(b);
-      if (BLOCK != 0) begin : in_block_ram
-        (* ram_style = "block" *) logic [WB-1:0] words[0:2*WORDS-1];
-        logic [WB-1:0] word1;
-        always_ff @(posedge clk) begin
-          if (write) words[set_in+MA'(place_in)] <= s1_data;
-          if (issue) word1 <= words[word];
-        end
-        assign w1[b*WB+:WB] = word1;
-      end else begin : in_logic
-        logic [WB-1:0] words[0:2*WORDS-1];
-        logic [WB-1:0] word1;
-        always_ff @(posedge clk) begin
-          if (write) words[set_in+MA'(place_in)] <= s1_data;
-          if (issue) word1 <= words[word];
-        end
-        assign w1[b*WB+:WB] = word1;
-      end
+      ram #(
+          .WIDTH(WB),
+          .DEPTH(2 * WORDS),
+          .BLOCK(BLOCK)
+      ) words (
+          .clk,
+          .write   (push && bank_in == BW'(b)),
+          .write_at(set_in + MA'(place_in)),
+          .written (s1_data),
+          .read    (issue),
+          .read_at (word),
+          .data    (w1[b*WB+:WB])
+      );
     end
 
     // Stage 2: products. Stage 3: sums. Stage 4: requantized.

@@ -114,25 +114,19 @@ module matrix_vector #(
       logic             is_live1;
       always_ff @(posedge clk) if (issue) is_live1 <= first_tile;
       assign x1 = is_live1 ? live1 : kept1;
-      if (KEPT_BLOCK != 0) begin : in_block_ram
-        (* ram_style = "block" *) logic [PI*XW-1:0] kept[0:BEATS-1];
-        always_ff @(posedge clk) begin
-          if (issue && first_tile) kept[beat] <= s_data;
-          if (issue) kept1 <= kept[beat];
-        end
-      end else if (BEATS > 4) begin : in_luts
-        (* ram_style = "distributed" *) logic [PI*XW-1:0] kept[0:BEATS-1];
-        always_ff @(posedge clk) begin
-          if (issue && first_tile) kept[beat] <= s_data;
-          if (issue) kept1 <= kept[beat];
-        end
-      end else begin : in_registers
-        logic [PI*XW-1:0] kept[0:BEATS-1];
-        always_ff @(posedge clk) begin
-          if (issue && first_tile) kept[beat] <= s_data;
-          if (issue) kept1 <= kept[beat];
-        end
-      end
+      ram #(
+          .WIDTH(PI * XW),
+          .DEPTH(BEATS),
+          .BLOCK(KEPT_BLOCK)
+      ) kept (
+          .clk,
+          .write   (issue && first_tile),
+          .write_at(beat),
+          .written (s_data),
+          .read    (issue),
+          .read_at (beat),
+          .data    (kept1)
+      );
     end else begin : no_replay
       assign x1 = live1;
     end

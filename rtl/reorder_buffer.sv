@@ -87,19 +87,17 @@ module reorder_buffer #(
   logic [MW-1:0] write_at, read_at;
   assign write_at = bank_in ? MW'(address_in) + MW'(BEATS) : MW'(address_in);
   assign read_at  = bank_out ? MW'(address_out) + MW'(BEATS) : MW'(address_out);
-  generate
-    if (BLOCK != 0) begin : in_block_ram
-      (* ram_style = "block" *) logic [WIDTH-1:0] words[0:2*BEATS-1];
-      always_ff @(posedge clk) begin
-        if (push) words[write_at] <= s_data;
-        if (read) m_data <= words[read_at];
-      end
-    end else begin : in_logic
-      logic [WIDTH-1:0] words[0:2*BEATS-1];
-      always_ff @(posedge clk) begin
-        if (push) words[write_at] <= s_data;
-        if (read) m_data <= words[read_at];
-      end
-    end
-  endgenerate
+  ram #(
+      .WIDTH(WIDTH),
+      .DEPTH(2 * BEATS),
+      .BLOCK(BLOCK)
+  ) words (
+      .clk,
+      .write   (push),
+      .write_at,
+      .written (s_data),
+      .read,
+      .read_at,
+      .data    (m_data)
+  );
 endmodule

@@ -19,10 +19,9 @@ module requant #(
   localparam int NEED = IW + MW + UP + 1;
   localparam int PW = NEED > DOWN + OW + 2 ? NEED : DOWN + OW + 2;
   localparam int RW = PW - DOWN;
-  localparam signed [RW-1:0] HIGH =
-      SIGNED != 0 ? {{(RW - OW + 1) {1'b0}}, {(OW - 1) {1'b1}}} : {{(RW - OW) {1'b0}}, {OW{1'b1}}};
-  localparam signed [RW-1:0] LOWEST = {{(RW - OW + 1) {1'b1}}, {(OW - 1) {1'b0}}};
-  localparam signed [RW-1:0] LOW = SIGNED == 0 ? RW'(0) : SYMMETRIC != 0 ? LOWEST + RW'(1) : LOWEST;
+  localparam [OW-1:0] HIGH = SIGNED != 0 ? {1'b0, {(OW - 1) {1'b1}}} : {OW{1'b1}};
+  localparam [OW-1:0] LOWEST = {1'b1, {(OW - 1) {1'b0}}};
+  localparam [OW-1:0] LOW = SIGNED == 0 ? OW'(0) : SYMMETRIC != 0 ? LOWEST + OW'(1) : LOWEST;
 
   logic signed [PW-1:0] product;
   logic signed [RW-1:0] floor, rounded;
@@ -50,5 +49,20 @@ module requant #(
   endgenerate
   assign floor   = product[PW-1:DOWN];
   assign rounded = floor + RW'({1'b0, up});
-  assign y       = rounded > HIGH ? HIGH[OW-1:0] : rounded < LOW ? LOW[OW-1:0] : rounded[OW-1:0];
+
+  // Too large or too small: the bits above those of y are not all copies of its sign, or of 0.
+  // Comparing them takes no carries, as comparing with the ends of y's range would.
+  localparam int TOP = SIGNED != 0 ? OW - 1 : OW;
+  logic is_negative, is_outside;
+  assign is_negative = rounded[RW-1];
+  generate
+    if (SIGNED == 0) begin : positive
+      assign is_outside = |rounded[RW-1:TOP];
+    end else if (SYMMETRIC == 0) begin : whole
+      assign is_outside = !(&rounded[RW-1:TOP]) && |rounded[RW-1:TOP];
+    end else begin : symmetric
+      assign is_outside = is_negative ? !(&rounded[RW-1:TOP]) || rounded[OW-2:0] == 0 : |rounded[RW-1:TOP];
+    end
+  endgenerate
+  assign y = !is_outside ? rounded[OW-1:0] : is_negative ? LOW : HIGH;
 endmodule

@@ -151,25 +151,17 @@ module sliding_window #(
     if (read) is_inside1 <= is_inside;
     if (rst) m_valid <= 1'b0;
   end
-  generate
-    if (BLOCK != 0) begin : in_block_ram
-      (* ram_style = "block" *) logic [WIDTH-1:0] words[0:WORDS-1];
-      always_ff @(posedge clk) begin
-        if (push) words[address_in] <= s_data;
-        if (read) word <= words[address_out];
-      end
-    end else if (WORDS > 4) begin : in_luts
-      (* ram_style = "distributed" *) logic [WIDTH-1:0] words[0:WORDS-1];
-      always_ff @(posedge clk) begin
-        if (push) words[address_in] <= s_data;
-        if (read) word <= words[address_out];
-      end
-    end else begin : in_registers
-      logic [WIDTH-1:0] words[0:WORDS-1];
-      always_ff @(posedge clk) begin
-        if (push) words[address_in] <= s_data;
-        if (read) word <= words[address_out];
-      end
-    end
-  endgenerate
+  ram #(
+      .WIDTH(WIDTH),
+      .DEPTH(WORDS),
+      .BLOCK(BLOCK)
+  ) words (
+      .clk,
+      .write   (push),
+      .write_at(address_in),
+      .written (s_data),
+      .read,
+      .read_at (address_out),
+      .data    (word)
+  );
 endmodule

@@ -46,12 +46,18 @@ module stream_fifo #(
         if (!m_valid || m_ready) m_valid <= pop;
         if (rst) m_valid <= 1'b0;
       end
-    end else begin : in_registers
-      logic [WIDTH-1:0] words[0:WORDS-1];
+    end else begin : at_hand
       assign m_valid = count != CW'(0);
-      assign m_data  = words[head];
       assign pop     = m_valid && m_ready;
-      always_ff @(posedge clk) if (push) words[tail] <= s_data;
+      if (WORDS > 4) begin : in_luts
+        (* ram_style = "distributed" *) logic [WIDTH-1:0] words[0:WORDS-1];
+        assign m_data = words[head];
+        always_ff @(posedge clk) if (push) words[tail] <= s_data;
+      end else begin : in_registers
+        logic [WIDTH-1:0] words[0:WORDS-1];
+        assign m_data = words[head];
+        always_ff @(posedge clk) if (push) words[tail] <= s_data;
+      end
     end
   endgenerate
 endmodule

@@ -32,55 +32,84 @@ module width_converter #(
 
   localparam int UNIT = gcd(gcd(FROM, TO), SIZE);
   localparam int CAP = FROM + TO - gcd(FROM, TO);
-  localparam int LAST = SIZE - (SIZE - 1) / FROM * FROM;  // elements of a vector's last input beat
-  localparam int CW = $clog2(CAP + FROM + 1);
-  localparam int SW = $clog2(SIZE + FROM + TO + 1);
+  localparam int INS = (SIZE + FROM - 1) / FROM;  // beats of a vector that comes in
+  localparam int OUTS = (SIZE + TO - 1) / TO;     // and of one that goes out
+  localparam int LAST = SIZE - (INS - 1) * FROM;  // elements of a vector's last input beat
+  localparam int IW = $clog2(INS + 1);
+  localparam int OW = OUTS > 1 ? $clog2(OUTS) : 1;
   localparam int STORE = CAP * WIDTH;
-  localparam int PLACES = CAP / UNIT;  // where a beat may be put
+  // In units, in which everything comes and goes.
+  localparam int FULL = CAP / UNIT;
+  localparam int WHOLE = FROM / UNIT;
+  localparam int SHORT = LAST / UNIT;
+  localparam int GONE = TO / UNIT;
 
   logic [STORE-1:0] store, kept, placed;
-  logic [CW-1:0] fill, left;  // elements in the store, now and after this cycle's output
-  logic [SW-1:0] taken, given;  // elements of this vector: accepted, and given out
-  logic all_taken, is_last_in, is_last_out, push, pop;
+  // How many units are in the store, one bit for each number: now, behind this cycle's output, and
+  // behind its input. Numbers that are compared would take carries.
+  logic [FULL:0] fill, left, fill_next;
+  logic [IW-1:0] taken, taken_left, taken_next;  // beats of this vector that came in
+  logic [OW-1:0] given, given_next;              // and that went out
+  // Whether there is room for the next beat where none leaves, and where one does. These and
+  // m_valid are registers, so that no count lies in the way of the data.
+  logic fits, fits_behind;
+  logic is_short, push, pop;
 
-  assign all_taken   = taken == SW'(SIZE);
-  assign is_last_in  = taken + SW'(FROM) >= SW'(SIZE);
-  assign is_last_out = given + SW'(TO) >= SW'(SIZE);
-  assign m_valid     = fill >= CW'(TO) || (all_taken && fill != CW'(0));
-  assign m_data      = store[TO*WIDTH-1:0];
-  assign pop         = m_valid && m_ready;
-  assign left        = !pop ? fill : fill >= CW'(TO) ? fill - CW'(TO) : CW'(0);
+  assign m_data  = store[TO*WIDTH-1:0];
+  assign pop     = m_valid && m_ready;
+  assign s_ready = pop ? fits_behind : fits;
+  assign push    = s_valid && s_ready;
+  assign kept    = pop ? store >> (TO * WIDTH) : store;
+  generate
+    for (genvar n = 0; n <= FULL; n++) begin : number
+      logic gone, put;
+      if (n == 0) assign gone = |fill[(GONE<FULL?GONE:FULL):0];
+      else if (n + GONE <= FULL) assign gone = fill[n+GONE];
+      else assign gone = 1'b0;
+      assign left[n] = pop ? gone : fill[n];
+      if (n >= WHOLE) assign put = is_short ? left[n-SHORT] : left[n-WHOLE];
+      else if (n >= SHORT) assign put = is_short && left[n-SHORT];
+      else assign put = 1'b0;
+      assign fill_next[n] = push ? put : left[n];
+    end
+  endgenerate
+
   // A vector that was taken whole is given out whole before the next begins.
-  assign s_ready     = all_taken ? pop && is_last_out
-                     : is_last_in ? left <= CW'(CAP - LAST) : left <= CW'(CAP - FROM);
-  assign push        = s_valid && s_ready;
-  assign kept        = pop ? store >> (TO * WIDTH) : store;
-
-  // The lanes of the last beat that hold nothing are cleared, because beats are put together by or.
-  logic [STORE-1:0] beat;
-  logic             is_short;
-  assign is_short = LAST != FROM && (all_taken ? SIZE < FROM : is_last_in);
-  assign beat = is_short ? {{(STORE - LAST * WIDTH) {1'b0}}, s_data[LAST*WIDTH-1:0]}
-                         : STORE'(s_data);
-  always_comb begin
-    placed = STORE'(0);
-    for (int p = 0; p < PLACES; p++) if (left == CW'(p * UNIT)) placed = beat << (p * UNIT * WIDTH);
+  logic is_whole, is_last;  // then: all beats of the vector came in, all but the last
+  assign taken_left = pop && given == OW'(OUTS - 1) ? IW'(0) : taken;
+  assign is_short   = LAST != FROM && taken_left == IW'(INS - 1);
+  assign taken_next = push ? taken_left + 1'b1 : taken_left;
+  assign given_next = !pop ? given : given == OW'(OUTS - 1) ? OW'(0) : given + 1'b1;
+  assign is_whole   = taken_next == IW'(INS);
+  assign is_last    = taken_next == IW'(INS - 1);
+  localparam int BEHIND = FULL - WHOLE + GONE < FULL ? FULL - WHOLE + GONE : FULL;
+  localparam int LAST_BEHIND = FULL - SHORT + GONE < FULL ? FULL - SHORT + GONE : FULL;
+  always_ff @(posedge clk) begin
+    store       <= kept | placed;
+    fill        <= fill_next;
+    taken       <= taken_next;
+    given       <= given_next;
+    m_valid     <= is_whole ? !fill_next[0] : |(fill_next >> GONE);
+    fits        <= !is_whole && (is_last ? |fill_next[FULL-SHORT:0] : |fill_next[FULL-WHOLE:0]);
+    fits_behind <= is_whole ? given_next == OW'(OUTS - 1)
+                 : is_last ? |fill_next[LAST_BEHIND:0] : |fill_next[BEHIND:0];
+    if (rst) begin
+      store   <= STORE'(0);
+      fill    <= {{FULL{1'b0}}, 1'b1};
+      taken   <= IW'(0);
+      given   <= OW'(0);
+      m_valid <= 1'b0;
+      fits    <= 1'b1;
+    end
   end
 
-  logic [SW-1:0] taken_before, given_before;  // without this cycle's transfers
-  assign taken_before = pop && is_last_out && all_taken ? SW'(0) : taken;
-  assign given_before = pop && is_last_out ? SW'(0) : pop ? given + SW'(TO) : given;
-  always_ff @(posedge clk) begin
-    store <= push ? kept | placed : kept;
-    fill  <= !push ? left : is_short ? left + CW'(LAST) : left + CW'(FROM);
-    taken <= !push ? taken_before
-           : taken_before + SW'(FROM) >= SW'(SIZE) ? SW'(SIZE) : taken_before + SW'(FROM);
-    given <= given_before;
-    if (rst) begin
-      store <= STORE'(0);
-      fill  <= CW'(0);
-      taken <= SW'(0);
-      given <= SW'(0);
-    end
+  // Beats are put together by or, and only where there is room for all of them: the lanes of a
+  // vector's last beat that hold nothing are left out.
+  always_comb begin
+    placed = STORE'(0);
+    for (int n = 0; n + SHORT <= FULL; n++)
+      for (int i = 0; i < (n + WHOLE <= FULL ? FROM : LAST); i++)
+        placed[(n*UNIT+i)*WIDTH+:WIDTH] = placed[(n*UNIT+i)*WIDTH+:WIDTH] |
+            (s_data[i*WIDTH+:WIDTH] & {WIDTH{push && left[n] && (i < LAST || !is_short)}});
   end
 endmodule

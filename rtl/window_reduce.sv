@@ -52,11 +52,17 @@ module window_reduce #(
     end
   end
 
-  logic [LANES*AW-1:0] gathered[0:BEATS-1];
   logic [LANES*AW-1:0] earlier, after;
-  assign earlier = gathered[beat];
-  always_ff @(posedge clk) if (take) gathered[beat] <= after;
   generate
+    if (BEATS > 4) begin : in_luts
+      (* ram_style = "distributed" *) logic [LANES*AW-1:0] gathered[0:BEATS-1];
+      assign earlier = gathered[beat];
+      always_ff @(posedge clk) if (take) gathered[beat] <= after;
+    end else begin : in_registers
+      logic [LANES*AW-1:0] gathered[0:BEATS-1];
+      assign earlier = gathered[beat];
+      always_ff @(posedge clk) if (take) gathered[beat] <= after;
+    end
     for (genvar p = 0; p < LANES; p++) begin : lane
       logic signed [AW-1:0] x, old, x1;
       logic [OW-1:0] y1;

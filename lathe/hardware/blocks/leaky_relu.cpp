@@ -35,8 +35,9 @@ const Register registration{Block{
     .evaluate = evaluate,
     .timing = [](const BlockCall&) -> Timing { return beat_by_beat(); },
     .resources = [](const BlockCall& call) -> Resources {
-      return {.dsp = call.inputs[0].lanes *
-                     dsp_of_scaling(call.inputs[0].element.width, call.parameter("slope"))};
+      const int width = call.inputs[0].element.width;
+      return {.dsp = call.inputs[0].lanes * dsp_of_scaling(width, call.parameter("slope"),
+                                                           width + call.small_parameter("shift"))};
     },
     .module_parameters = [](const BlockCall& call) -> ModuleParameters {
       return {.integers = {{"LANES", call.inputs[0].lanes},

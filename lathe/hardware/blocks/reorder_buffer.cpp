@@ -78,6 +78,7 @@ const Register registration{Block{
                    {.name = "stride0", .default_value = 0, .summary = "beats"},
                    {.name = "stride1", .default_value = 0, .summary = "beats"},
                    {.name = "stride2", .default_value = 1, .summary = "beats"}},
+    .parts = {"ram"},
     .infer = infer,
     .evaluate = evaluate,
     .timing = timing,

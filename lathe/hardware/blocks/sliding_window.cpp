@@ -136,6 +136,7 @@ const Register registration{Block{
                    {.name = "bottom", .default_value = 0, .summary = "rows of padding below"},
                    {.name = "right", .default_value = 0, .summary = "columns of padding behind"},
                    {.name = "pad", .default_value = 0, .summary = "what padding holds"}},
+    .parts = {"ram"},
     .infer = infer,
     .evaluate = evaluate,
     .timing = timing,
