@@ -172,9 +172,10 @@ std::vector<Values> evaluate(const Netlist& netlist, const std::vector<Values>& 
 }
 
 Resources resources(const Netlist& netlist) {
+  const std::vector<int> bits = changing_bits(netlist);
   Resources sum;
   for (std::size_t i = 0; i < netlist.instances().size(); ++i) {
-    sum += resources_of(netlist.call(i));
+    sum += resources_of(netlist.call(i), bits);
   }
   return sum;
 }

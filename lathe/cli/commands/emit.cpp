@@ -25,6 +25,8 @@ void print_result(const experiment::EmitOptions& options, const experiment::Emit
     line["dsp"] = design.resources.dsp;
     line["bram18"] = design.resources.bram18;
     line["lut"] = design.resources.lut;
+    if (!design.device.empty()) line["device"] = design.device;
+    line["switching_bits"] = design.switching;
     for (const auto& [layer, lanes] : design.parallelism)
       line["parallelism"][layer] = {lanes.in, lanes.out};
     for (const hardware::FifoChoice& fifo : design.fifos)
@@ -39,7 +41,10 @@ void print_result(const experiment::EmitOptions& options, const experiment::Emit
   if (!design.fifos.empty()) fmt::print("\n{}", experiment::fifo_table(design).to_text());
   fmt::print("\nan example   every {} cycles, {} from its first beat to its last\n",
              design.frame_interval, design.latency);
-  fmt::print("takes about  {}\n", hardware::to_text(design.resources));
+  fmt::print("takes about  {}{}\n", hardware::to_text(design.resources),
+             design.device.empty() ? "" : fmt::format(", of a {}", design.device));
+  fmt::print("switches     up to {:.0f} bits a cycle, {:.3g} an example: a proxy of its power\n",
+             design.switching, design.switching * static_cast<double>(design.frame_interval));
   fmt::print("written to {}: {}.sv, rtl/, memory/, index.html\n", options.out.string(),
              options.name);
 }
@@ -64,7 +69,7 @@ std::function<int(const Settings&)> setup(Flags flags) {
                    "from one example to the next, at most; lanes that take least are chosen");
   flags.add_option("--dsp", arguments->dsp,
                    "multipliers to spend; the fastest lanes within are chosen [without any goal: "
-                   "all of a Zynq 7020]");
+                   "all of a Zynq 7020, or of a larger device]");
   flags.add_option("--bram", arguments->bram, "block RAMs of 18 kbit to spend");
   flags.add_option("--lut", arguments->lut, "lookup tables to spend, by estimate");
   flags

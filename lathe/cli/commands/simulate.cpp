@@ -47,6 +47,7 @@ void print_json_result(const SimulateResult& result, const Settings& settings) {
   line["build_seconds"] = result.build_seconds;
   line["test_seconds"] = result.test_seconds;
   line["cached"] = result.was_cached;
+  if (result.gates > 0) line["gates"] = result.gates;
   for (const SimulatedOutput& output : result.outputs) {
     nlohmann::ordered_json row{{"name", output.name},
                                {"differs_from_quantized", output.quantized_differences},
@@ -93,6 +94,7 @@ void print_result(const SimulateResult& result, const Settings& settings) {
   const double seconds = settings.seconds();
   fmt::print("wall time    {:.3f} s: build {:.3f} s{}, test {:.4f} s\n", seconds,
              result.build_seconds, result.was_cached ? " (cached)" : "", result.test_seconds);
+  if (result.gates > 0) fmt::print("gates        {} cells by Yosys\n", result.gates);
   fmt::print("speed        {:.0f} simulated ns a second\n",
              result.simulated_nanoseconds() / result.test_seconds);
   fmt::print("compared     {} elements on {} streams, {} differ\n", result.simulation.num_compared,
@@ -137,6 +139,7 @@ std::function<int(const Settings&)> setup(Flags flags) {
       .range(1, std::int64_t{1} << 40);
   flags.add_option("--stalls", options->stalls,
                    "share of cycles in which streams at the edge pause, 0 to 0.99 [0]");
+  flags.add_flag("--gates", options->gates, "run the netlist that Yosys makes of the design");
   flags.add_flag("--waves", options->waves, "write waves beside the design, and a picture of them");
   flags.add_option("--wave-format", options->wave_format, "vcd, or fst for GTKWave alone [vcd]");
   return [options](const Settings& settings) { return run(*options, settings); };

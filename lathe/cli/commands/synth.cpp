@@ -20,6 +20,11 @@ void print_result(const SynthesizeOptions& options, const SynthesizeResult& resu
     line["estimate"] = {{"dsp", estimate.dsp}, {"bram18", estimate.bram18}, {"lut", estimate.lut}};
     line["yosys"] = {{"dsp", found.dsp}, {"bram18", found.bram18}, {"lut", found.lut}};
     line["registers"] = result.synthesis.registers;
+    line["switching_bits"] = result.switching;
+    if (result.synthesis.placement)
+      line["nextpnr"] = {{"logic_cells", result.synthesis.placement->logic_cells},
+                         {"megahertz", result.synthesis.placement->megahertz}};
+    if (!result.synthesis.not_placed.empty()) line["not_placed"] = result.synthesis.not_placed;
     line["cells"] = result.synthesis.cells;
     line["seconds"] = settings.seconds();
     print_json(line);
@@ -36,6 +41,14 @@ void print_result(const SynthesizeOptions& options, const SynthesizeResult& resu
   row(is_estimated ? "LUT" : "SB_LUT4", estimate.lut, found.lut);
   table.row({"register", "-", fmt::format("{}", result.synthesis.registers)});
   fmt::print("{}", table.to_text());
+  if (is_estimated)
+    fmt::print("\nup to {:.0f} bits switch in a cycle, by estimate: a proxy of power\n",
+               result.switching);
+  if (const auto& placement = result.synthesis.placement)
+    fmt::print("\nplaced and routed in an HX8K: {} of 7680 logic cells, {:.1f} MHz\n",
+               placement->logic_cells, placement->megahertz);
+  if (!result.synthesis.not_placed.empty())
+    fmt::print("\nnot placed: {}\n", result.synthesis.not_placed);
 }
 
 int run(const SynthesizeOptions& options, const Settings& settings) {

@@ -33,7 +33,7 @@ hardware::DesignOptions to_design_options(const EmitOptions& options) {
   });
   for (const auto& [layer, lanes] : given) result.parallelism[layer] = lanes;
   if (!options.cycles && !result.goal.has_budget() && result.parallelism.empty())
-    result.goal = hardware::small_device();
+    result.devices = hardware::known_devices();
   return result;
 }
 

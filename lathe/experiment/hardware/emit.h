@@ -13,7 +13,7 @@
 namespace lathe::experiment {
 
 /// What to make of a quantized model in hardware. Without cycles, budget and lanes: the fastest
-/// design that fits a Zynq 7020.
+/// design that fits a Zynq 7020, or the smallest larger device that has room for any.
 struct EmitOptions {
   std::string model = {};
   std::filesystem::path out = {};

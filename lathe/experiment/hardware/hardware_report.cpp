@@ -40,7 +40,8 @@ std::string design_page(const std::string& model, const hardware::Design& design
                 {"cycles from first in to last out", fmt::format("{}", design.latency)},
                 {"DSP", fmt::format("{}", design.resources.dsp)},
                 {"block RAMs of 18 kbit", fmt::format("{}", design.resources.bram18)},
-                {"LUTs, about", fmt::format("{}", design.resources.lut)}});
+                {"LUTs, about", fmt::format("{}", design.resources.lut)},
+                {"bits that may switch in a cycle", fmt::format("{:.0f}", design.switching)}});
   page.paragraph(
       fmt::format("{} blocks. At 200 MHz an example takes {:.3f} us, and {:.0f} examples a second "
                   "can follow each other.",

@@ -14,6 +14,7 @@
 #include "lathe/experiment/hardware/wave_picture.h"
 #include "lathe/experiment/read_data.h"
 #include "lathe/hardware/design_file.h"
+#include "lathe/hardware/simulation/gate_level.h"
 #include "lathe/hardware/simulation/simulate_groups.h"
 #include "lathe/io/atomic_file.h"
 #include "lathe/io/model.h"
@@ -276,6 +277,7 @@ SimulateResult simulate(const SimulateOptions& options, const engine::ExecutionO
   if (options.wave_format != "vcd" && options.wave_format != "fst")
     throw unknown_name("wave format", options.wave_format, {"fst", "vcd"});
   if (!options.data.empty() && !options.inputs.empty()) fail("give either data or inputs");
+  if (options.gates && options.waves) fail("waves are those of the files, not of gates");
   if (options.stalls < 0 || options.stalls >= 1) fail("stalls {}: expected 0 to 1", options.stalls);
   const hardware::VerilatorTools tools = hardware::find_verilator();
   if (!tools.are_there()) throw UserError("designs are simulated by Verilator", tools.hint);
@@ -304,8 +306,13 @@ SimulateResult simulate(const SimulateOptions& options, const engine::ExecutionO
   const hardware::Waves waves = !options.waves                 ? hardware::Waves::None
                                 : options.wave_format == "fst" ? hardware::Waves::Fst
                                                                : hardware::Waves::Vcd;
-  const hardware::Simulator simulator(design.netlist,
-                                      hardware::read_emission(design, options.design), waves);
+  const hardware::Emission files = hardware::read_emission(design, options.design);
+  const hardware::Simulator simulator = [&] {
+    if (!options.gates) return hardware::Simulator(design.netlist, files, waves);
+    const hardware::GateLevelDesign gates = hardware::synthesize_gates(files);
+    result.gates = gates.cells;
+    return hardware::gate_level_simulator(design.netlist, gates);
+  }();
   result.build_seconds = seconds_since(build_start);
   result.was_cached = simulator.was_cached();
   if (options.waves) result.waves = options.design / ("waves." + options.wave_format);

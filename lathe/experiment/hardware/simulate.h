@@ -20,6 +20,7 @@ struct SimulateOptions {
   std::filesystem::path inputs = {};  ///< safetensors, a tensor for each input
   std::int64_t examples = 1;          ///< drawn, or the first of the data
   double stalls = 0;   ///< share of cycles in which an input offers or an output takes nothing
+  bool gates = false;  ///< run what Yosys makes of the files instead of them
   bool waves = false;  ///< write waves.vcd or .fst, and of the first a picture, waves.svg
   std::string wave_format = "vcd";
   std::uint64_t seed = 0;
@@ -48,6 +49,7 @@ struct SimulateResult {
   std::int64_t runs = 1;              ///< from reset on, that the examples were spread over
   double build_seconds = 0, test_seconds = 0;
   bool was_cached = false;
+  std::int64_t gates = 0;  ///< cells of the netlist that ran; 0: the files themselves did
   std::vector<SimulatedOutput> outputs = {};
   std::optional<SimulatedClasses> classes = {};
   /// Layers that are the user's own: the model does not say what they compute.

@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "lathe/hardware/design_file.h"
+#include "lathe/hardware/switching.h"
 
 namespace lathe::experiment {
 
@@ -13,6 +14,7 @@ SynthesizeResult synthesize(const SynthesizeOptions& options) {
   SynthesizeResult result{
       .estimate = hardware::resources(design.netlist),
       .synthesis = hardware::synthesize(hardware::read_emission(design, options.design), target)};
+  result.switching = hardware::switching_bits(design.netlist, design.frame_interval);
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return result;
 }

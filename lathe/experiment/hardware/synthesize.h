@@ -16,6 +16,7 @@ struct SynthesizeOptions {
 struct SynthesizeResult {
   hardware::Resources estimate;
   hardware::Synthesis synthesis;
+  double switching = 0;  ///< bits in a cycle, by estimate
   double seconds = 0;
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "lathe/core/error.h"
 #include "lathe/core/pass.h"
@@ -10,6 +11,7 @@
 #include "lathe/hardware/lut_model.h"
 #include "lathe/hardware/passes/insert_forks.h"
 #include "lathe/hardware/schedule.h"
+#include "lathe/hardware/switching.h"
 
 namespace lathe::hardware {
 namespace {
@@ -95,9 +97,8 @@ const Register registration{Pass{
 
 // Blocks that wait for each other may take longer than the slowest of them: layers then get less
 // time.
-template <typename Attempt>
 Design fold_for_pace(const FoldingProblem& problem, const FoldingGoal& wanted,
-                     const Attempt& attempt) {
+                     const std::function<Design(Parallelism)>& attempt) {
   FoldingGoal goal = wanted;
   for (;;) {
     Design design = attempt(problem.lanes(choose_folding(problem.layers, goal, problem.edges)));
@@ -122,17 +123,24 @@ double broken_share(const FoldingGoal& goal, const Resources& used) {
          share(excess->lut, goal.lut);
 }
 
+// Makes a design of lanes, and what it takes at least: without FIFOs, which takes no time.
+struct Maker {
+  std::function<Design(Parallelism)> make;
+  std::function<Resources(Parallelism)> least;
+};
+
 // Lanes that need no more cycles than `goal.cycles` and break the budget least: the thriftiest by
 // what layers and converters take. FIFOs, forks and what is read twice come on top of that; where a
-// design is small enough to make many of, other lanes of one layer at a time are tried too.
-template <typename Attempt>
+// design is small enough to make many of, other lanes of one layer at a time are tried too. Nothing
+// where it is not, and the budget is broken without FIFOs.
 std::optional<Design> thriftiest_design(const FoldingProblem& problem, const FoldingGoal& goal,
-                                        const Attempt& attempt) {
+                                        const Maker& maker) {
   constexpr std::int64_t kSmall = 50'000;  // steps of blocks to schedule an example
   std::optional<std::vector<std::size_t>> choice =
       choose_thriftiest(problem.layers, goal, problem.edges);
   if (!choice) return {};
-  Design best = attempt(problem.lanes(*choice));
+  if (*goal.cycles > kSmall && goal.excess(maker.least(problem.lanes(*choice)))) return {};
+  Design best = maker.make(problem.lanes(*choice));
   const auto is_small = [](const Design& design) {
     return design.frame_interval * std::ssize(design.netlist.instances()) <= kSmall;
   };
@@ -143,7 +151,7 @@ std::optional<Design> thriftiest_design(const FoldingProblem& problem, const Fol
         if (o == (*choice)[i] || problem.layers[i][o].cycles > *goal.cycles) continue;
         std::vector<std::size_t> other = *choice;
         other[i] = o;
-        Design design = attempt(problem.lanes(other));
+        Design design = maker.make(problem.lanes(other));
         if (broken_share(goal, design.resources) >= broken_share(goal, best.resources)) continue;
         best = std::move(design);
         choice = std::move(other);
@@ -155,13 +163,20 @@ std::optional<Design> thriftiest_design(const FoldingProblem& problem, const Fol
 
 // The fastest design within a budget. What the layers take is a lower bound, so a design of the
 // fewest cycles by that bound is the answer where it fits. Where it does not, slower paces are
-// tried; the first that fits is found by halving.
-template <typename Attempt>
-Design fold(const FoldingProblem& problem, const FoldingGoal& goal, const Attempt& attempt) {
-  Design design = goal.cycles
-                      ? fold_for_pace(problem, goal, attempt)
-                      : attempt(problem.lanes(choose_folding(problem.layers, goal, problem.edges)));
-  if (!goal.excess(design.resources)) return design;
+// tried; the first that fits is found by halving. Nothing where none was found.
+std::optional<Design> find_design(const FoldingProblem& problem, const FoldingGoal& goal,
+                                  const Maker& maker) {
+  if (goal.cycles) {
+    Design design = fold_for_pace(problem, goal, maker.make);
+    if (!goal.excess(design.resources)) return design;
+  } else {
+    const auto choice = find_folding(problem.layers, goal, problem.edges);
+    if (!choice) return {};
+    if (const Parallelism lanes = problem.lanes(*choice); !goal.excess(maker.least(lanes))) {
+      Design design = maker.make(lanes);
+      if (!goal.excess(design.resources)) return design;
+    }
+  }
   std::vector<std::int64_t> paces = problem.paces();
   if (goal.cycles) std::erase_if(paces, [&](std::int64_t pace) { return pace > *goal.cycles; });
   std::optional<Design> best;
@@ -170,28 +185,33 @@ Design fold(const FoldingProblem& problem, const FoldingGoal& goal, const Attemp
     const std::size_t middle = low + (high - low) / 2;
     FoldingGoal slower = goal;
     slower.cycles = paces[middle];
-    std::optional<Design> found = thriftiest_design(problem, slower, attempt);
+    std::optional<Design> found = thriftiest_design(problem, slower, maker);
     const bool fits = found && !goal.excess(found->resources) &&
                       (!goal.cycles || found->frame_interval <= *goal.cycles);
     if (fits) {
       if (!best || found->frame_interval < best->frame_interval) best = std::move(found);
       high = middle;
     } else {
-      if (found) design = std::move(*found);
       low = middle + 1;
     }
   }
-  if (best) return std::move(*best);
-  Resources layers;
-  for (std::size_t i = 0; i < problem.layers.size(); ++i)
-    for (const FoldingOption& option : problem.layers[i])
-      if (option.lanes == design.parallelism.at(problem.names[i])) layers += option.resources;
-  const Resources& all = design.resources;
-  fail("no lanes fit the budget: the least found takes {}; FIFOs and converters take {} of it",
-       to_text(all),
-       to_text({.dsp = all.dsp - layers.dsp,
-                .bram18 = all.bram18 - layers.bram18,
-                .lut = all.lut - layers.lut}));
+  return best;
+}
+
+// Says what the thriftiest lanes would take, and which device has that.
+[[noreturn]] void fail_to_fit(const FoldingProblem& problem, const FoldingGoal& goal,
+                              const Maker& maker) {
+  choose_folding(problem.layers, goal, problem.edges);  // fails where the layers alone do not fit
+  FoldingGoal slowest = goal;
+  if (!slowest.cycles) slowest.cycles = problem.paces().back();
+  const auto choice = choose_thriftiest(problem.layers, slowest, problem.edges);
+  check(choice.has_value(), "a choice of the slowest lanes");
+  const Resources least = maker.least(problem.lanes(*choice));
+  for (const Device& device : known_devices())
+    if (!device.goal().excess(least))
+      fail("no lanes fit the budget: the thriftiest take {} and FIFOs; a {} has {}", to_text(least),
+           device.name, to_text(device.resources));
+  fail("no lanes fit the budget: the thriftiest take {} and FIFOs", to_text(least));
 }
 
 }  // namespace
@@ -204,27 +224,52 @@ Design design_hardware(const Graph& integer_graph, const State& state,
                                .external = options.external};
   GraphMapper first(integer_graph, state, mapping);
   first.run();
-  const FoldingProblem problem = folding_problem(first, options.goal, options.parallelism);
-  const auto attempt = [&](Parallelism lanes) {
+  const bool has_goal = options.goal.cycles || options.goal.has_budget() || options.devices.empty();
+  const FoldingProblem problem = folding_problem(
+      first, has_goal ? options.goal : options.devices.front().goal(), options.parallelism);
+  const auto mapped = [&](Parallelism lanes) {
     MappingOptions chosen = mapping;
     chosen.parallelism = std::move(lanes);
     GraphMapper mapper(integer_graph, state, chosen);
     mapper.run();
-    SizedNetlist sized = size_fifos(insert_forks(mapper.netlist));
-    const Resources used = resources(sized.netlist);
-    return Design{.netlist = std::move(sized.netlist),
-                  .inputs = std::move(mapper.inputs),
-                  .outputs = std::move(mapper.outputs),
-                  .parallelism = chosen.parallelism,
-                  .fifos = std::move(sized.fifos),
-                  .layers = describe_layers(mapper),
-                  .resources = used,
-                  .frame_interval = sized.frame_interval,
-                  .external = options.external,
-                  .symbols = options.symbols};
+    return mapper;
   };
-  Design design = fold(problem, options.goal, attempt);
+  const Maker maker{.make =
+                        [&](Parallelism lanes) {
+                          GraphMapper mapper = mapped(lanes);
+                          SizedNetlist sized = size_fifos(insert_forks(mapper.netlist));
+                          const Resources used = resources(sized.netlist);
+                          return Design{.netlist = std::move(sized.netlist),
+                                        .inputs = std::move(mapper.inputs),
+                                        .outputs = std::move(mapper.outputs),
+                                        .parallelism = std::move(lanes),
+                                        .fifos = std::move(sized.fifos),
+                                        .layers = describe_layers(mapper),
+                                        .resources = used,
+                                        .frame_interval = sized.frame_interval,
+                                        .external = options.external,
+                                        .symbols = options.symbols};
+                        },
+                    .least =
+                        [&](Parallelism lanes) {
+                          return resources(insert_forks(mapped(std::move(lanes)).netlist));
+                        }};
+  std::optional<Design> found;
+  if (has_goal) {
+    found = find_design(problem, options.goal, maker);
+    if (!found) fail_to_fit(problem, options.goal, maker);
+  }
+  for (std::size_t i = 0; !found; ++i) {
+    const Device& device = options.devices.at(i);
+    found = find_design(problem, device.goal(), maker);
+    if (found)
+      found->device = device.name;
+    else if (i + 1 == options.devices.size())
+      fail_to_fit(problem, device.goal(), maker);
+  }
+  Design design = std::move(*found);
   design.latency = schedule(design.netlist).cycles;
+  design.switching = switching_bits(design.netlist, design.frame_interval);
   return design;
 }
 

@@ -18,6 +18,8 @@ namespace lathe::hardware {
 struct DesignOptions {
   std::string name = "top";
   FoldingGoal goal = {};
+  /// Where there is no goal: of these, ascending, the first that has room for the design.
+  std::vector<Device> devices = {};
   Parallelism parallelism = {};  ///< of layers whose lanes are not to be chosen
   SymbolValues symbols = {};     ///< of sizes such as L; B is one example
   std::vector<ExternalLayer> external = {};
@@ -30,9 +32,11 @@ struct Design {
   std::vector<FifoChoice> fifos = {};
   std::map<std::string, HardwareMetadata, std::less<>> layers = {};  ///< by node
   Resources resources = {};
+  std::string device = {};          ///< that lanes were chosen for, of several
   std::int64_t frame_interval = 0;  ///< cycles from one example to the next
   std::vector<ExternalLayer> external = {};
   SymbolValues symbols = {};
+  double switching = 0;      ///< of `switching_bits`: a proxy of power
   std::int64_t latency = 0;  ///< cycles from an example's first beat in to its last out
 };
 

@@ -218,8 +218,17 @@ double area(const Resources& resources) {
          share(resources.lut, kDevice.lut);
 }
 
-FoldingGoal small_device() {
-  return {.dsp = kDevice.dsp, .bram18 = kDevice.bram18, .lut = kDevice.lut};
+FoldingGoal Device::goal() const {
+  return {.dsp = resources.dsp, .bram18 = resources.bram18, .lut = resources.lut};
+}
+
+const std::vector<Device>& known_devices() {
+  static const std::vector<Device> devices = {
+      {"Zynq 7020", kDevice},
+      {"Kintex 7 325T", {.dsp = 840, .bram18 = 890, .lut = 203800}},
+      {"Virtex 7 690T", {.dsp = 3600, .bram18 = 2940, .lut = 433200}},
+  };
+  return devices;
 }
 
 std::optional<Resources> FoldingGoal::excess(const Resources& used) const {
@@ -232,9 +241,10 @@ std::optional<Resources> FoldingGoal::excess(const Resources& used) const {
   return result;
 }
 
-std::vector<std::size_t> choose_folding(const std::vector<Options>& layers, const FoldingGoal& goal,
-                                        const std::vector<FoldingEdge>& edges) {
-  if (layers.empty()) return {};
+std::optional<std::vector<std::size_t>> find_folding(const std::vector<Options>& layers,
+                                                     const FoldingGoal& goal,
+                                                     const std::vector<FoldingEdge>& edges) {
+  if (layers.empty()) return std::vector<std::size_t>{};
   const Vector budget = budget_of(goal);
   std::set<std::int64_t> all;
   std::int64_t fewest = 0;  // cycles, with all the lanes there can be
@@ -264,21 +274,7 @@ std::vector<std::size_t> choose_folding(const std::vector<Options>& layers, cons
     }
     if (low < targets.size()) found = within(layers, targets[low], budget);
   }
-  if (!found) {
-    Vector least = {};
-    for (const Options& options : layers) {
-      Vector of_layer = {kNoLimit, kNoLimit, kNoLimit};
-      for (const FoldingOption& option : options)
-        for (std::size_t r = 0; r < 3; ++r)
-          if (!goal.cycles || option.cycles <= *goal.cycles)
-            of_layer[r] = std::min(of_layer[r], to_vector(option.resources)[r]);
-      for (std::size_t r = 0; r < 3; ++r) least[r] += of_layer[r];
-    }
-    fail(
-        "no lanes fit the budget: the layers take at least {} DSP, {} block RAMs of 18 kbit, {} "
-        "LUTs",
-        least[0], least[1], least[2]);
-  }
+  if (!found) return {};
   std::vector<std::size_t> result;
   for (std::size_t i = 0; i < layers.size(); ++i)
     for (std::size_t o = 0; o < layers[i].size(); ++o)
@@ -290,6 +286,24 @@ std::vector<std::size_t> choose_folding(const std::vector<Options>& layers, cons
   for (std::size_t i = 0; i < layers.size() && !goal.cycles; ++i)
     cycles = std::max(cycles, layers[i][result[i]].cycles);
   return Refinement(layers, edges, cycles, goal).run(result);
+}
+
+std::vector<std::size_t> choose_folding(const std::vector<Options>& layers, const FoldingGoal& goal,
+                                        const std::vector<FoldingEdge>& edges) {
+  if (const auto found = find_folding(layers, goal, edges)) return *found;
+  Vector least = {};
+  for (const Options& options : layers) {
+    Vector of_layer = {kNoLimit, kNoLimit, kNoLimit};
+    for (const FoldingOption& option : options)
+      for (std::size_t r = 0; r < 3; ++r)
+        if (!goal.cycles || option.cycles <= *goal.cycles)
+          of_layer[r] = std::min(of_layer[r], to_vector(option.resources)[r]);
+    for (std::size_t r = 0; r < 3; ++r) least[r] += of_layer[r];
+  }
+  fail(
+      "no lanes fit the budget: the layers take at least {} DSP, {} block RAMs of 18 kbit, {} "
+      "LUTs",
+      least[0], least[1], least[2]);
 }
 
 std::optional<std::vector<std::size_t>> choose_thriftiest(const std::vector<Options>& layers,

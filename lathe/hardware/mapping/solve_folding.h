@@ -19,8 +19,15 @@ struct FoldingGoal {
   std::optional<Resources> excess(const Resources& used) const;
 };
 
-/// All of a Zynq 7020, the small device that boards for teaching carry.
-FoldingGoal small_device();
+/// A Xilinx 7 device.
+struct Device {
+  std::string name;
+  Resources resources;  ///< all it has
+
+  FoldingGoal goal() const;
+};
+/// From the small one that boards for teaching carry to a large one.
+const std::vector<Device>& known_devices();
 
 /// A layer's lanes and what they cost.
 struct FoldingOption {
@@ -45,6 +52,11 @@ struct FoldingEdge {
 std::vector<std::size_t> choose_folding(const std::vector<std::vector<FoldingOption>>& layers,
                                         const FoldingGoal& goal,
                                         const std::vector<FoldingEdge>& edges = {});
+
+/// The same, or nothing where the budget has no room for any choice.
+std::optional<std::vector<std::size_t>> find_folding(
+    const std::vector<std::vector<FoldingOption>>& layers, const FoldingGoal& goal,
+    const std::vector<FoldingEdge>& edges = {});
 
 /// The share of a Zynq 7020 that resources take, added up over its kinds: one number to compare
 /// designs by.

@@ -12,8 +12,11 @@
 namespace lathe::hardware {
 
 GateLevelDesign synthesize_gates(const Netlist& netlist) {
+  return synthesize_gates(emit(netlist));
+}
+
+GateLevelDesign synthesize_gates(const Emission& emission) {
   const TemporaryFolder folder;
-  const Emission emission = emit(netlist);
   write(emission, folder.path());
   std::string script = "read_verilog -sv -defer";
   for (const std::string& source : emission.sources()) script += " " + source;
@@ -22,7 +25,8 @@ GateLevelDesign synthesize_gates(const Netlist& netlist) {
       emission.top);
   const auto result = run_program({"env", "-C", folder.path(), "yosys", "-q", "-p", script}, "");
   if (!result || result->exit_status == 127)
-    fail("synthesis needs Yosys, which is not installed (Debian: yosys)");
+    throw UserError("designs are synthesized by Yosys, which is not installed",
+                    "apt-get install yosys");
   if (result->exit_status != 0) fail("yosys failed:\n{}{}", result->errors, result->output);
 
   const auto read = [&](const char* name) {

@@ -36,5 +36,18 @@ TEST(Waves, LieWhereARelativePathSays) {
   EXPECT_TRUE(std::filesystem::exists(file));
 }
 
+// The compressed form begins with its header's block, number 0, of 329 bytes.
+TEST(Waves, AreCompressedWhereTheNameSaysSo) {
+  LATHE_NEEDS(verilator);
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder.path() / "lab.fst";
+  const Simulator simulator(testing::lab_design(), Waves::Fst);
+  EXPECT_TRUE(simulator.run({{8, -16, 3, 127}}, {.waves = file}).is_exact());
+  std::ifstream stream(file, std::ios::binary);
+  const std::string text(std::istreambuf_iterator<char>(stream), {});
+  ASSERT_GT(text.size(), 330U);
+  EXPECT_EQ(text.substr(0, 9), std::string("\0\0\0\0\0\0\0\1\x49", 9));
+}
+
 }  // namespace
 }  // namespace lathe::hardware

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cstdlib>
 #include <sstream>
 
 #include "lathe/core/child_process.h"
@@ -20,14 +21,58 @@ const std::map<std::string, std::int64_t, std::less<>> kMemoryLuts = {
     {"RAM128X1D", 4}, {"RAM32X1S", 1}, {"RAM64X1S", 1}, {"RAM128X1S", 2}, {"RAM256X1S", 4},
     {"SRL16E", 1},    {"SRLC16E", 1},  {"SRLC32E", 1}};
 
+// Reads a design. -defer: a module's memories are opened once their names are known.
+std::string reading(const Emission& emission) {
+  return fmt::format("read_verilog -sv -defer {}\nhierarchy -top {}\n",
+                     fmt::join(emission.sources(), " "), emission.top);
+}
+
 std::string script(const Emission& emission, SynthesisTarget target) {
-  // -defer: a module's memories are opened once their names are known. Only the report's last part
-  // is wanted.
+  return target == SynthesisTarget::Xilinx7
+             ? fmt::format("{}synth_xilinx -noiopad -top {} -flatten\ntee -o statistics.txt stat\n",
+                           reading(emission), emission.top)
+             : fmt::format(
+                   "{}synth_ice40 -top {} -flatten -json design.json\n"
+                   "tee -o statistics.txt stat\n",
+                   reading(emission), emission.top);
+}
+
+// What stands inside a block is flattened, the blocks are not. Lists which module each became.
+std::string script_of_blocks(const Emission& emission) {
+  std::string kept;
+  for (const std::string& source : emission.sources()) {
+    const std::string module = std::filesystem::path(source).stem().string();
+    if (module != "ram" && module != "rom" && module != "requant" && module != emission.top)
+      kept += fmt::format(" ={0} =*\\{0}", module);
+  }
   return fmt::format(
-      "read_verilog -sv -defer {}\nhierarchy -top {}\n{} -top {} -flatten\ntee -o statistics.txt "
-      "stat\n",
-      fmt::join(emission.sources(), " "), emission.top,
-      target == SynthesisTarget::Xilinx7 ? "synth_xilinx -noiopad" : "synth_ice40", emission.top);
+      "{}setattr -mod -set keep_hierarchy 1{}\nsynth_xilinx -noiopad -top {} -flatten\n"
+      "tee -o statistics.txt stat\ndump -o cells.txt {}\n",
+      reading(emission), kept, emission.top, emission.top);
+}
+
+// Runs a script in a folder that holds the design, once for all: the folder, whose files stay.
+std::filesystem::path run_yosys(const Emission& emission, const std::string& suffix,
+                                const std::string& script) {
+  if (program_path("yosys").empty())
+    throw UserError("designs are synthesized by Yosys, which is not installed",
+                    "apt-get install yosys");
+  CacheEntry entry(simulator_cache() / "synthesis", emission.digest() + suffix);
+  if (!entry.exists()) {
+    const std::filesystem::path folder = entry.begin();
+    write(emission, folder);
+    io::write_atomically(folder / "synthesis.ys", script);
+    const auto result = run_program(
+        {"sh", "-c", "cd \"$1\" && exec yosys -q -s synthesis.ys", "sh", folder.string()}, "");
+    if (!result) fail("yosys cannot be started");
+    if (result->exit_status != 0) fail("yosys: {}{}", result->output, result->errors);
+    entry.commit();
+  }
+  return entry.folder();
+}
+
+std::string text_of(const std::filesystem::path& path) {
+  return std::string(io::MappedFile::open(path.string())->text());
 }
 
 }  // namespace
@@ -77,25 +122,82 @@ Synthesis parse_statistics(const std::string& text, SynthesisTarget target) {
   return result;
 }
 
-Synthesis synthesize(const Emission& emission, SynthesisTarget target) {
-  if (program_path("yosys").empty())
-    throw UserError("designs are synthesized by Yosys, which is not installed",
-                    "apt-get install yosys");
-  // A name that nobody else has: what is written is gone when we are done.
-  CacheEntry entry(simulator_cache() / "synthesis",
-                   emission.digest() + (target == SynthesisTarget::Ice40 ? "-ice40" : ""));
-  if (!entry.exists()) {
-    const std::filesystem::path folder = entry.begin();
-    write(emission, folder);
-    io::write_atomically(folder / "synthesis.ys", script(emission, target));
-    const auto result = run_program(
-        {"sh", "-c", "cd \"$1\" && exec yosys -q -s synthesis.ys", "sh", folder.string()}, "");
-    if (!result) fail("yosys cannot be started");
-    if (result->exit_status != 0) fail("yosys: {}{}", result->output, result->errors);
-    entry.commit();
+namespace {
+
+// Places and routes what Yosys left in a folder, once for all.
+void place(Synthesis& synthesis, const std::filesystem::path& folder) {
+  if (program_path("nextpnr-ice40").empty()) {
+    synthesis.not_placed = "nextpnr-ice40 is not installed (apt-get install nextpnr-ice40)";
+    return;
   }
-  const auto file = io::MappedFile::open((entry.folder() / "statistics.txt").string());
-  return parse_statistics(std::string(file->text()), target);
+  const std::filesystem::path report = folder / "placement.txt";
+  if (!std::filesystem::exists(report)) {
+    const auto result =
+        run_program({"nextpnr-ice40", "--hx8k", "--package", "ct256", "--timing-allow-fail",
+                     "--json", (folder / "design.json").string()},
+                    "");
+    if (!result) fail("nextpnr-ice40 cannot be started");
+    io::write_atomically(report, result->output + result->errors);
+  }
+  const std::string text = text_of(report);
+  synthesis.placement = parse_placement(text);
+  if (synthesis.placement) return;
+  const std::size_t error = text.find("ERROR: ");
+  synthesis.not_placed =
+      error == text.npos
+          ? "nextpnr-ice40 came to no end"
+          : "nextpnr-ice40: " + text.substr(error + 7, text.find('\n', error) - error - 7);
+}
+
+}  // namespace
+
+std::optional<Placement> parse_placement(const std::string& text) {
+  // "ICESTORM_LC:  1352/ 7680"; the last of the frequencies is that of the routed design.
+  constexpr std::string_view kCells = "ICESTORM_LC:", kClock = "Max frequency for clock",
+                             kFinished = "Program finished normally";
+  const std::size_t cells = text.find(kCells), clock = text.rfind(kClock);
+  if (cells == text.npos || clock == text.npos || text.find(kFinished) == text.npos) return {};
+  const std::size_t number = text.find("': ", clock);
+  if (number == text.npos) return {};
+  return Placement{.logic_cells = std::atoll(text.c_str() + cells + kCells.size()),
+                   .megahertz = std::atof(text.c_str() + number + 3)};
+}
+
+Synthesis synthesize(const Emission& emission, SynthesisTarget target) {
+  const bool is_ice40 = target == SynthesisTarget::Ice40;
+  const std::filesystem::path folder =
+      run_yosys(emission, is_ice40 ? "-ice40-json" : "", script(emission, target));
+  Synthesis result = parse_statistics(text_of(folder / "statistics.txt"), target);
+  if (is_ice40) place(result, folder);
+  return result;
+}
+
+std::map<std::string, Resources> synthesize_blocks(const Emission& emission) {
+  const std::filesystem::path folder = run_yosys(emission, "-blocks", script_of_blocks(emission));
+  // "=== MODULE ===" stands above the cells of each.
+  std::map<std::string, Resources> modules;
+  const std::string text = text_of(folder / "statistics.txt");
+  constexpr std::string_view kHead = "\n=== ";
+  for (std::size_t at = text.find(kHead); at != text.npos;) {
+    const std::size_t next = text.find(kHead, at + 1);
+    const std::string part = text.substr(at + kHead.size(), next - at - kHead.size());
+    modules[part.substr(0, part.find(' '))] =
+        parse_statistics(part, SynthesisTarget::Xilinx7).resources;
+    at = next;
+  }
+  std::map<std::string, Resources> result;
+  std::istringstream lines(text_of(folder / "cells.txt"));
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string kind, module, name;
+    words >> kind >> module >> name;
+    if (kind != "cell") continue;
+    if (module.starts_with('\\')) module.erase(0, 1);
+    if (name.starts_with('\\')) name.erase(0, 1);
+    if (const auto found = modules.find(module); found != modules.end())
+      result[name] = found->second;
+  }
+  return result;
 }
 
 }  // namespace lathe::hardware
