@@ -18,6 +18,8 @@ struct Command {
   std::string examples;  ///< lines shown at the end of its help
   /// Lists of tables that the file of --config may hold and that the command reads itself.
   std::vector<std::string> lists = {};
+  /// --threads is not how many threads compute here, so that no number of cores limits it.
+  bool has_own_threads = false;
   /// Declares the command's options and gives what runs once they are parsed.
   std::function<std::function<int(const Settings&)>(Flags)> setup;
 };

@@ -1,8 +1,42 @@
 #include "lathe/cli/flags.h"
 
+#include <fmt/core.h>
+
 #include <CLI/App.hpp>
+#include <charconv>
 
 namespace lathe::cli {
+namespace {
+
+// Bounds that are there for arithmetic's sake are not worth words.
+constexpr std::int64_t kNobodyAsks = std::int64_t{1} << 30;
+
+std::string words_of(std::int64_t least, std::int64_t most) {
+  return most >= kNobodyAsks ? fmt::format("at least {}", least)
+                             : fmt::format("{} to {}", least, most);
+}
+
+// Refuses what is no such number or not within the range, both bounds included.
+template <typename Number>
+CLI::Validator range_validator(Number least, Number most, const std::string& kind,
+                               const std::string& words) {
+  const auto check = [=](const std::string& text) -> std::string {
+    const std::string_view digits = std::string_view(text).substr(text.starts_with('+') ? 1 : 0);
+    Number value{};
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (error == std::errc::result_out_of_range)
+      return fmt::format("{}: expected {}, {} to {}", text, kind, least, most);
+    if (error != std::errc() || end != digits.data() + digits.size() || digits.empty())
+      return fmt::format("{}: expected {}, {}", text, kind, words);
+    if (value >= least && value <= most) return {};
+    // Also a bound that is not worth mentioning where it was passed.
+    return fmt::format("{}: expected {}, {}", text, kind,
+                       value > most ? fmt::format("{} to {}", least, most) : words);
+  };
+  return CLI::Validator(check, words, "");
+}
+
+}  // namespace
 
 Flag& Flag::required() {
   option_->required();
@@ -10,12 +44,13 @@ Flag& Flag::required() {
 }
 
 Flag& Flag::range(std::int64_t least, std::int64_t most) {
-  option_->check(CLI::Range(least, most));
+  option_->check(
+      range_validator<std::int64_t>(least, most, "a whole number", words_of(least, most)));
   return *this;
 }
 
-Flag& Flag::range(double least, double most, const std::string& kind) {
-  option_->check(CLI::Range(least, most, kind));
+Flag& Flag::range(double least, double most, const std::string& words) {
+  option_->check(range_validator(least, most, "a number", words));
   return *this;
 }
 

@@ -22,10 +22,12 @@ class Flag {
   explicit Flag(CLI::Option* option) : option_(option) {}
 
   Flag& required();
-  /// Refuses values outside `least` to `most`, bounds included.
+  /// Refuses values outside `least` to `most`, bounds included; help and errors say the range in
+  /// words.
   Flag& range(std::int64_t least, std::int64_t most);
-  /// The same for real numbers, which the help calls `kind`.
-  Flag& range(double least, double most, const std::string& kind);
+  Flag& at_least(std::int64_t least) { return range(least, std::int64_t{1} << 40); }
+  /// The same for real numbers; `words` says the range: "more than 0".
+  Flag& range(double least, double most, const std::string& words);
   /// Keeps what is given each time; without this, the last one wins.
   Flag& repeatable();
   /// Takes one word each time it is given, although what it fills is a list.

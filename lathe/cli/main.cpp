@@ -13,9 +13,11 @@
 
 #include "lathe/cli/command.h"
 #include "lathe/cli/config_file.h"
+#include "lathe/cli/program.h"
 #include "lathe/core/error.h"
 #include "lathe/core/interrupt.h"
 #include "lathe/core/plugin.h"
+#include "lathe/core/thread_limit.h"
 #include "lathe/engine/backend.h"
 
 namespace lathe::cli {
@@ -23,43 +25,6 @@ namespace {
 
 constexpr int kUserError = 1;
 constexpr int kInternalError = 70;
-
-struct GlobalArguments {
-  Settings settings;
-  std::string isa;
-  std::vector<std::string> plugins;
-  std::string precision;
-};
-
-void add_global_options(Flags flags, GlobalArguments& global) {
-  const char* const group = "Everywhere";
-  flags.add_flag("--json", global.settings.json, "one JSON object on standard output").group(group);
-  flags.add_option("--seed", global.settings.seed, "seed of everything random [0]")
-      .group(group)
-      .range(0, std::numeric_limits<std::int64_t>::max());
-  flags.add_option("--threads", global.settings.threads, "threads to use [all]")
-      .group(group)
-      .range(0, 4096);
-  flags.add_option("--isa", global.isa, "instruction set: avx512, avx2, plain [the best here]")
-      .group(group);
-  flags
-      .add_option("--device", global.settings.device,
-                  "what executes graphs: cpu, cuda, auto or reference [cpu]")
-      .group(group);
-  flags
-      .add_option("--plugin", global.plugins,
-                  "library with ops or kernels of one's own, as often as wanted")
-      .group(group)
-      .repeatable()
-      .one_word();
-  flags
-      .add_option("--precision", global.precision,
-                  "what products see of their operands: float32, tf32 or bf16 [float32]")
-      .group(group);
-  flags.add_option("--config", global.settings.config, "TOML file with options; flags win")
-      .group(group);
-  flags.add_flag("--quiet,-q", global.settings.quiet, "no progress").group(group);
-}
 
 // Every option of the command that was reached, for suggestions.
 std::vector<std::string> option_names(const CLI::App& app) {
@@ -70,12 +35,6 @@ std::vector<std::string> option_names(const CLI::App& app) {
     names.push_back(subcommand->get_name());
   std::sort(names.begin(), names.end());
   return names;
-}
-
-CLI::App* find_subcommand(CLI::App& app, std::string_view name) {
-  for (CLI::App* candidate : app.get_subcommands([](const CLI::App*) { return true; }))
-    if (candidate->get_name() == name) return candidate;
-  return nullptr;
 }
 
 const CLI::App& deepest(const CLI::App& app) {
@@ -109,6 +68,18 @@ UserError unknown_word_error(const CLI::App& command, const std::string& word) {
                                    : fmt::format("did you mean \"{}\"?", nearest));
 }
 
+// "--limit = x" of an option that takes numbers.
+std::string conversion_text(const CLI::App& command, const std::string& text) {
+  const std::size_t equals = text.find(" = ");
+  if (equals == std::string::npos) return text + ": not a value of the kind expected";
+  const CLI::Option* option = command.get_option_no_throw(text.substr(0, equals));
+  const std::string kind = option == nullptr ? "" : value_word(*option);
+  return fmt::format("{} {}: expected {}", text.substr(0, equals), text.substr(equals + 3),
+                     kind == "N"   ? "a whole number"
+                     : kind == "X" ? "a number"
+                                   : "a value of another kind");
+}
+
 // What CLI11 found wrong, in our words: the place, the value and what was expected.
 UserError usage_error(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App& command = deepest(app);
@@ -126,11 +97,11 @@ UserError usage_error(const CLI::App& app, const CLI::ParseError& error) {
     message = "a command is missing";
   else if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr)
     message = fmt::format("{} needs a value", option);
-  else if (const std::size_t value = message.find(": Value "); value != std::string::npos)
-    message.replace(value, 8, ": value ");
+  else if (dynamic_cast<const CLI::ValidationError*>(&error) != nullptr)
+    message.replace(option.size(), 2, " ");  // "--limit -1: expected ..."
   else if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr &&
            message.starts_with("Could not convert: "))
-    message = fmt::format("{}: not a value of the kind expected", message.substr(19));
+    message = conversion_text(command, message.substr(19));
   return UserError(fmt::format("{}: {}", place, message), fmt::format("see {} --help", place));
 }
 
@@ -170,7 +141,9 @@ void load_plugins(const GlobalArguments& global) {
   for (const std::string& path : global.plugins) load_plugin(path);
 }
 
-void finish_settings(GlobalArguments& global) {
+void finish_settings(GlobalArguments& global, const std::string& command) {
+  if (!Registry<Command>::instance().at(command, "command").has_own_threads)
+    check_threads(global.settings.threads);
   global.settings.isa = best_isa();
   if (!global.isa.empty()) {
     const std::optional<Isa> isa = parse_isa(global.isa);
@@ -178,6 +151,7 @@ void finish_settings(GlobalArguments& global) {
     if (!is_supported(*isa)) fail("--isa {}: this processor does not have it", global.isa);
     global.settings.isa = *isa;
   }
+  global.settings.json |= global.settings.reports_trial;
   if (global.settings.device == "auto") global.settings.device = engine::fastest_device();
   const engine::Backend& backend = engine::find_backend(global.settings.device);
   if (!global.precision.empty())
@@ -208,46 +182,11 @@ int with_dashes(const CLI::App& command, Action action) {
   }
 }
 
-// What the commands below a common word are about.
-const char* group_summary(std::string_view group) {
-  return group == "bench"       ? "time the labs' experiments: kernels, steps, memory"
-         : group == "lora"      ? "look at a model's LoRA paths, fuse them into its weights"
-         : group == "study"     ? "optimize anything: propose parameters, learn from results"
-         : group == "tokenizer" ? "make vocabularies"
-                                : "look at a graph, run passes on it";
-}
-
 int run_program(int argc, char** argv) {
-  GlobalArguments global;
+  Program program;
+  GlobalArguments& global = program.global;
+  CLI::App& app = program.app;
   global.settings.start = std::chrono::steady_clock::now();
-  CLI::App app{"Lathe takes a trained network and makes it smaller and faster.", "lathe"};
-  app.set_version_flag("--version", std::string("lathe ") + LATHE_VERSION);
-  app.require_subcommand(0, 1);
-  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  app.get_formatter()->column_width(34);
-
-  std::map<const CLI::App*, std::function<int(const Settings&)>> actions;
-  const auto add = [&](const Command& command) {
-    CLI::App* parent = &app;
-    std::string name = command.name;
-    // "graph print" hangs below "graph".
-    if (const std::size_t blank = name.find(' '); blank != std::string::npos) {
-      const std::string group = name.substr(0, blank);
-      name = name.substr(blank + 1);
-      parent = find_subcommand(app, group);
-      if (parent == nullptr) {
-        parent = app.add_subcommand(group, group_summary(group));
-        parent->require_subcommand(1);
-      }
-    }
-    CLI::App* sub = parent->add_subcommand(name, command.summary);
-    sub->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-    const Flags flags(*sub);
-    actions[sub] = command.setup(flags);
-    add_global_options(flags, global);
-    if (!command.examples.empty()) sub->footer("Examples:\n" + command.examples);
-  };
-  for (const auto& [name, command] : Registry<Command>::instance().all()) add(command);
 
   std::vector<std::string> words(argv + 1, argv + argc);
   global.settings.command_line = words;
@@ -256,24 +195,27 @@ int run_program(int argc, char** argv) {
     std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
     app.parse(words);
   } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", deepest(app).help());
-    return 0;
-  } catch (const CLI::CallForAllHelp&) {
-    fmt::print("{}", app.help("", CLI::AppFormatMode::All));
+    fmt::print("{}", app.help());  // of the command that was reached, with all words before it
     return 0;
   } catch (const CLI::CallForVersion& version) {
     fmt::print("{}\n", version.what());
     return 0;
   } catch (const CLI::ParseError& error) {
     throw usage_error(app, error);
+  } catch (const UserError& error) {
+    if (&deepest(app) == &app) throw;
+    throw UserError(with_dashes(deepest(app), error.message()), error.hint());
   }
-  const auto action = actions.find(&deepest(app));
-  if (action == actions.end()) {
+  const auto action = program.actions.find(&deepest(app));
+  if (action == program.actions.end()) {
     fmt::print("{}", app.help());
     return 0;
   }
   load_plugins(global);
-  finish_settings(global);
+  with_dashes(deepest(app), [&] {
+    finish_settings(global, full_name(deepest(app)).substr(sizeof "lathe"));
+    return 0;
+  });
   install_signal_handlers();
   const engine::WarmUp warm_up(engine::find_backend(global.settings.device));
   const int status = with_dashes(deepest(app), [&] { return action->second(global.settings); });

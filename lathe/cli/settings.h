@@ -12,6 +12,7 @@ namespace lathe::cli {
 /// What every command understands.
 struct Settings {
   bool json = false;
+  bool reports_trial = false;  ///< to `lathe study run`: results on the way too
   std::uint64_t seed = 0;
   int threads = 0;  ///< 0: all available
   std::string device = "cpu";

@@ -42,10 +42,10 @@ std::function<int(const Settings&)> action_of(std::shared_ptr<Bench<Options>> ar
 std::function<int(const Settings&)> setup_attention(Flags flags) {
   auto arguments = std::make_shared<Bench<bench::AttentionOptions>>();
   bench::AttentionOptions& options = arguments->options;
-  flags.add_option("--batch", options.batch, "sequences [32]");
-  flags.add_option("--heads", options.heads, "heads [8]");
-  flags.add_option("--length", options.length, "tokens of a sequence [128]");
-  flags.add_option("--head-size", options.head_size, "numbers of a head [64]");
+  flags.add_option("--batch", options.batch, "sequences [32]").at_least(1);
+  flags.add_option("--heads", options.heads, "heads [8]").at_least(1);
+  flags.add_option("--length", options.length, "tokens of a sequence [128]").at_least(1);
+  flags.add_option("--head-size", options.head_size, "numbers of a head [64]").at_least(1);
   flags.add_flag("--causal", options.causal, "a token sees those before it (the fused form alone)");
   add_bench_options(flags, arguments->shared);
   return action_of(arguments, bench::time_attention);
@@ -85,8 +85,8 @@ std::function<int(const Settings&)> setup_step(Flags flags) {
   bench::StepOptions& options = arguments->options;
   flags.add_option("--model", options.model,
                    "model directory, or a builder that reads tokens [bert-tiny]");
-  flags.add_option("--rows", options.rows, "texts of a batch [8]");
-  flags.add_option("--length", options.length, "tokens of each [128]");
+  flags.add_option("--rows", options.rows, "texts of a batch [8]").at_least(1);
+  flags.add_option("--length", options.length, "tokens of each [128]").at_least(1);
   add_bench_options(flags, arguments->shared);
   return action_of(arguments, bench::time_step);
 }
@@ -143,9 +143,12 @@ std::function<int(const Settings&)> setup_mxint8(Flags flags) {
   bench::Mxint8Options& options = arguments->options;
   flags.add_option("--tile", arguments->tile,
                    "ROWSxCOLUMNS of codes that a block of --threads copies [all there are]");
-  flags.add_option("--group", options.group, "numbers that share an exponent: 16 to 128 [32]");
-  flags.add_option("--rows", options.rows, "of the matrix to decode [16384; on a CPU 1024]");
-  flags.add_option("--columns", options.columns, "of the matrix to decode [16384; on a CPU 4096]");
+  flags.add_option("--group", options.group, "numbers that share an exponent: 16 to 128 [32]")
+      .at_least(1);
+  flags.add_option("--rows", options.rows, "of the matrix to decode [16384; on a CPU 1024]")
+      .at_least(1);
+  flags.add_option("--columns", options.columns, "of the matrix to decode [16384; on a CPU 4096]")
+      .at_least(1);
   flags.add_flag("--float", options.to_float, "decode to float instead of bfloat16");
   flags.add_option("--sizes", arguments->sizes, "of square packed weights [4096,8192]")
       .separated_by(',');
@@ -188,16 +191,18 @@ const Register mxint8{Command{
                 "--device cuda\n"
                 "  lathe bench mxint8 --formats mxint:8 --formats int:4,group=32 --device cuda\n"
                 "  lathe bench mxint8                             # what a CPU can do of it",
+    .has_own_threads = true,
     .setup = setup_mxint8,
 }};
 
 std::function<int(const Settings&)> setup_memory(Flags flags) {
   auto options = std::make_shared<bench::MemoryOptions>();
-  flags.add_option("--layers", options->layers, "of the encoder [48]");
-  flags.add_option("--hidden", options->hidden, "its width [1024]");
-  flags.add_option("--intermediate", options->intermediate, "width inside a layer [4096]");
-  flags.add_option("--heads", options->heads, "of attention [16]");
-  flags.add_option("--vocabulary", options->vocabulary, "words of its table [50265]");
+  flags.add_option("--layers", options->layers, "of the encoder [48]").at_least(1);
+  flags.add_option("--hidden", options->hidden, "its width [1024]").at_least(1);
+  flags.add_option("--intermediate", options->intermediate, "width inside a layer [4096]")
+      .at_least(1);
+  flags.add_option("--heads", options->heads, "of attention [16]").at_least(1);
+  flags.add_option("--vocabulary", options->vocabulary, "words of its table [50265]").at_least(1);
   flags.add_option("--format", options->format, "of packed weights [mxint:8]");
   return [options](const Settings& settings) {
     options->seed = settings.seed;

@@ -70,8 +70,10 @@ std::function<int(const Settings&)> setup(Flags flags) {
       .add_option("--validation", options.validation,
                   "rows of train to hold out and measure on [2000, a fifth at most]")
       .range(0, std::int64_t{1} << 40);
-  flags.add_option("--limit", options.limit,
-                   "use so many examples of train only, each label in its share");
+  flags
+      .add_option("--limit", options.limit,
+                  "use so many examples of train only, each label in its share")
+      .at_least(0);
   add_storage_option(flags, options.storage);
   flags.add_option("--out", arguments->out, "directory to write").required();
   flags.add_flag("--resume", options.resumes, "go on with a compression that was interrupted");

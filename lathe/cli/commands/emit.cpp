@@ -78,8 +78,10 @@ std::function<int(const Settings&)> setup(Flags flags) {
       .separated_by(',');
   flags.add_option("--rules", options.rules,
                    "TOML file of [[layer]] with name, parallelism, or a module of your own");
-  flags.add_option("--length", options.length,
-                   "tokens of an example, for models of texts; longer texts are cut [128]");
+  flags
+      .add_option("--length", options.length,
+                  "tokens of an example, for models of texts; longer texts are cut [128]")
+      .at_least(1);
   flags.add_option("--name", options.name, "of the top module [top]");
   flags.add_flag("--force", options.replaces, "replace the design in --out");
   return [arguments](const Settings& settings) { return run(*arguments, settings); };

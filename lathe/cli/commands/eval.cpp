@@ -149,13 +149,17 @@ std::function<int(const Settings&)> setup(Flags flags) {
       .required();
   flags.add_option("--split", options.split, "which part of the data [test]");
   flags.add_flag("--padded", options.is_padded, "pad and mask instead of packing sequences");
-  flags.add_option("--length", options.length, "cut texts to so many tokens [the model's most]");
-  flags.add_option("--limit", options.limit, "use so many examples only, each label in its share");
+  flags.add_option("--length", options.length, "cut texts to so many tokens [the model's most]")
+      .at_least(0);
+  flags.add_option("--limit", options.limit, "use so many examples only, each label in its share")
+      .at_least(0);
   flags.add_option(
       "--truncation",
       [&options](const std::string& name) { options.truncation = data::parse_truncation(name); },
       "what to keep: head or head+tail [head]");
-  flags.add_option("--batch-tokens", options.batch_tokens, "tokens in a batch [4096, on a GPU 16384]")
+  flags
+      .add_option("--batch-tokens", options.batch_tokens,
+                  "tokens in a batch [4096, on a GPU 16384]")
       .range(1, std::int64_t{1} << 24);
   flags.add_option("--batch-size", options.batch_examples, "examples in a batch, instead of tokens")
       .range(1, std::int64_t{1} << 20);

@@ -73,7 +73,7 @@ std::function<int(const Settings&)> setup_export(Flags flags) {
   flags
       .add_option("--shard-mb", arguments->shard_megabytes,
                   "split the weights into files of at most so many MB")
-      .range(1e-6, 1e9, "a number of megabytes");
+      .range(1e-6, 1e9, "0.000001 to 1e9");
   flags.add_flag("--float", arguments->is_float, "plain float weights, whatever the model stores");
   return [arguments](const Settings& settings) {
     check_output_directory(arguments->out, arguments->force);

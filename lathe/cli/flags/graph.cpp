@@ -10,7 +10,7 @@ void add_graph_options(Flags flags, GraphSource& source) {
   flags.add_option("--passes", source.passes,
                    "passes to run first, such as remove-dropout,profile");
   flags.add_option("--data", source.data, "data for passes that measure");
-  flags.add_option("--batches", source.batches, "batches of 8 texts to measure on [4]");
+  flags.add_option("--batches", source.batches, "batches of 8 texts to measure on [4]").at_least(1);
 }
 
 }  // namespace lathe::cli

@@ -15,7 +15,8 @@ void add_task_options(Flags flags, ModelArguments& arguments) {
   flags.add_option("--inputs", arguments.inputs, "the graph's inputs, separated by commas")
       .separated_by(',')
       .repeatable();
-  flags.add_option("--labels", arguments.num_labels, "number of labels of a classifier");
+  flags.add_option("--labels", arguments.num_labels, "number of labels of a classifier")
+      .at_least(0);
 }
 
 void add_storage_option(Flags flags, io::Storage& storage) {

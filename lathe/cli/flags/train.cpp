@@ -13,18 +13,26 @@ void add_data_options(Flags flags, FineTuneOptions& options) {
   flags.add_option("--tokenizer,--vocabulary", options.tokenizer,
                    "directory with the tokenizer for a builder's model");
   flags.add_option("--split", options.split, "what to train on, such as train,unsup [train]");
-  flags.add_option("--limit", options.limit,
-                   "train and test on so many examples only, each label in its share");
-  flags.add_option("--length", options.length, "cut texts to so many tokens [the model's most]");
+  flags
+      .add_option("--limit", options.limit,
+                  "train and test on so many examples only, each label in its share")
+      .at_least(0);
+  flags.add_option("--length", options.length, "cut texts to so many tokens [the model's most]")
+      .at_least(0);
   flags.add_option(
       "--truncation",
       [&](const std::string& name) { options.truncation = data::parse_truncation(name); },
       "what to keep: head or head+tail [head]");
-  flags.add_option("--validation", options.validation,
-                   "hold out so many examples and keep the weights that do best on them");
-  flags.add_option("--validate-every", options.trainer.validate_every, "steps [an epoch]");
-  flags.add_option("--patience", options.trainer.patience,
-                   "stop after so many validations that are no better");
+  flags
+      .add_option("--validation", options.validation,
+                  "hold out so many examples and keep the weights that do best on them")
+      .at_least(0);
+  flags.add_option("--validate-every", options.trainer.validate_every, "steps [an epoch]")
+      .at_least(0);
+  flags
+      .add_option("--patience", options.trainer.patience,
+                  "stop after so many validations that are no better")
+      .at_least(0);
 }
 
 void add_recipe_options(Flags flags, train::TrainerOptions& trainer) {
@@ -46,7 +54,7 @@ void add_recipe_options(Flags flags, train::TrainerOptions& trainer) {
       .add_option("--cycles", trainer.cycles,
                   "times the rate rises and falls in the run [1; 2 where --epochs is left out]")
       .range(1, std::int64_t{1} << 20);
-  flags.add_option("--checkpoint-every", trainer.checkpoint_every, "steps [an epoch]");
+  flags.add_option("--checkpoint-every", trainer.checkpoint_every, "steps [an epoch]").at_least(0);
 }
 
 void add_graph_options(Flags flags, FineTuneOptions& options) {
