@@ -1,14 +1,17 @@
 #include "lathe/experiment/fine_tune.h"
 
+#include "lathe/compress/layer_match.h"
 #include "lathe/compress/lora.h"
 #include "lathe/compress/lora_adapter.h"
 #include "lathe/compress/lora_options.h"
 #include "lathe/compress/packed_weights.h"
 #include "lathe/compress/pruning/gradual_pruning.h"
 #include "lathe/compress/trained_parameters.h"
+#include "lathe/core/role.h"
 #include "lathe/data/match_labels.h"
 #include "lathe/data/validation_split.h"
 #include "lathe/experiment/evaluate.h"
+#include "lathe/experiment/fine_tune_ranges.h"
 #include "lathe/experiment/model_list.h"
 #include "lathe/experiment/read_data.h"
 #include "lathe/experiment/run_record.h"
@@ -60,13 +63,16 @@ Examples hold_out(data::Dataset all, std::int64_t count, bool labelled) {
 
 // What is decided by held-out rows needs some.
 void decide_validation(FineTuneOptions& options, std::int64_t examples) {
-  const bool is_choosing = options.trainer.patience > 0 || options.trainer.validate_every > 0;
+  if (options.trainer.patience > 0 && options.validation == 0)
+    fail("patience {}: needs validation, a number of rows to hold out", options.trainer.patience);
+  const bool is_choosing = options.trainer.validate_every > 0;
   if (is_choosing && options.validation == 0) options.validation = std::min(kHeldOut, examples / 5);
 }
 
 void check_options(const FineTuneOptions& options) {
   if (options.model.empty()) fail("model: is missing: expected a directory or a builder's name");
   if (options.data.empty()) fail("data: is missing: expected a directory, or reviews");
+  check_ranges(options);
   if (!options.lora.empty() && !options.graph.freeze.empty())
     fail("freeze: with lora everything but its paths and fresh heads is frozen already");
   if (!options.lora.empty() && !options.prune.empty())
@@ -140,6 +146,19 @@ io::Model load_student(const FineTuneOptions& options, const data::Dataset& exam
   }
   compress::unpack_model(model);
   return model;
+}
+
+// A pattern that freezes nothing is a typing error as a rule.
+void warn_of_idle_patterns(const FineTuneOptions& options, const Graph& graph,
+                           const Callbacks& callbacks) {
+  for (const std::string& pattern : options.graph.freeze) {
+    with_place("freeze", [&] { compress::check_match(compress::MatchBy::Regex, pattern); });
+    const std::vector<NodeId> states = states_of(graph, StateRole::Parameter);
+    const bool is_idle = std::ranges::none_of(states, [&](NodeId id) {
+      return compress::matches(compress::MatchBy::Regex, pattern, "state", graph.name(id));
+    });
+    if (is_idle) callbacks.warn(fmt::format("freeze \"{}\": matches no parameter", pattern));
+  }
 }
 
 // Puts LoRA's paths into a model; of one that is resumed they are there. Returns what trains.
@@ -233,12 +252,58 @@ train::RunDirectory create_run(const FineTuneOptions& options) {
   return train::RunDirectory::create(options.out, to_json(options));
 }
 
+// What is wrong with resuming a run that was never started, with the run of the nearest name.
+UserError no_run_error(const fs::path& out) {
+  std::error_code ignored;
+  const fs::path parent = out.has_parent_path() ? out.parent_path() : fs::path(".");
+  std::vector<std::string> runs;
+  for (const fs::directory_entry& entry : fs::directory_iterator(parent, ignored))
+    if (fs::exists(entry.path() / "run.json", ignored))
+      runs.push_back(entry.path().filename().string());
+  std::ranges::sort(runs);
+  const std::string nearest = nearest_name(out.filename().string(), runs);
+  return UserError(
+      fmt::format("out {}: {}", out.string(),
+                  fs::exists(out, ignored) ? "holds no run to resume" : "there is no such run"),
+      !nearest.empty() ? fmt::format("did you mean \"{}\"?", nearest)
+      : runs.empty()   ? "to start one, give model and data"
+                       : fmt::format("runs beside it: {}", fmt::join(runs, ", ")));
+}
+
+// Removes the directory of a run that failed before it had anything worth keeping, so that the same
+// command can be tried again.
+class FailedRun {
+ public:
+  explicit FailedRun(const train::RunDirectory* directory, fs::path path)
+      : directory_(directory), path_(std::move(path)) {}
+  ~FailedRun() {
+    std::error_code ignored;
+    if (directory_ != nullptr && std::uncaught_exceptions() > uncaught_ &&
+        !has_checkpoint(path_ / "checkpoints"))
+      fs::remove_all(path_, ignored);
+  }
+  // There is something worth keeping now.
+  void keep() { directory_ = nullptr; }
+  FailedRun(const FailedRun&) = delete;
+  FailedRun& operator=(const FailedRun&) = delete;
+
+ private:
+  static bool has_checkpoint(const fs::path& path) {
+    std::error_code ignored;
+    return fs::exists(path, ignored) && !fs::is_empty(path, ignored);
+  }
+  const train::RunDirectory* directory_;
+  fs::path path_;
+  int uncaught_ = std::uncaught_exceptions();
+};
+
 }  // namespace
 
 bool take_up_run(FineTuneOptions& options, const std::set<std::string>& given) {
   if (options.out.empty()) fail("resume: needs out, the directory of the run");
   const std::optional<nlohmann::json> recorded =
       train::RunDirectory::recorded_configuration(options.out);
+  if (!recorded && options.model.empty()) throw no_run_error(options.out);
   if (!recorded) return false;
   take_recorded(options, *recorded, given);
   return true;
@@ -258,6 +323,7 @@ FineTuned fine_tune(FineTuneOptions options, const engine::ExecutionOptions& exe
   decide_validation(options, static_cast<std::int64_t>(all.examples.size()));
   io::Model model = checkpoint != nullptr ? checkpoint->model : load_student(options, all);
   if (options.graph.objective == "classify") adopt_labels(model, all);
+  warn_of_idle_patterns(options, model.graph, callbacks);
   if (!options.lora.empty()) options.graph.train_only = prepare_lora(model, options, checkpoint);
   std::optional<compress::GradualPruning> pruning;
   if (!options.prune.empty()) {
@@ -279,7 +345,9 @@ FineTuned fine_tune(FineTuneOptions options, const engine::ExecutionOptions& exe
     }
   }
   const Examples examples = hold_out(std::move(all), options.validation, !options.teacher.empty());
-  if (!options.out.empty() && !directory) directory = create_run(options);
+  const bool is_new = !options.out.empty() && !directory;
+  if (is_new) directory = create_run(options);
+  FailedRun failed(is_new ? &*directory : nullptr, options.out);
 
   train::TrainOptions training = to_train_options(options, execution);
   if (pruning) {
@@ -304,6 +372,7 @@ FineTuned fine_tune(FineTuneOptions options, const engine::ExecutionOptions& exe
   train::TrainOutcome outcome =
       train::train_model(std::move(model), examples.train, examples.validation, training,
                          to_train_callbacks(callbacks), directory ? &*directory : nullptr);
+  failed.keep();
   FineTuned result{std::move(outcome.model), std::move(outcome.result), std::nullopt};
   if (result.training.ending == train::Ending::Interrupted) return result;
   if (directory && !options.lora.empty())

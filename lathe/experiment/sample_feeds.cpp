@@ -12,6 +12,17 @@ namespace {
 constexpr std::int64_t kRows = 8;
 constexpr std::int64_t kLength = 128;
 
+// A language model is evaluated on some of its tokens, but its own graph takes a label for each:
+// then every token is to be predicted.
+void label_every_token(const Graph& graph, Feed& feed) {
+  const auto labels = feed.find("labels");
+  const auto tokens = feed.find("input_ids");
+  const std::optional<NodeId> input = graph.find("labels");
+  if (labels == feed.end() || tokens == feed.end() || !input) return;
+  if (labels->second.dims().size() != graph.types(*input)[0].shape.size())
+    labels->second = tokens->second;
+}
+
 }  // namespace
 
 std::vector<Feed> sample_feeds(const io::Model& model, const SampleOptions& options,
@@ -29,6 +40,7 @@ std::vector<Feed> sample_feeds(const io::Model& model, const SampleOptions& opti
   std::vector<Feed> feeds;
   for (std::int64_t b = 0; b < std::min(options.batches, plan.num_batches()); ++b) {
     Feed feed = source->evaluation_batch(plan.examples(b)).feed;
+    label_every_token(model.graph, feed);
     for (const NodeId id : model.graph.nodes_of("input"))
       if (!feed.contains(model.graph.name(id)))
         fail("data: the graph's input \"{}\" cannot be made from it", model.graph.name(id));

@@ -181,6 +181,9 @@ Space parse_space_toml(std::string_view text, const std::string& source) {
 }
 
 Space read_space_file(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored))
+    fail("{}: is a directory; expected a TOML file with a table [parameters]", path.string());
   std::ifstream file(path, std::ios::binary);
   if (!file) fail("{}: cannot be read", path.string());
   const std::string text(std::istreambuf_iterator<char>(file), {});

@@ -142,6 +142,7 @@ class Compression {
     if (!options_.resumes) {
       const std::vector<fs::path> needed = {options_.model, options_.data};
       io::check_output_directory(options_.out, options_.replaces, needed);
+      read_data(load(options_.model));  // what is wrong with it must not leave a directory
       if (!options_.target.size.empty())
         check_size_target(load(options_.model), options_.target.size, options_.storage, execution_,
                           callbacks_);
@@ -160,6 +161,8 @@ class Compression {
     results_ = {{"format", "lathe-compression"},
                 {"configuration", configuration},
                 {"stages", json::array()}};
+    if (!held_out_.examples.empty())
+      results_["measured_on"] = fmt::format("{} rows held out of train", held_out_.examples.size());
     save();
   }
 
@@ -178,7 +181,6 @@ class Compression {
     const data::ValidationSplit split =
         data::split_validation(all.labels(), options_.validation, 0);
     held_out_ = data::select(all, split.validation);
-    results_["measured_on"] = fmt::format("{} rows held out of train", held_out_.examples.size());
     train_ = data::select(all, split.train);
   }
 
