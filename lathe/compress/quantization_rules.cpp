@@ -49,26 +49,33 @@ void check_rule(const QuantizationRule& rule) {
     with_place(std::string(name(role)), [&] { check_format(role, format); });
 }
 
-QuantizationRule parse_quantization_rule(const toml::table& table, bool is_default) {
-  QuantizationRule rule;
+// Reads one key of a rule into it.
+void take_format(const toml::key& key, const toml::node& node, bool is_default,
+                 QuantizationRule& rule) {
+  const std::string_view word = key.str();
+  if (!is_default && take_match(key, node, rule.by, rule.match)) return;
+  const std::optional<std::string> text = node.value<std::string>();
+  if (!text) fail("{} must be a text", word);
   std::vector<std::string> known;
-  for (const TensorRole role : kTensorRoles) known.emplace_back(name(role));
-  for (const auto& [key, node] : table) {
-    const std::string_view word = key.str();
-    if (!is_default && take_match(key, node, rule.by, rule.match)) continue;
-    const std::optional<std::string> text = node.value<std::string>();
-    if (!text) fail("{} must be a text", word);
-    bool is_role = false;
-    for (const TensorRole role : kTensorRoles) {
-      if (name(role) != word) continue;
-      rule.formats[role] = *text;
-      is_role = true;
-    }
-    if (is_role) continue;
-    if (!is_default) known.insert(known.end(), {"by", "match"});
-    throw unknown_name("key", word, known);
+  for (const TensorRole role : kTensorRoles) {
+    known.emplace_back(name(role));
+    if (name(role) != word) continue;
+    with_place(std::string(word), [&] { check_format(role, *text); });
+    rule.formats[role] = *text;
+    return;
   }
-  if (!is_default) check_match_given(rule.by, rule.match);
+  if (!is_default) known.insert(known.end(), {"by", "match"});
+  throw unknown_name("key", word, known);
+}
+
+QuantizationRule parse_quantization_rule(const toml::table& table, bool is_default,
+                                         const std::string& source) {
+  QuantizationRule rule;
+  for (const auto& [key, node] : table)
+    with_place(place_of(node, source),
+               [&, &key = key, &node = node] { take_format(key, node, is_default, rule); });
+  if (!is_default)
+    with_place(place_of(table, source), [&] { check_match_given(rule.by, rule.match); });
   return rule;
 }
 

@@ -74,22 +74,22 @@ std::string refusal(const std::string& text) {
 
 TEST(QuantizationRules, NameTheFileTheLineAndWhatIsWrong) {
   EXPECT_EQ(refusal("\n[[rule]]\nby = \"type\"\nmatch = \"linear\"\nwieghts = \"int:8\"\n"),
-            "r.toml:2: unknown key \"wieghts\"; known: weights, bias, inputs, outputs, embeddings, "
+            "r.toml:5: unknown key \"wieghts\"; known: weights, bias, inputs, outputs, embeddings, "
             "attention, attention_weights, by, match\nhint: did you mean \"weights\"?");
   EXPECT_EQ(refusal("[[rule]]\nby = \"typ\"\nmatch = \"linear\"\n"),
-            "r.toml:1: unknown by \"typ\"; known: type, name, regex\nhint: did you mean \"type\"?");
-  EXPECT_EQ(refusal("[[rule]]\nby = 3\n"), "r.toml:1: by must be a text: type, name or regex");
+            "r.toml:2: unknown by \"typ\"; known: type, name, regex\nhint: did you mean \"type\"?");
+  EXPECT_EQ(refusal("[[rule]]\nby = 3\n"), "r.toml:2: by must be a text: type, name or regex");
   EXPECT_EQ(refusal("[[rule]]\nby = \"regex\"\nmatch = \"(\"\n"),
             "r.toml:1: \"(\" is no pattern: missing ): (");
   EXPECT_EQ(refusal("[[rule]]\nmatch = \"up\"\n"),
             "r.toml:1: a rule needs by = \"type\", \"name\" or \"regex\"");
   EXPECT_EQ(refusal("[[rule]]\nby = \"name\"\n"), "r.toml:1: a rule needs match");
   EXPECT_EQ(refusal("\n\n[default]\nweights = \"int:99\"\n"),
-            "r.toml:3: weights: format \"int:99\": width must be between 2 and 16, got 99");
+            "r.toml:4: weights: format \"int:99\": width must be between 2 and 16, got 99");
   EXPECT_EQ(refusal("[default]\ninputs = \"itn:8\"\n").substr(0, 53),
-            "r.toml:1: inputs: unknown format family \"itn\"; known:");
-  EXPECT_EQ(refusal("[default]\nweights = 8\n"), "r.toml:1: weights must be a text");
-  EXPECT_EQ(refusal("[default]\nby = \"type\"\n").substr(0, 29), "r.toml:1: unknown key \"by\"; k");
+            "r.toml:2: inputs: unknown format family \"itn\"; known:");
+  EXPECT_EQ(refusal("[default]\nweights = 8\n"), "r.toml:2: weights must be a text");
+  EXPECT_EQ(refusal("[default]\nby = \"type\"\n").substr(0, 29), "r.toml:2: unknown key \"by\"; k");
   EXPECT_EQ(refusal("[rule]\nby = \"type\"\n"), "r.toml:1: rules are a list: expected [[rule]]");
   EXPECT_EQ(refusal("default = 3\n"), "r.toml:1: expected [default], a table");
   EXPECT_EQ(
@@ -101,7 +101,7 @@ TEST(QuantizationRules, NameTheFileTheLineAndWhatIsWrong) {
 
 TEST(QuantizationRules, RefuseFormatsThatAttentionsWeightsCannotHave) {
   EXPECT_EQ(refusal("[default]\nattention_weights = \"bfp:8,block=2x8\"\n"),
-            "r.toml:1: attention_weights: attention: bfp:8,block=2x8 has a scale for several rows, "
+            "r.toml:2: attention_weights: attention: bfp:8,block=2x8 has a scale for several rows, "
             "but each query's weights are rounded alone");
 }
 

@@ -26,8 +26,8 @@ bool take_match(const toml::key& key, const toml::node& node, MatchBy& by, std::
 /// Fails unless a `[[rule]]` said both.
 void check_match_given(MatchBy by, const std::string& match);
 
-/// The rules of a file, the default last. `parse_rule(table, is_default)` reads one, and `place` of
-/// each is where it stands.
+/// The rules of a file, the default last. `parse_rule(table, is_default, source)` reads one,
+/// putting the line of a key before what is wrong with it; `place` of each is where it stands.
 template <typename Rule, typename ParseRule>
 std::vector<Rule> parse_rule_tables(const toml::table& root, const std::string& source,
                                     const ParseRule& parse_rule,
@@ -36,7 +36,7 @@ std::vector<Rule> parse_rule_tables(const toml::table& root, const std::string& 
   std::optional<Rule> last;
   const auto read = [&](const toml::node& node, bool is_default) {
     const std::string place = place_of(node, source);
-    Rule rule = with_place(place, [&] { return parse_rule(*node.as_table(), is_default); });
+    Rule rule = parse_rule(*node.as_table(), is_default, source);
     rule.place = place;
     return rule;
   };

@@ -19,29 +19,38 @@ std::string text(std::string_view key, const toml::node& node) {
   return *value;
 }
 
-PruningRule parse_pruning_rule(const toml::table& table, bool is_default) {
-  PruningRule rule;
+// Reads one key of a rule into it.
+void take_setting(const toml::key& key, const toml::node& node, bool is_default,
+                  PruningRule& rule) {
   PruningSettings& settings = rule.settings;
-  for (const auto& [key, node] : table) {
-    const std::string_view word = key.str();
-    if (!is_default && take_match(key, node, rule.by, rule.match)) continue;
-    if (word == "sparsity") {
-      settings.sparsity = number(word, node);
-    } else if (word == "method") {
-      settings.method = text(word, node);
-    } else if (word == "granularity") {
-      settings.granularity = parse_granularity(text(word, node));
-    } else if (word == "scope") {
-      settings.scope = parse_pruning_scope(text(word, node));
-    } else if (word == "activations") {
-      settings.activations = number(word, node);
-    } else {
-      std::vector<std::string> known{"sparsity", "method", "granularity", "scope", "activations"};
-      if (!is_default) known.insert(known.end(), {"by", "match"});
-      throw unknown_name("key", word, known);
-    }
+  const std::string_view word = key.str();
+  if (!is_default && take_match(key, node, rule.by, rule.match)) return;
+  if (word == "sparsity") {
+    settings.sparsity = number(word, node);
+  } else if (word == "method") {
+    settings.method = text(word, node);
+    find_pruning_method(*settings.method);
+  } else if (word == "granularity") {
+    settings.granularity = parse_granularity(text(word, node));
+  } else if (word == "scope") {
+    settings.scope = parse_pruning_scope(text(word, node));
+  } else if (word == "activations") {
+    settings.activations = number(word, node);
+  } else {
+    std::vector<std::string> known{"sparsity", "method", "granularity", "scope", "activations"};
+    if (!is_default) known.insert(known.end(), {"by", "match"});
+    throw unknown_name("key", word, known);
   }
-  if (!is_default) check_match_given(rule.by, rule.match);
+}
+
+PruningRule parse_pruning_rule(const toml::table& table, bool is_default,
+                               const std::string& source) {
+  PruningRule rule;
+  for (const auto& [key, node] : table)
+    with_place(place_of(node, source),
+               [&, &key = key, &node = node] { take_setting(key, node, is_default, rule); });
+  if (!is_default)
+    with_place(place_of(table, source), [&] { check_match_given(rule.by, rule.match); });
   return rule;
 }
 

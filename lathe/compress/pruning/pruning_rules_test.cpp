@@ -40,20 +40,20 @@ sparsity = 0
 
 TEST(PruningRules, NameWhatIsWrong) {
   EXPECT_EQ(error_of("[default]\nsparsty = 0.5"),
-            "r.toml:1: unknown key \"sparsty\"; known: sparsity, method, granularity, scope, "
+            "r.toml:2: unknown key \"sparsty\"; known: sparsity, method, granularity, scope, "
             "activations\nhint: did you mean \"sparsity\"?");
   EXPECT_EQ(error_of("[default]\nsparsity = 1.5"),
             "r.toml:1: sparsity 1.5: expected a share of the weights, 0 to 1");
-  EXPECT_EQ(
-      error_of("[default]\nmethod = \"wanna\""),
-      "r.toml:1: unknown method \"wanna\"; known: l1, lamp, lookups, movement, random, sparsegpt, wanda"
-      "\nhint: did you mean \"wanda\"?");
+  EXPECT_EQ(error_of("[default]\nmethod = \"wanna\""),
+            "r.toml:2: unknown method \"wanna\"; known: l1, lamp, lookups, movement, random, "
+            "sparsegpt, wanda"
+            "\nhint: did you mean \"wanda\"?");
   EXPECT_EQ(error_of("[default]\nmethod = \"sparsegpt\"\ngranularity = \"head\""),
             "r.toml:1: method sparsegpt: prunes elements and N:M, not granularity head");
   EXPECT_EQ(error_of("[default]\nmethod = \"sparsegpt\"\nscope = \"global\""),
             "r.toml:1: scope global: sparsegpt ranks the weights of some columns of a layer: "
             "expected local");
-  EXPECT_EQ(error_of("[default]\nsparsity = \"half\""), "r.toml:1: sparsity must be a number");
+  EXPECT_EQ(error_of("[default]\nsparsity = \"half\""), "r.toml:2: sparsity must be a number");
   EXPECT_EQ(error_of("[[rule]]\nsparsity = 0.5"),
             "r.toml:1: a rule needs by = \"type\", \"name\" or \"regex\"");
   EXPECT_EQ(error_of("[weights]\nsparsity = 0.5"),
