@@ -5,10 +5,12 @@
 #include <cmath>
 #include <limits>
 
+#include "lathe/cli/study_text.h"
 #include "lathe/cli/trial_text.h"
 #include "lathe/report/markup.h"
 #include "lathe/study/importance.h"
 #include "lathe/study/math/pareto.h"
+#include "lathe/study/objective_names.h"
 
 namespace lathe::cli {
 namespace {
@@ -37,15 +39,40 @@ bool is_drawn(const TrialRecord& trial, std::size_t num_objectives) {
          std::ranges::all_of(trial.values, [](double value) { return std::isfinite(value); });
 }
 
+ChartTrial::State state_of(TrialState state) {
+  switch (state) {
+    case TrialState::Complete:
+      return ChartTrial::State::Complete;
+    case TrialState::Pruned:
+      return ChartTrial::State::Pruned;
+    case TrialState::Fail:
+      return ChartTrial::State::Failed;
+    case TrialState::Running:
+      return ChartTrial::State::Running;
+    case TrialState::Waiting:
+      break;
+  }
+  return ChartTrial::State::Waiting;
+}
+
+// Why a trial failed, on a line of its own.
+std::string reason_line(const TrialRecord& trial) {
+  const auto reason = trial.user_attributes.find("fail_reason");
+  if (reason == trial.user_attributes.end()) return "";
+  const nlohmann::ordered_json text = attribute_json(reason->second);
+  return "\n" + report::shorten(text.is_string() ? text.get<std::string>() : reason->second, 200);
+}
+
 ChartTrial chart_trial(const TrialRecord& trial) {
   return {.number = trial.number,
-          .state = trial.state == TrialState::Complete ? ChartTrial::State::Complete
-                   : trial.state == TrialState::Pruned ? ChartTrial::State::Pruned
-                                                       : ChartTrial::State::Other,
+          .state = state_of(trial.state),
           .values = trial.values,
           .reports = {trial.intermediate_values.begin(), trial.intermediate_values.end()},
-          .tooltip = fmt::format("trial {}: {}\n{}", trial.number, values_text(trial.values),
-                                 report::shorten(parameters_text(trial.parameters), 400))};
+          .tooltip = fmt::format(
+              "trial {}: {}{}\n{}{}", trial.number,
+              trial.state == TrialState::Complete ? "" : state_text(trial.state) + " ",
+              trial.values.empty() ? "" : values_text(trial.values),
+              report::shorten(parameters_text(trial.parameters), 400), reason_line(trial))};
 }
 
 void add_row(StudyData& data, const TrialRecord& trial) {
@@ -76,7 +103,9 @@ std::vector<bool> front_of(const StudyData& data, const study::History& history)
 
 // The front, or the first of a single objective's order.
 report::Table best_table(const StoredStudy& study, const StudyData& data) {
-  report::Table table({"trial", "value", "seconds", "parameters"});
+  const std::vector<std::string> labels = study::objective_labels(study.record);
+  report::Table table(
+      {"trial", fmt::format("{}", fmt::join(labels, ", ")), "seconds", "parameters"});
   std::vector<const TrialRecord*> trials;
   if (study.record.directions.size() > 1) {
     for (const int number : study.best())
@@ -100,11 +129,8 @@ report::Table best_table(const StoredStudy& study, const StudyData& data) {
 
 report::Table settings_table(const StoredStudy& study) {
   report::Table table({"setting", "value"});
-  std::vector<std::string> directions;
-  for (const study::Direction direction : study.record.directions)
-    directions.emplace_back(direction_name(direction));
   table.row({"storage", study.storage->description()});
-  table.row({"objectives", fmt::format("{}", fmt::join(directions, ", "))});
+  table.row({"objectives", fmt::format("{}", fmt::join(objective_texts(study.record), ", "))});
   for (const char* name : {"sampler", "pruner", "seed"}) table.row({name, study.setting(name)});
   for (const auto& [key, text] : study.record.user_attributes) table.row({key, text});
   return table;
@@ -116,10 +142,10 @@ StudyData chart_data(const StoredStudy& study, std::size_t objective,
                      const std::vector<std::string>& parameters) {
   const std::vector<study::Direction>& directions = study.record.directions;
   StudyData data{.name = study.record.name, .objectives = {}, .objective = objective};
+  const std::vector<std::string> labels = study::objective_labels(study.record);
   for (std::size_t i = 0; i < directions.size(); ++i)
     data.objectives.push_back(
-        {.name = directions.size() == 1 ? "value" : fmt::format("value {}", i),
-         .is_maximized = directions[i] == study::Direction::Maximize});
+        {.name = labels[i], .is_maximized = directions[i] == study::Direction::Maximize});
   for (const TrialRecord& trial : study.history.trials()) {
     data.trials.push_back(chart_trial(trial));
     if (is_drawn(trial, directions.size())) add_row(data, trial);
@@ -148,10 +174,15 @@ report::StudyPage page_data(const StoredStudy& study, StudyData data) {
     page.figures.emplace_back("pruned", fmt::format("{}", count(TrialState::Pruned)));
   if (count(TrialState::Fail) > 0)
     page.figures.emplace_back("failed", fmt::format("{}", count(TrialState::Fail)));
+  if (count(TrialState::Running) > 0)
+    page.figures.emplace_back("running", fmt::format("{}", count(TrialState::Running)));
+  if (count(TrialState::Waiting) > 0)
+    page.figures.emplace_back("waiting", fmt::format("{}", count(TrialState::Waiting)));
   const std::vector<int> best = study.best();
   if (!best.empty() && study.record.directions.size() == 1) {
     const TrialRecord& trial = study.history.trials()[static_cast<std::size_t>(best[0])];
-    page.figures.emplace_back("best value", values_text(trial.values));
+    page.figures.emplace_back("best " + study::objective_labels(study.record)[0],
+                              values_text(trial.values));
     page.figures.emplace_back("in trial", fmt::format("{}", trial.number));
   } else if (!best.empty()) {
     page.figures.emplace_back("on the Pareto front", fmt::format("{}", best.size()));

@@ -1,6 +1,7 @@
 #include "lathe/cli/study_text.h"
 
 #include "lathe/cli/trial_text.h"
+#include "lathe/study/objective_names.h"
 
 namespace lathe::cli {
 
@@ -8,6 +9,13 @@ std::vector<std::string> direction_names(const std::vector<study::Direction>& di
   std::vector<std::string> names;
   for (const study::Direction direction : directions) names.emplace_back(direction_name(direction));
   return names;
+}
+
+std::vector<std::string> objective_texts(const study::StudyRecord& study) {
+  std::vector<std::string> texts = direction_names(study.directions);
+  const std::vector<std::string> names = study::objective_names(study);
+  for (std::size_t i = 0; i < names.size(); ++i) texts[i] += " " + names[i];
+  return texts;
 }
 
 std::map<study::TrialState, int> count_states(const study::History& history) {

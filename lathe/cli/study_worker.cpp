@@ -1,10 +1,13 @@
 #include "lathe/cli/study_worker.h"
 
+#include <filesystem>
+
 #include "lathe/cli/trial_command.h"
 #include "lathe/cli/trial_process.h"
 #include "lathe/cli/trial_result.h"
 #include "lathe/cli/trial_text.h"
 #include "lathe/report/markup.h"
+#include "lathe/study/objective_names.h"
 
 namespace lathe::cli {
 namespace {
@@ -40,21 +43,27 @@ std::vector<std::pair<std::string, std::string>> environment_of(const study::Tri
   return environment;
 }
 
+// Our own commands are told to say what we read.
+bool is_ours(const std::string& program) {
+  return std::filesystem::path(program).filename() == "lathe";
+}
+
 // Runs the program for a trial, hands its reports on and reads its result.
 study::Outcome evaluate(study::Trial& trial, const WorkerOptions& options,
                         const std::vector<std::string>& names, std::size_t num_objectives,
-                        const ShouldStop& should_stop) {
+                        const std::vector<std::string>& objectives, const ShouldStop& should_stop) {
   std::optional<TrialProcess> process;
   try {
-    process.emplace(fill_in(options.command, trial.record(), names),
-                    environment_of(trial, options.study));
+    auto environment = environment_of(trial, options.study);
+    if (is_ours(options.command.front())) environment.emplace_back("LATHE_REPORT_TRIAL", "1");
+    process.emplace(fill_in(options.command, trial.record(), names), environment);
   } catch (const UserError& error) {
     throw CannotRun{error};
   }
   std::string last;
   while (!process->is_finished()) {
     for (const std::string& line : process->read_lines(kPoll)) {
-      const std::optional<ReportLine> report = parse_report(line);
+      const std::optional<ReportLine> report = parse_report(line, objectives);
       if (!report) {
         last = line;
         continue;
@@ -73,7 +82,7 @@ study::Outcome evaluate(study::Trial& trial, const WorkerOptions& options,
   }
   if (process->exit_status() != 0)
     return {.state = TrialState::Fail, .reason = failure_text(*process)};
-  TrialResult result = parse_result(last, num_objectives);
+  TrialResult result = parse_result(last, num_objectives, objectives);
   for (auto& [key, value] : result.attributes) trial.set_user_attribute(key, value);
   if (!result.constraints.empty()) trial.set_constraints(result.constraints);
   return std::move(result.outcome);
@@ -84,6 +93,11 @@ study::Outcome evaluate(study::Trial& trial, const WorkerOptions& options,
 std::string WorkLog::last_failure() const {
   const std::scoped_lock lock(mutex_);
   return last_failure_;
+}
+
+bool WorkLog::has_only_failed() const {
+  const std::scoped_lock lock(mutex_);
+  return counts_.size() == 1 && counts_.contains(TrialState::Fail);
 }
 
 std::map<TrialState, int> WorkLog::counts() const {
@@ -130,20 +144,25 @@ void WorkLog::ended(const study::WorkedTrial& worked) {
 }
 
 void work_on_study(const WorkerOptions& options, WorkLog& log) {
-  study::Study study = open_study(options.study, {.space = options.space, .lease = options.lease});
+  study::Study study = open_study(
+      options.study,
+      {.space = options.space, .objectives = options.objectives, .lease = options.lease});
   if (study.space() == nullptr)
     throw UserError(
         fmt::format("study \"{}\": its parameters are not declared", options.study.study),
         "give them with --space FILE");
   std::vector<std::string> names;
   for (const study::SpaceParameter& parameter : *study.space()) names.push_back(parameter.name);
+  const std::vector<std::string> objectives =
+      options.objectives.empty() ? study::objective_names(study.record()) : options.objectives;
   study::StopRule rule = options.rule;
   rule.should_stop = is_interrupted;
   try {
     study::work(
         study,
         [&](study::Trial& trial, const ShouldStop& should_stop) {
-          return evaluate(trial, options, names, study.record().directions.size(), should_stop);
+          return evaluate(trial, options, names, study.record().directions.size(), objectives,
+                          should_stop);
         },
         rule,
         [&](const study::WorkedTrial& worked) {

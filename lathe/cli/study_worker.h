@@ -20,7 +20,8 @@ struct WorkerOptions {
   std::optional<study::Space> space = {};
   std::chrono::milliseconds lease{30'000};
   study::StopRule rule = {};
-  int max_failures = 20;  ///< in a row; 0: never give up
+  std::vector<std::string> objectives = {};  ///< fields of a JSON result; empty: the study's names
+  int max_failures = 20;                     ///< in a row; 0: never give up
 };
 
 /// What the workers of one process have in common: what became of their trials, and when to stop.
@@ -37,6 +38,8 @@ class WorkLog {
 
   int num_handed_back() const { return num_handed_back_; }
   int failures_in_a_row() const { return failures_in_a_row_; }
+  /// Whether some trial ended, and every one that did failed.
+  bool has_only_failed() const;
   std::string last_failure() const;
   /// How many trials ended in each state.
   std::map<study::TrialState, int> counts() const;

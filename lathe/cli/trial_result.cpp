@@ -1,5 +1,6 @@
 #include "lathe/cli/trial_result.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -58,7 +59,49 @@ std::string text_at(const nlohmann::json& object, const char* key) {
   return object.at(key).get<std::string>();
 }
 
-TrialResult parse_object(const nlohmann::json& object) {
+// The values of the fields with these names; nothing unless all are there and numbers.
+std::optional<std::vector<double>> named_numbers(const nlohmann::json& object,
+                                                 const std::vector<std::string>& names) {
+  std::vector<double> numbers;
+  for (const std::string& name : names) {
+    const auto found = object.find(name);
+    if (found == object.end() || !found->is_number()) return std::nullopt;
+    numbers.push_back(found->get<double>());
+  }
+  if (numbers.empty()) return std::nullopt;
+  return numbers;
+}
+
+// What a command of ours printed, by the names of its fields.
+TrialResult parse_named(const nlohmann::json& object, std::vector<double> values,
+                        const std::vector<std::string>& objectives) {
+  TrialResult result;
+  result.outcome.values = std::move(values);
+  for (const auto& [key, value] : object.items())
+    if (value.is_primitive() && std::ranges::find(objectives, key) == objectives.end())
+      result.attributes[key] = study::to_json_text(value);
+  return result;
+}
+
+std::string number_fields(const nlohmann::json& object) {
+  std::vector<std::string> names;
+  for (const auto& [key, value] : object.items())
+    if (value.is_number()) names.push_back(key);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+TrialResult parse_object(const nlohmann::json& object, const std::vector<std::string>& objectives) {
+  if (auto values = named_numbers(object, objectives))
+    return parse_named(object, std::move(*values), objectives);
+  const bool has_result =
+      object.contains("value") || object.contains("values") || object.contains("state");
+  if (!has_result)
+    throw UserError(
+        objectives.empty()
+            ? fmt::format("its last line has no \"value\", but {}", number_fields(object))
+            : fmt::format("its last line has no number \"{}\"; it has {}",
+                          fmt::join(objectives, "\" or no \""), number_fields(object)),
+        "--objective NAME says which of them counts");
   TrialResult result;
   if (object.contains("value")) result.outcome.values = numbers_at(object, "value");
   if (object.contains("values")) result.outcome.values = numbers_at(object, "values");
@@ -82,8 +125,18 @@ TrialResult parse_object(const nlohmann::json& object) {
 
 }  // namespace
 
-std::optional<ReportLine> parse_report(std::string_view line) {
+std::optional<ReportLine> parse_report(std::string_view line,
+                                       const std::vector<std::string>& objectives) {
   const std::vector<std::string_view> words = words_of(line);
+  if (!words.empty() && words[0].starts_with('{') &&
+      line.find("\"report\"") != std::string_view::npos) {
+    const nlohmann::json object = nlohmann::json::parse(line, nullptr, false);
+    if (!object.is_object() || !object.contains("report") || !object["report"].is_number_unsigned())
+      return std::nullopt;
+    const auto values = named_numbers(object, objectives);
+    if (!values) return std::nullopt;
+    return ReportLine{object["report"].get<int>(), *values};
+  }
   if (words.size() < 3 || words[0] != "report") return std::nullopt;
   const std::optional<int> step = parse_number<int>(words[1]);
   const auto values = parse_numbers({words.begin() + 2, words.end()});
@@ -91,14 +144,16 @@ std::optional<ReportLine> parse_report(std::string_view line) {
   return ReportLine{*step, *values};
 }
 
-TrialResult parse_result(std::string_view line, std::size_t num_objectives) {
+TrialResult parse_result(std::string_view line, std::size_t num_objectives,
+                         const std::vector<std::string>& objectives) {
   const std::string expected =
       num_objectives == 1 ? "a number" : fmt::format("{} numbers", num_objectives);
   const std::vector<std::string_view> words = words_of(line);
   if (words.empty()) fail("it wrote nothing; expected {} on its last line", expected);
   TrialResult result;
   if (words[0].starts_with('{')) {
-    result = parse_object(with_place("the last line", [&] { return study::parse_json(line); }));
+    result = parse_object(with_place("the last line", [&] { return study::parse_json(line); }),
+                          objectives);
   } else {
     const auto values = parse_numbers(words);
     if (!values)

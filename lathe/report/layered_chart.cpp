@@ -45,6 +45,14 @@ void add_line(PlotFrame& frame, const Chart& chart, const Layer& layer, std::str
       path, color, layer.size < 4 ? pixel(layer.size / 2) : "2", opacity_attribute(layer.opacity)));
 }
 
+// A cross with a tooltip that its whole square answers to, not its thin lines alone.
+std::string cross(double x, double y, double size, std::string_view color, std::string_view title) {
+  return fmt::format(
+      "<g>{0}<path d=\"M{1} {3}L{2} {4}M{1} {4}L{2} {3}\" fill=\"none\" stroke=\"{5}\" "
+      "stroke-width=\"2\" pointer-events=\"bounding-box\"/></g>\n",
+      title, pixel(x - size), pixel(x + size), pixel(y - size), pixel(y + size), color);
+}
+
 void add_points(PlotFrame& frame, const Chart& chart, const Layer& layer, std::string_view color,
                 const std::optional<Shading>& shading) {
   const bool is_ring = layer.mark == Layer::Mark::Rings;
@@ -62,7 +70,7 @@ void add_points(PlotFrame& frame, const Chart& chart, const Layer& layer, std::s
       own_color = shade_color(shade / (kShades - 1.0));
     }
     const std::string x = pixel(frame.x(layer.x[i])), y = pixel(frame.y(layer.y[i]));
-    if (layer.x.size() > kMostTooltips && !is_ring) {
+    if (layer.x.size() > kMostTooltips && layer.mark == Layer::Mark::Points) {
       paths[shade] += fmt::format("M{} {}h0", x, y);
       continue;
     }
@@ -70,6 +78,10 @@ void add_points(PlotFrame& frame, const Chart& chart, const Layer& layer, std::s
         i < layer.tooltips.size()
             ? fmt::format("<title>{}</title>", escape_markup(layer.tooltips[i]))
             : "";
+    if (layer.mark == Layer::Mark::Crosses) {
+      elements += cross(frame.x(layer.x[i]), frame.y(layer.y[i]), layer.size, own_color, title);
+      continue;
+    }
     elements += fmt::format("<circle cx=\"{}\" cy=\"{}\" r=\"{}\" fill=\"{}\"{}>{}</circle>\n", x,
                             y, pixel(layer.size), is_ring ? "none" : own_color,
                             is_ring ? fmt::format(" stroke=\"{}\" stroke-width=\"2\"", own_color)
@@ -100,6 +112,8 @@ void add_legend(PlotFrame& frame, const std::vector<LegendEntry>& entries) {
     if (is_line(entry.mark))
       frame.add(fmt::format("<path d=\"M{} {}h18\" stroke=\"{}\" stroke-width=\"2\"/>\n", pixel(x),
                             pixel(y - 4), entry.color));
+    else if (entry.mark == Layer::Mark::Crosses)
+      frame.add(cross(x + 9, y - 4, 4, entry.color, ""));
     else
       frame.add(fmt::format(
           "<circle cx=\"{}\" cy=\"{}\" r=\"4.5\" fill=\"{}\" stroke=\"{}\" stroke-width=\"{}\"/>\n",

@@ -13,7 +13,8 @@ namespace lathe::report {
 struct Layer {
   enum class Mark {
     Points,
-    Rings,  ///< points that are seen above others
+    Rings,    ///< points that are seen above others
+    Crosses,  ///< for what went wrong
     Line,
     Steps,  ///< a line that keeps its height until the next point
   };

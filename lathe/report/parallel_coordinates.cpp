@@ -12,7 +12,11 @@
 namespace lathe::report {
 namespace {
 
-constexpr double kAxesTop = 98, kAxesFoot = 24, kLeft = 70, kSpacing = 110;
+constexpr double kAxesTop = 98, kAxesFoot = 24, kGap = 26,
+                 kGapSpread = 12,  // below an axis: where items without a value pass
+    kLeft = 70, kSpacing = 110;
+// A rim of white keeps text readable above lines.
+constexpr const char* kRim = " stroke=\"#ffffff\" stroke-width=\"3\" paint-order=\"stroke\"";
 constexpr double kBold = 1.1;  // how much wider bold letters are
 constexpr double kLeastTickRoom = 15;
 constexpr double kSpread = 0.5;  // of a category's room that its lines fill
@@ -38,9 +42,7 @@ std::string draw_axis(const ParallelCoordinates::Upright& axis, double x, double
     last = y;
     const std::string text = label_line(axis.scale.tick_text(tick), 14);
     body += svg_line(x - 4, y, x, y, kInk);
-    // A rim of white keeps the text readable above the lines.
-    body += svg_text(x - 7, y + 4, "end", text, 11,
-                     " stroke=\"#ffffff\" stroke-width=\"3\" paint-order=\"stroke\"");
+    body += svg_text(x - 7, y + 4, "end", text, 11, kRim);
   }
   return body;
 }
@@ -57,7 +59,12 @@ std::string parallel_coordinates(const ParallelCoordinates& chart) {
           : std::max(kSpacing, (least_width - kLeft - bar - 50) / static_cast<double>(count - 1));
   const double last = kLeft + spacing * static_cast<double>(std::max<std::size_t>(count, 1) - 1);
   const int width = static_cast<int>(std::max(least_width, last + 40 + bar));
-  const double bottom = chart.height - kAxesFoot;
+  std::vector<bool> has_gap(count, false);
+  for (const ParallelCoordinates::Item& item : chart.items)
+    for (std::size_t axis = 0; axis < std::min(count, item.values.size()); ++axis)
+      if (!std::isfinite(item.values[axis])) has_gap[axis] = true;
+  const bool has_gaps = std::ranges::find(has_gap, true) != has_gap.end();
+  const double bottom = chart.height - kAxesFoot - (has_gaps ? kGap : 0);
   const auto x = [&](std::size_t axis) { return kLeft + spacing * static_cast<double>(axis); };
   const double many = static_cast<double>(chart.items.size());
   const double opacity = std::clamp(12 / std::sqrt(std::max(many, 1.0)), 0.12, 0.8);
@@ -72,19 +79,16 @@ std::string parallel_coordinates(const ParallelCoordinates& chart) {
     const ParallelCoordinates::Item& item = chart.items[i];
     check(item.values.size() == count, "a value for each axis");
     std::string path;
-    bool is_joined = false;
     for (std::size_t axis = 0; axis < count; ++axis) {
       double value = item.values[axis];
-      if (!std::isfinite(value)) {
-        is_joined = false;
-        continue;
-      }
       const AxisScale& scale = chart.axes[axis].scale;
-      if (!scale.names.empty()) value += (scatter(i * 31 + axis * 17) - 0.5) * kSpread;
-      const double y = bottom - std::clamp(scale.position(value), 0.0, 1.0) * (bottom - kAxesTop);
-      path += fmt::format("{}{:.1f} {:.1f}", is_joined ? "L" : "M", x(axis), y);
-      if (!is_joined) path += "h0";  // a value between two gaps is a dot
-      is_joined = true;
+      const double spread = scatter(i * 31 + axis * 17) - 0.5;
+      if (!scale.names.empty()) value += spread * kSpread;
+      const double y = std::isfinite(value) ? bottom - std::clamp(scale.position(value), 0.0, 1.0) *
+                                                           (bottom - kAxesTop)
+                                            : bottom + kGap + spread * kGapSpread;
+      path += fmt::format("{}{:.1f} {:.1f}", axis == 0 ? "M" : "L", x(axis), y);
+      if (count == 1) path += "h0";  // a dot
     }
     if (path.empty()) continue;
     body += fmt::format(
@@ -95,9 +99,11 @@ std::string parallel_coordinates(const ParallelCoordinates& chart) {
   // Names stand on two levels, so that each has the room of two axes.
   const bool is_staggered = count > 2;
   for (std::size_t axis = 0; axis < count; ++axis)
-    body += draw_axis(chart.axes[axis], x(axis), bottom,
-                      label_limit((is_staggered ? 2 : 1) * spacing / kBold - 8),
-                      is_staggered && axis % 2 == 1);
+    body +=
+        draw_axis(chart.axes[axis], x(axis), bottom,
+                  label_limit((is_staggered ? 2 : 1) * spacing / kBold - 8),
+                  is_staggered && axis % 2 == 1) +
+        (has_gap[axis] ? svg_text(x(axis) - 7, bottom + kGap + 4, "end", "none", 11, kRim) : "");
   if (count == 0 || chart.items.empty())
     body += svg_text(width / 2.0, (kAxesTop + bottom) / 2, "middle", "no data", 14);
   else

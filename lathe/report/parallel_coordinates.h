@@ -14,7 +14,8 @@ struct ParallelCoordinates {
     std::string name;
     AxisScale scale;
   };
-  /// Values by axis; one that is not finite leaves a gap (a parameter that the item does not have).
+  /// Values by axis; an item without one (NaN: a parameter that it does not have) passes below the
+  /// axis, past a gap.
   struct Item {
     std::vector<double> values;
     double shade = 0;

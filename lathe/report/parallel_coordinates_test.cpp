@@ -30,12 +30,15 @@ TEST(ParallelCoordinates, DrawsALineForEachItemThroughNamedAxes) {
     EXPECT_THAT(svg, HasSubstr(text));
 }
 
-TEST(ParallelCoordinates, LeavesAGapWhereAnItemHasNoValue) {
+TEST(ParallelCoordinates, PassesBelowAnAxisWhereAnItemHasNoValue) {
   ParallelCoordinates chart = three_axes();
   chart.items = {{{0.01, NAN, 0.2}, 0.2}};
   const std::string svg = parallel_coordinates(chart);
   const std::string path = svg.substr(svg.find("<path d="));
-  EXPECT_EQ(count_in(path.substr(0, path.find("fill")), "M"), 2u);
+  const std::string line = path.substr(0, path.find("fill"));
+  EXPECT_EQ(count_in(line, "M"), 1u) << "one line through all axes";
+  EXPECT_EQ(count_in(line, "L"), 2u);
+  EXPECT_EQ(count_in(svg, ">none<"), 1u) << "only that axis has a gap";
   EXPECT_EQ(count_in(svg, "nan"), 0u);
 }
 

@@ -46,11 +46,13 @@ NamedOptions parse_named_options(std::string_view text) {
   return result;
 }
 
-void require_known(const Options& options, const std::vector<std::string>& known) {
+void require_known(const Options& options, const std::vector<KindOption>& known) {
+  std::vector<std::string> names;
+  for (const KindOption& each : known) names.push_back(each.name);
   for (const auto& [key, value] : options) {
-    if (std::ranges::find(known, key) != known.end()) continue;
-    if (known.empty()) fail("unknown option \"{}\"; it has no options", key);
-    throw unknown_name("option", key, known);
+    if (std::ranges::find(names, key) != names.end()) continue;
+    if (names.empty()) fail("unknown option \"{}\"; it has no options", key);
+    throw unknown_name("option", key, names);
   }
 }
 

@@ -19,7 +19,7 @@ struct NamedOptions {
 NamedOptions parse_named_options(std::string_view text);
 
 /// Fails on a key that is not among the known ones, with the nearest.
-void require_known(const Options& options, const std::vector<std::string>& known);
+void require_known(const Options& options, const std::vector<KindOption>& known);
 
 /// Reads options as what they should be; each fails naming the option, the value and what was
 /// expected. An option that is not given is `otherwise`.

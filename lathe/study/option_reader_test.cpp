@@ -60,7 +60,7 @@ TEST(OptionReader, MakingAPrunerNamesTheNearestOfWhatIsUnknown) {
   EXPECT_EQ(error_text([] { make_pruner("none:patience=3"); }),
             "pruner \"none\": unknown option \"patience\"; it has no options");
   EXPECT_EQ(error_text([] {
-              require_known({{"gama", "1"}}, {"candidates", "gamma"});
+              require_known({{"gama", "1"}}, {{"candidates", ""}, {"gamma", ""}});
             }),
             "unknown option \"gama\"; known: candidates, gamma\nhint: did you mean \"gamma\"?");
 }

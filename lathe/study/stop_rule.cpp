@@ -11,6 +11,7 @@ void Progress::update(const History& history) {
     const int number = history.finished()[static_cast<std::size_t>(num_finished_)];
     const TrialRecord& each = trial(number);
     ++num_since_best_;
+    num_failed_ += each.state == TrialState::Fail;
     if (each.state != TrialState::Complete || each.values.empty() || !is_feasible(each)) continue;
     const double value = each.values.front();
     if (best_) {
@@ -30,7 +31,7 @@ void Progress::update(const History& history) {
 }
 
 bool Progress::is_over(const StopRule& rule, const History& history) const {
-  if (rule.trials && num_finished_ >= *rule.trials) return true;
+  if (rule.trials && num_counted(rule) >= *rule.trials) return true;
   if (rule.patience && best_ && num_since_best_ >= *rule.patience) return true;
   if (!rule.target || !best_) return false;
   const double value = history.trials()[static_cast<std::size_t>(*best_)].values.front();

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lathe/core/error.h"
+#include "lathe/core/utf8_text.h"
 #include "lathe/study/json_text.h"
 #include "lathe/study/math/pareto.h"
 #include "lathe/study/space.h"
@@ -27,6 +28,8 @@ std::string text_of(const std::vector<Direction>& directions) {
 
 Study Study::create(std::shared_ptr<Storage> storage, const std::string& name,
                     const std::vector<Direction>& directions, StudyOptions options) {
+  if (!is_utf8(name)) fail("a study's name must be UTF-8, which \"{}\" is not", escape_bytes(name));
+  if (name.empty()) fail("a study's name is empty");
   if (directions.empty()) fail("study \"{}\": there is no objective", name);
   std::optional<StudyId> id = storage->find_study(name);
   if (!id) {
@@ -225,6 +228,32 @@ bool Study::enqueue(const std::vector<std::pair<std::string, Choice>>& parameter
   }
   add({.state = TrialState::Waiting, .system_attributes = {{"fixed_params", text}}});
   return true;
+}
+
+int Study::retry_failed() {
+  refresh();
+  std::vector<bool> is_repeated(history_.trials().size(), false);
+  for (const TrialRecord& each : history_.trials()) {
+    const auto first = each.system_attributes.find("failed_trial");
+    if (first == each.system_attributes.end()) continue;
+    const json number = parse_json(first->second);
+    if (number.is_number_unsigned() && number.get<std::size_t>() < is_repeated.size())
+      is_repeated[number.get<std::size_t>()] = true;
+  }
+  int count = 0;
+  for (std::size_t i = 0; i < is_repeated.size(); ++i) {
+    const TrialRecord& failed = history_.trials()[i];
+    if (failed.state != TrialState::Fail || is_repeated[i]) continue;
+    TrialRecord again{.state = TrialState::Waiting,
+                      .parameters = failed.parameters,
+                      .system_attributes = {{"failed_trial", std::to_string(failed.number)}}};
+    const auto fixed = failed.system_attributes.find("fixed_params");
+    if (fixed != failed.system_attributes.end())
+      again.system_attributes[fixed->first] = fixed->second;
+    add(std::move(again));
+    ++count;
+  }
+  return count;
 }
 
 void Study::add(TrialRecord trial) {

@@ -114,6 +114,10 @@ class Study {
   /// trial has just these. Whether it was enqueued.
   bool enqueue(const std::vector<std::pair<std::string, Choice>>& parameters,
                bool skip_if_exists = false);
+  /// Queues each failed trial once more with the parameters it had, as a trial of its own that
+  /// knows which one it repeats (`failed_trial`, as Optuna writes it). One that was repeated
+  /// already is left alone. Returns how many.
+  int retry_failed();
   /// Adds a trial from elsewhere.
   void add(TrialRecord trial);
 

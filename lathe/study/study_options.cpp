@@ -1,9 +1,12 @@
 #include "lathe/study/study_options.h"
 
+#include <fmt/format.h>
+
 #include <random>
 
 #include "lathe/core/error.h"
 #include "lathe/study/json_text.h"
+#include "lathe/study/objective_names.h"
 #include "lathe/study/space.h"
 
 namespace lathe::study {
@@ -62,6 +65,12 @@ void complete(StudyOptions& options, const StudyRecord& record) {
     fail("study \"{}\": attribute \"lathe:chance_level\" is not a number", record.name);
   if (!options.chance_level && level) options.chance_level = level->get<double>();
   options.space = settled_space(record, std::move(options.space));
+  const std::vector<std::string> names = objective_names(record);
+  if (!options.objectives.empty() && !names.empty() && options.objectives != names)
+    fail("study \"{}\": its objectives are called {}, not {}", record.name, fmt::join(names, ", "),
+         fmt::join(options.objectives, ", "));
+  if (options.objectives.empty()) options.objectives = names;
+  if (!options.objectives.empty()) named_objectives(options.objectives, record.directions.size());
 }
 
 Attributes attributes_to_keep(const StudyOptions& options, const StudyRecord& record) {
@@ -71,6 +80,8 @@ Attributes attributes_to_keep(const StudyOptions& options, const StudyRecord& re
   if (options.chance_level) result["lathe:chance_level"] = to_json_text(*options.chance_level);
   if (options.space && !record.system_attributes.contains("lathe:space"))
     result["lathe:space"] = to_json(*options.space);
+  if (!options.objectives.empty())
+    result.merge(named_objectives(options.objectives, record.directions.size()));
   std::erase_if(result, [&](const auto& each) {
     const auto kept = record.system_attributes.find(each.first);
     return kept != record.system_attributes.end() && kept->second == each.second;

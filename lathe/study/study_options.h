@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "lathe/study/samplers/sampler.h"
 #include "lathe/study/trial_record.h"
@@ -17,6 +18,8 @@ struct StudyOptions {
   std::optional<std::string> pruner = {};   ///< of a new study: `none`
   std::optional<std::uint64_t> seed = {};   ///< of a new study: a random one
   std::optional<Space> space = {};          ///< of a new study: the objective decides as it goes
+  /// What the objectives are called, one for each; empty: as the study has it, or nothing.
+  std::vector<std::string> objectives = {};
   /// A result of the first objective that is not better is marked `collapsed`.
   std::optional<double> chance_level = {};
   std::chrono::milliseconds lease{0};

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "lathe/core/testing/error_text.h"
+#include "lathe/study/objective_names.h"
 #include "lathe/study/storages/memory_storage.h"
 #include "lathe/study/testing/finished_trials.h"
 
@@ -462,6 +463,53 @@ TEST(Study, RefusesDamagedAttributesOfAStoredStudy) {
       refusal("lathe:space", "["),
       "study \"s\": space: 1:2: invalid JSON: unexpected end of input; expected '[', '{', or a "
       "literal");
+}
+
+TEST(Study, NamesItsObjectivesAsOptunaDoes) {
+  auto storage = std::make_shared<MemoryStorage>();
+  const std::vector<Direction> two = {Direction::Maximize, Direction::Minimize};
+  Study::create(storage, "s", two, {.sampler = "random", .objectives = {"accuracy", "size"}});
+  const StudyRecord record = storage->study(*storage->find_study("s"));
+  EXPECT_EQ(record.system_attributes.at("study:metric_names"), "[\"accuracy\", \"size\"]");
+  EXPECT_EQ(objective_names(record), (std::vector<std::string>{"accuracy", "size"}));
+  EXPECT_EQ(error_text([&] {
+              Study::open(storage, "s", {.sampler = "random", .objectives = {"accuracy", "loss"}});
+            }),
+            "study \"s\": its objectives are called accuracy, size, not accuracy, loss");
+  EXPECT_EQ(error_text([&] {
+              Study::create(storage, "t", two, {.sampler = "random", .objectives = {"accuracy"}});
+            }),
+            "objective accuracy: 1 names for 2 objectives; give one for each direction");
+  EXPECT_FALSE(storage->find_study("t"));
+}
+
+TEST(Study, RefusesANameThatIsNotUtf8) {
+  auto storage = std::make_shared<MemoryStorage>();
+  EXPECT_EQ(error_text([&] { Study::create(storage, "caf\xE9", kMinimize); }),
+            "a study's name must be UTF-8, which \"caf\\xe9\" is not");
+  EXPECT_TRUE(storage->studies().empty());
+}
+
+TEST(Study, RepeatsEachFailedTrialOnceWithItsParameters) {
+  auto storage = std::make_shared<MemoryStorage>();
+  Study study = Study::create(storage, "s", kMinimize, {.sampler = "random", .seed = 1});
+  std::vector<double> tried;
+  const auto fails_first = [&](Trial& trial) -> Outcome {
+    tried.push_back(trial.suggest_float("x", 0, 1));
+    if (trial.number() == 0) fail("out of memory");
+    return complete(tried.back());
+  };
+  study.optimize(fails_first, {.trials = 2});
+  EXPECT_EQ(study.retry_failed(), 1);
+  EXPECT_EQ(study.retry_failed(), 0);
+  study.optimize(fails_first, {.trials = 3});
+  ASSERT_EQ(tried.size(), 3u);
+  EXPECT_EQ(tried[2], tried[0]);
+  EXPECT_NE(tried[1], tried[0]);
+  const TrialRecord& again = study.history().trials()[2];
+  EXPECT_EQ(again.state, TrialState::Complete);
+  EXPECT_EQ(again.system_attributes.at("failed_trial"), "0");
+  EXPECT_EQ(study.retry_failed(), 0);
 }
 
 }  // namespace

@@ -43,13 +43,10 @@ class StudyWorker {
         ended_(ended),
         lease_(study.options_.lease),
         max_before_(study.options_.max_trials),
-        max_trials_(max_before_),
         heartbeats_(study.storage_, lease_) {
     // With leases every trial that was started is finished by somebody, so counting those that
     // exist keeps several workers together at the limit. Without, one left behind would count for
     // ever.
-    if (rule.trials && lease_.count() > 0)
-      max_trials_ = std::min(*rule.trials, max_before_.value_or(*rule.trials));
     study_.is_stopped_ = false;
   }
   ~StudyWorker() { study_.options_.max_trials = max_before_; }
@@ -59,7 +56,7 @@ class StudyWorker {
   void run() {
     study_.refresh();
     while (!is_over()) {
-      study_.options_.max_trials = has_started_all() ? 0 : max_trials_;
+      study_.options_.max_trials = has_started_all() ? 0 : most_trials();
       if (study_.options_.max_trials == 0 && !study_.pruner_->promote(study_.history_)) return;
       if (std::optional<Trial> trial = study_.ask()) {
         idle_since_.reset();
@@ -80,9 +77,17 @@ class StudyWorker {
     return progress_.is_over(rule_, study_.history_);
   }
 
+  // How many trials the study may have by now; nothing: any number.
+  std::optional<int> most_trials() const {
+    if (!rule_.trials || lease_.count() == 0) return max_before_;
+    const int most = *rule_.trials + (rule_.counts_failed ? 0 : progress_.num_failed());
+    return std::min(most, max_before_.value_or(most));
+  }
+
   // A paused trial counts as done until it is promoted, or a study that pauses would never end.
   bool has_started_all() const {
-    return rule_.trials && progress_.num_finished() + num_paused(study_.history_) >= *rule_.trials;
+    return rule_.trials &&
+           progress_.num_counted(rule_) + num_paused(study_.history_) >= *rule_.trials;
   }
 
   // Nothing is left to start, but a trial in other hands comes back if those are dead: that shows
@@ -106,7 +111,7 @@ class StudyWorker {
       ended_({.trial = trial.record(),
               .ending = ending,
               .time = Clock::now() - start,
-              .num_finished = progress_.num_finished(),
+              .num_finished = progress_.num_counted(rule_),
               .best = best()});
     };
     heartbeats_.watch(trial.record().id, trial.owner());
@@ -149,7 +154,6 @@ class StudyWorker {
   const std::function<void(const WorkedTrial&)>& ended_;
   const std::chrono::milliseconds lease_;
   const std::optional<int> max_before_;
-  std::optional<int> max_trials_;
   const Clock::time_point start_ = Clock::now();
   Progress progress_;
   std::optional<Clock::time_point> idle_since_;

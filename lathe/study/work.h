@@ -26,7 +26,7 @@ struct WorkedTrial {
   const TrialRecord& trial;
   Ending ending = Ending::Told;
   std::chrono::duration<double> time{0};
-  int num_finished = 0;               ///< trials of the study
+  int num_finished = 0;               ///< trials of the study that the rule counts
   const TrialRecord* best = nullptr;  ///< by the first objective; none yet
 };
 

@@ -54,6 +54,22 @@ TEST(Work, FailsATrialWithAUserErrorAndGoesOn) {
   EXPECT_EQ(study.history().trials()[0].user_attributes.at("fail_reason"), "\"no such layer\"");
 }
 
+TEST(Work, CountsFailedTrialsOnlyWhereAskedTo) {
+  for (const bool counts : {true, false}) {
+    Study study = Study::create(std::make_shared<MemoryStorage>(), "s", {Direction::Minimize},
+                                {.sampler = "random", .seed = 1});
+    int evaluated = 0;
+    work(study,
+         [&](Trial& trial, const ShouldStop&) -> Outcome {
+           ++evaluated;
+           if (trial.number() % 2 == 0) fail("even");
+           return {.values = {1}};
+         },
+         {.trials = 3, .counts_failed = counts});
+    EXPECT_EQ(evaluated, counts ? 3 : 6);
+  }
+}
+
 TEST(Work, HandsTheTrialBackWhenItIsInterrupted) {
   Study study = Study::create(std::make_shared<MemoryStorage>(), "s", kMinimize,
                               {.sampler = "random", .seed = 1});

@@ -9,7 +9,7 @@ namespace {
 
 struct CreateArguments {
   StudyArguments study;
-  std::vector<std::string> directions;
+  std::vector<std::string> directions, objectives;
   std::string space;
   std::optional<std::string> sampler, pruner;
   bool skip_if_exists = false;
@@ -21,6 +21,7 @@ int create(const CreateArguments& arguments, const Settings& settings) {
   if (directions.empty()) directions.push_back(study::Direction::Minimize);
   study::StudyOptions options{
       .sampler = arguments.sampler, .pruner = arguments.pruner, .seed = settings.seed};
+  options.objectives = arguments.objectives;
   if (!arguments.space.empty()) options.space = study::read_space_file(arguments.space);
   // Wrong options are found before a study is made with them.
   study::make_sampler(arguments.sampler.value_or("auto"), settings.seed,
@@ -36,7 +37,7 @@ int create(const CreateArguments& arguments, const Settings& settings) {
   if (there) {
     // Left as it is, but it must be the study that was asked for.
     if (arguments.directions.empty()) directions = storage->study(*there).directions;
-    options = {.space = std::move(options.space)};
+    options = {.space = std::move(options.space), .objectives = arguments.objectives};
   }
   study::Study::create(storage, arguments.study.study, directions, std::move(options));
   if (settings.json)
@@ -59,11 +60,18 @@ std::function<int(const Settings&)> setup_create(Flags flags) {
                   "minimize or maximize, once for each objective [minimize]")
       .repeatable()
       .one_word();
+  flags
+      .add_option("--objective", arguments->objectives,
+                  "what the results are called, such as accuracy, once for each direction")
+      .repeatable()
+      .one_word();
   flags.add_option("--space", arguments->space, "TOML file of the parameters");
   flags.add_option("--sampler", arguments->sampler,
-                   "what proposes parameters, such as tpe, random, cmaes or nsga2 [auto]");
+                   "what proposes parameters, such as tpe:multivariate=true; lathe study samplers "
+                   "lists them [auto]");
   flags.add_option("--pruner", arguments->pruner,
-                   "what stops hopeless trials early, such as median or hyperband [none]");
+                   "what stops hopeless trials early, such as median; lathe study samplers lists "
+                   "them [none]");
   flags.add_flag("--skip-if-exists", arguments->skip_if_exists, "an existing study is no error");
   return [arguments](const Settings& settings) { return create(*arguments, settings); };
 }
@@ -88,7 +96,8 @@ std::function<int(const Settings&)> setup_delete(Flags flags) {
 const Register create_command{Command{
     .name = "study create",
     .summary = "make a study: its objectives, parameters and sampler",
-    .examples = "  lathe study create --study s --direction maximize --space space.toml\n"
+    .examples = "  lathe study create --study s --objective accuracy --direction maximize --space "
+                "space.toml\n"
                 "  lathe study create --study s --space space.toml --sampler tpe:multivariate=true "
                 "--seed 7\n"
                 "  lathe study create --study s --direction maximize --direction minimize \\\n"

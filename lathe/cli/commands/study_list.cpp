@@ -28,7 +28,7 @@ int list_studies(const ListArguments& arguments, const Settings& settings) {
                    {"trials", study.history.trials().size()},
                    {"complete", complete},
                    {"best", study.best()}});
-    table.row({record.name, fmt::format("{}", fmt::join(directions, ", ")),
+    table.row({record.name, fmt::format("{}", fmt::join(objective_texts(record), ", ")),
                fmt::format("{}", study.history.trials().size()), fmt::format("{}", complete),
                best_text(study)});
   }

@@ -4,6 +4,7 @@
 #include "lathe/io/atomic_file.h"
 #include "lathe/report/render.h"
 #include "lathe/report/study_charts/study_charts.h"
+#include "lathe/study/objective_names.h"
 
 namespace lathe::cli::study_plot_command {
 namespace {
@@ -13,8 +14,19 @@ struct Arguments {
   std::string kind;
   std::string out;
   std::vector<std::string> parameters;
-  std::size_t objective = 0;
+  std::string objective = "0";
 };
+
+// Which objective is meant, by its name or its place.
+std::size_t find_objective(const StoredStudy& study, const std::string& text) {
+  const std::vector<std::string> labels = study::objective_labels(study.record);
+  for (std::size_t i = 0; i < labels.size(); ++i)
+    if (labels[i] == text || fmt::format("{}", i) == text) return i;
+  if (text.find_first_not_of("0123456789") != std::string::npos)
+    throw unknown_name("--objective", text, labels);
+  fail("--objective {}: the study has {}", text,
+       labels.size() == 1 ? "one, 0" : fmt::format("0 to {}", labels.size() - 1));
+}
 
 const report::StudyChart& find_kind(const std::string& name) {
   std::vector<std::string> known;
@@ -34,12 +46,8 @@ int plot(const Arguments& arguments, const Settings& settings) {
   const report::StudyChart* kind =
       is_page ? nullptr : &find_kind(arguments.kind.empty() ? "history" : arguments.kind);
   const StoredStudy study = read_study(arguments.study);
-  if (arguments.objective >= study.record.directions.size())
-    fail("--objective {}: the study has {}", arguments.objective,
-         study.record.directions.size() == 1
-             ? "one, 0"
-             : fmt::format("0 to {}", study.record.directions.size() - 1));
-  const report::StudyData data = chart_data(study, arguments.objective, arguments.parameters);
+  const report::StudyData data =
+      chart_data(study, find_objective(study, arguments.objective), arguments.parameters);
   if (is_page) {
     io::write_atomically(arguments.out, report::study_page(page_data(study, data)));
   } else {
@@ -70,7 +78,8 @@ std::function<int(const Settings&)> setup(Flags flags) {
       .separated_by(',')
       .repeatable()
       .one_word();
-  flags.add_option("--objective", arguments->objective, "which of several objectives [0]");
+  flags.add_option("--objective", arguments->objective,
+                   "which of several objectives, by name or number [0]");
   return [arguments](const Settings& settings) { return plot(*arguments, settings); };
 }
 

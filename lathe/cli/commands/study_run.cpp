@@ -20,7 +20,9 @@ struct Arguments {
   std::string lease = "30s";
   std::string time;
   int max_failures = 20;
-  study::StopRule rule;
+  bool retries_failed = false;
+  std::vector<std::string> objectives;
+  study::StopRule rule{.counts_failed = false};
 };
 
 // Runs the workers and waits for them; the first error that one of them meets stops the others.
@@ -81,9 +83,17 @@ int run(const Arguments& arguments, const Settings& settings) {
                         .command = arguments.command,
                         .lease = parse_duration("--lease", arguments.lease),
                         .rule = arguments.rule,
+                        .objectives = arguments.objectives,
                         .max_failures = arguments.max_failures};
   if (!arguments.space.empty()) options.space = study::read_space_file(arguments.space);
-  open_study(arguments.study, {.space = options.space});  // errors before any thread
+  // Errors come before any thread.
+  study::Study study_to_run =
+      open_study(arguments.study, {.space = options.space, .objectives = arguments.objectives});
+  if (arguments.retries_failed) {
+    const int count = study_to_run.retry_failed();
+    if (!settings.quiet)
+      fmt::print(stderr, "{} failed trial{} queued again\n", count, count == 1 ? " is" : "s are");
+  }
 
   WorkLog log(settings.quiet, options.rule.trials);
   if (!arguments.time.empty()) options.rule.time = parse_duration("--time", arguments.time);
@@ -104,6 +114,9 @@ int run(const Arguments& arguments, const Settings& settings) {
     throw UserError(fmt::format("stopped after {} failed trials in a row; the last: {}",
                                 log.failures_in_a_row(), log.last_failure()),
                     "--max-failures 0 goes on regardless");
+  if (log.has_only_failed())
+    throw UserError(fmt::format("every trial of this run failed; the last: {}", log.last_failure()),
+                    "--retry-failed tries them again");
   return 0;
 }
 
@@ -124,6 +137,16 @@ std::function<int(const Settings&)> setup(Flags flags) {
   flags.add_option("--lease", arguments->lease,
                    "a worker not heard of for so long has lost its trial [30s]");
   flags
+      .add_option("--objective", arguments->objectives,
+                  "field of a JSON result that counts, such as accuracy, once for each objective "
+                  "[the study's names]")
+      .repeatable()
+      .one_word();
+  flags.add_flag("--count-failed", arguments->rule.counts_failed,
+                 "failed trials count for --trials too");
+  flags.add_flag("--retry-failed", arguments->retries_failed,
+                 "first try every failed trial's parameters once more");
+  flags
       .add_option("--max-failures", arguments->max_failures,
                   "give up after so many failed trials in a row, 0 for never [20]")
       .range(0, 1'000'000'000);
@@ -137,6 +160,8 @@ const Register command{Command{
     .summary = "evaluate a program for trial after trial",
     .examples =
         "  lathe study run --study s --trials 100 -- ./train.sh --rate {rate} --layers {layers}\n"
+        "  lathe study run --study s --trials 20 --objective accuracy -- \\\n"
+        "      lathe train --model DIR --data D --validation 1000 --lr {rate}\n"
         "  lathe study run --study s --workers 4 --lease 60s --time 2h -- python3 train.py\n"
         "The program finds its parameters where {name} stands and in LATHE_PARAM_NAME (all of "
         "them\n"
@@ -144,9 +169,10 @@ const Register command{Command{
         "JSON\n"
         "such as {\"value\": 0.8, \"attributes\": {\"size\": 12}}. Lines like \"report 3 0.81\" on "
         "the\n"
-        "way are for the pruner. A status that is not 0 fails the trial. The same study may be "
-        "run\n"
-        "by many such commands at once.",
+        "way are for the pruner. Commands of lathe itself need no such line: --objective picks a "
+        "field\n"
+        "of their JSON. A status that is not 0 fails the trial. The same study may be run by many\n"
+        "such commands at once.",
     .setup = setup,
 }};
 

@@ -3,6 +3,7 @@
 #include "lathe/cli/study_text.h"
 #include "lathe/cli/trial_text.h"
 #include "lathe/report/table.h"
+#include "lathe/study/objective_names.h"
 #include "lathe/study/space.h"
 
 namespace lathe::cli::study_show_command {
@@ -73,6 +74,7 @@ int show(const ShowArguments& arguments, const Settings& settings) {
     Json json = {{"study", study.record.name},
                  {"storage", study.storage->description()},
                  {"directions", directions},
+                 {"objectives", study::objective_labels(study.record)},
                  {"sampler", study.setting("sampler")},
                  {"pruner", study.setting("pruner")},
                  {"seed", study.setting("seed")},
@@ -87,7 +89,7 @@ int show(const ShowArguments& arguments, const Settings& settings) {
     return 0;
   }
   fmt::print("study       {} in {}\nobjectives  {}\n", study.record.name,
-             study.storage->description(), fmt::join(directions, ", "));
+             study.storage->description(), fmt::join(objective_texts(study.record), ", "));
   fmt::print("sampler     {}\npruner      {}\nseed        {}\n", study.setting("sampler"),
              study.setting("pruner"), study.setting("seed"));
   fmt::print("trials      {}\nbest        {}\n", counts_text(study.history), best_text(study));

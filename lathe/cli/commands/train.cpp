@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "lathe/cli/command.h"
@@ -8,6 +10,7 @@
 #include "lathe/cli/print_json.h"
 #include "lathe/cli/progress_line.h"
 #include "lathe/cli/training_text.h"
+#include "lathe/experiment/config_text.h"
 #include "lathe/experiment/fine_tune.h"
 
 namespace lathe::cli::train_command {
@@ -66,12 +69,28 @@ int print_interruption(const train::TrainingResult& training, const FineTuneOpti
   return 128 + interrupting_signal();
 }
 
-int run(FineTuneOptions options, const Settings& settings, Flags flags) {
+// A result on the way, by the names that the last line has, for the pruner of a study: which
+// validation it is (an epoch each, or so many steps), so that trials can be compared.
+nlohmann::ordered_json validation_report(const train::Validation& validation, std::int64_t every,
+                                         double best) {
+  nlohmann::ordered_json line;
+  line["report"] = every > 0 ? validation.step / every : std::llround(validation.epoch);
+  if (validation.classes) line["accuracy"] = validation.classes->accuracy;
+  line["validation_loss"] = line["test_loss"] = validation.loss;
+  line["best_score"] = best;
+  return line;
+}
+
+int run(FineTuneOptions options, bool prints_config, const Settings& settings, Flags flags) {
   options.trainer.seed = settings.seed;
   const std::set<std::string> given = flags.given();
   // The two cycles of the default recipe are for its two epochs.
   if (given.contains("epochs") && !given.contains("cycles")) options.trainer.cycles = 1;
   if (options.resumes) experiment::take_up_run(options, given);
+  if (prints_config) {
+    fmt::print("{}", experiment::to_config(options));
+    return 0;
+  }
 
   Execution execution(settings);
   ProgressLine line(settings);
@@ -83,7 +102,14 @@ int run(FineTuneOptions options, const Settings& settings, Flags flags) {
   callbacks.step = [&](const train::StepReport&) {
     if (first_step == 0) first_step = settings.seconds();
   };
+  const std::int64_t every = options.trainer.validate_every;
+  double best = -std::numeric_limits<double>::infinity();
   callbacks.validation = [&](const train::Validation& validation) {
+    best = std::max(best, validation.score);
+    if (settings.reports_trial) {
+      print_json(validation_report(validation, every, best));
+      std::fflush(stdout);  // who reads it may want to end the run
+    }
     if (settings.quiet) return;
     fmt::print(
         stderr, "\nstep {}: validation loss {:.4f}{}\n", validation.step, validation.loss,
@@ -104,11 +130,16 @@ std::function<int(const Settings&)> setup(Flags flags) {
   flags.add_option("--out", options->out, "directory for the model, checkpoints and metrics");
   flags.add_flag("--resume", options->resumes, "go on with the run in --out");
   flags.add_flag("--force", options->replaces, "replace the run or model in --out");
-  flags.add_option("--keep", options->keep_checkpoints,
-                   "checkpoints to keep, besides the best [2]");
+  flags.add_option("--keep", options->keep_checkpoints, "checkpoints to keep, besides the best [2]")
+      .at_least(1);
   flags.add_flag("--no-eval{false}", options->is_tested,
                  "do not evaluate on the test split at the end");
-  return [options, flags](const Settings& settings) { return run(*options, settings, flags); };
+  auto prints_config = std::make_shared<bool>(false);
+  flags.add_flag("--print-config", *prints_config,
+                 "print the run as a file for --config, and train nothing");
+  return [options, prints_config, flags](const Settings& settings) {
+    return run(*options, *prints_config, settings, flags);
+  };
 }
 
 const Register registration{Command{
@@ -116,6 +147,7 @@ const Register registration{Command{
     .summary = "train a model on texts, tables or images",
     .examples = "  lathe train --model DIR --data ../shared/data/imdb --out run\n"
                 "  lathe train --resume --out run\n"
+                "  lathe train --model DIR --data D --lr 5e-5 --print-config > run.toml\n"
                 "  lathe train --model DIR --data D --lora rank=8,targets=query|value --out run\n"
                 "  lathe train --model bert-tiny --data reviews --epochs 3 --json\n"
                 "  lathe train --model mlp:784,128,10 --data MNIST --out digits\n"

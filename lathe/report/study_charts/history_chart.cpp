@@ -1,6 +1,7 @@
-// Values in the order of the trials, and the best so far: is the search still getting anywhere?
+// Every trial in its order, and the best so far: is the search still getting anywhere?
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "lathe/report/chart_grid.h"
@@ -10,51 +11,99 @@
 namespace lathe::report {
 namespace {
 
+using State = ChartTrial::State;
+
+constexpr double kFoot = 0.07;  // of the range, below it: trials without a value stand there
+
+// What a trial came to: its result, or the last report of a pruned one. NaN where it has none.
+double value_of(const ChartTrial& trial, std::size_t objective) {
+  const bool has_value = trial.state == State::Complete || trial.state == State::Pruned;
+  return has_value && trial.values.size() > objective ? trial.values[objective] : NAN;
+}
+
+// A layer for the trials of a state that have no value to stand at.
+Layer without_value(const StudyData& data, State state, std::size_t objective, const char* name,
+                    const char* color, Layer::Mark mark, double y) {
+  Layer layer{.name = name, .mark = mark, .color = color, .size = 3.5};
+  for (const ChartTrial& trial : data.trials) {
+    if (trial.state != state || std::isfinite(value_of(trial, objective))) continue;
+    layer.x.push_back(trial.number);
+    layer.y.push_back(y);
+    layer.tooltips.push_back(trial.tooltip);
+  }
+  return layer;
+}
+
 std::string draw_one(const StudyData& data, std::size_t objective, int height) {
-  const std::vector<double> values = data.column(objective);
+  std::vector<double> values;
+  for (const ChartTrial& trial : data.trials)
+    if (const double value = value_of(trial, objective); std::isfinite(value))
+      values.push_back(value);
   const ObjectiveRange range = objective_range(values, data.objectives[objective].is_maximized);
+  const double span = range.high() - range.low();
+  const double foot =
+      range.low() - kFoot * (span > 0 ? span : std::max(std::abs(range.low()), 1.0));
+
   Layer points{.name = "complete",
+               .color = "#0072b2",
                .size = point_size(values.size()),
                .opacity = point_opacity(values.size())};
   Layer pruned{.name = "pruned",
-               .color = "#b0b0b0",
+               .color = "#8c8c8c",
                .size = point_size(values.size()) * 0.8,
                .opacity = 0.8};
-  Layer best{.name = "best so far", .mark = Layer::Mark::Steps};
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const double number = data.row(i).number;
-    points.x.push_back(number);
-    points.y.push_back(range.is_within(values[i]) ? values[i] : NAN);
-    points.tooltips.push_back(data.row(i).tooltip);
-    const bool is_better = best.y.empty() || (range.is_maximized ? values[i] > best.y.back()
-                                                                 : values[i] < best.y.back());
-    best.x.push_back(number);
-    best.y.push_back(range.clamp(is_better ? values[i] : best.y.back()));
-  }
-  // A pruned trial's value is its last report.
+  Layer beyond{.name = "far worse, at the edge",
+               .mark = Layer::Mark::Rings,
+               .color = "#8c8c8c",
+               .size = 3.5};
+  Layer best{.name = "best so far", .mark = Layer::Mark::Steps, .color = "#d55e00"};
   for (const ChartTrial& trial : data.trials) {
-    if (trial.state != ChartTrial::State::Pruned || trial.values.size() <= objective) continue;
-    if (!range.is_within(trial.values[objective])) continue;
-    pruned.x.push_back(trial.number);
-    pruned.y.push_back(trial.values[objective]);
-    pruned.tooltips.push_back(trial.tooltip);
+    const double value = value_of(trial, objective);
+    if (!std::isfinite(value)) continue;
+    Layer& layer = !range.is_within(value)          ? beyond
+                   : trial.state == State::Complete ? points
+                                                    : pruned;
+    layer.x.push_back(trial.number);
+    layer.y.push_back(range.clamp(value));
+    layer.tooltips.push_back(trial.tooltip);
+    if (trial.state != State::Complete) continue;
+    const bool is_better =
+        best.y.empty() || (range.is_maximized ? value > best.y.back() : value < best.y.back());
+    best.x.push_back(trial.number);
+    best.y.push_back(range.clamp(is_better ? value : best.y.back()));
   }
   if (!best.x.empty()) {
     best.x.push_back(static_cast<double>(data.trials.size()) - 1);
     best.y.push_back(best.y.back());
   }
-  std::vector<Layer> layers;
-  if (!pruned.x.empty()) layers.push_back(pruned);
-  points.color = "#0072b2";
-  best.color = "#d55e00";
-  layers.push_back(points);
-  layers.push_back(best);
-  return layered_chart(
-      {.title = fmt::format("History of {}", data.name),
-       .x = {.label = "trial"},
-       .y = {.label = data.objectives[objective].name + beyond_text(range.num_beyond)},
-       .height = height},
-      layers);
+  // A line to tell what stands on it from values.
+  Layer ground{.mark = Layer::Mark::Line, .color = "#b0b0b0", .size = 1};
+  ground.x = {0, static_cast<double>(data.trials.size()) - 1};
+  ground.y = {foot, foot};
+  std::vector<Layer> layers = {
+      pruned,
+      points,
+      best,
+      beyond,
+      without_value(data, State::Failed, objective, "failed: no value", "#c1272d",
+                    Layer::Mark::Crosses, foot),
+      without_value(data, State::Complete, objective, "not finite", "#c1272d", Layer::Mark::Rings,
+                    foot),
+      without_value(data, State::Pruned, objective, "pruned without a report", "#8c8c8c",
+                    Layer::Mark::Crosses, foot),
+      without_value(data, State::Running, objective, "running: no value", "#009e73",
+                    Layer::Mark::Points, foot),
+      without_value(data, State::Waiting, objective, "waiting: no value", "#009e73",
+                    Layer::Mark::Rings, foot)};
+  const bool has_ground = std::any_of(layers.begin() + 4, layers.end(),
+                                      [](const Layer& layer) { return !layer.x.empty(); });
+  std::erase_if(layers, [](const Layer& layer) { return layer.x.empty(); });
+  if (has_ground) layers.insert(layers.begin(), ground);
+  return layered_chart({.title = fmt::format("History of {}", data.name),
+                        .x = {.label = "trial"},
+                        .y = {.label = data.objectives[objective].name},
+                        .height = height},
+                       layers);
 }
 
 }  // namespace

@@ -13,10 +13,22 @@ namespace {
 void add_trial(Layer& layer, const ChartTrial& trial, const ObjectiveRange& range) {
   for (const auto& [step, value] : trial.reports) {
     layer.x.push_back(step);
-    layer.y.push_back(range.is_within(value) ? value : NAN);
+    layer.y.push_back(std::isfinite(value) ? range.clamp(value) : NAN);
   }
   layer.x.push_back(NAN);
   layer.y.push_back(NAN);
+}
+
+// A report without a neighbour to be joined with would be no line at all.
+Layer single_reports(const StudyData& data, const ObjectiveRange& range) {
+  Layer layer{.name = "a single report", .color = "#6b6b6b", .size = 3};
+  for (const ChartTrial& trial : data.trials) {
+    if (trial.reports.size() != 1) continue;
+    layer.x.push_back(trial.reports[0].first);
+    layer.y.push_back(range.clamp(trial.reports[0].second));
+    layer.tooltips.push_back(trial.tooltip);
+  }
+  return layer;
 }
 
 }  // namespace
@@ -62,12 +74,14 @@ std::string intermediate_chart(const StudyData& data) {
                 trial, range);
   if (best != nullptr) top.name = fmt::format("best, trial {}", best->number);
   std::vector<Layer> layers;
-  for (const Layer& layer : {pruned, complete, top})
+  for (const Layer& layer : {pruned, complete, top, single_reports(data, range)})
     if (!layer.x.empty()) layers.push_back(layer);
-  return layered_chart({.title = fmt::format("Intermediate values of {}", data.name),
-                        .x = {.label = "step"},
-                        .y = {.label = "reported value" + beyond_text(range.num_beyond)}},
-                       layers);
+  return layered_chart(
+      {.title = fmt::format("Intermediate values of {}", data.name),
+       .x = {.label = "step"},
+       .y = {.label = fmt::format("reported {}{}", data.objectives[data.objective].name,
+                                  edge_text(range.num_beyond))}},
+      layers);
 }
 
 }  // namespace lathe::report

@@ -25,7 +25,7 @@ std::string parallel_chart(const StudyData& data) {
   const std::string objective = data.objectives[data.objective].name;
   ParallelCoordinates chart{
       .title = fmt::format("Parallel coordinates of {}", data.name),
-      .subtitle = left_out_text(data, columns.size(), range.num_beyond),
+      .subtitle = left_out_text(data, columns.size(), 0),
       .axes = {{objective, scale}},
       .items = {},
       .shading = {.label = objective, .scale = scale, .is_reversed = !range.is_maximized}};
@@ -39,8 +39,8 @@ std::string parallel_chart(const StudyData& data) {
     return range.is_maximized ? values[a] < values[b] : values[a] > values[b];
   });
   for (const std::size_t row : order) {
-    if (!range.is_within(values[row])) continue;
-    ParallelCoordinates::Item item{.values = {values[row]}, .shade = values[row]};
+    const double value = range.clamp(values[row]);  // the far worse at the edge
+    ParallelCoordinates::Item item{.values = {value}, .shade = value};
     for (const ParameterColumn* column : columns) item.values.push_back(column->values[row]);
     chart.items.push_back(std::move(item));
   }

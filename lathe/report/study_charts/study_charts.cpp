@@ -5,6 +5,10 @@
 namespace lathe::report {
 namespace {
 
+std::string missing_trials(const StudyData& data) {
+  return data.trials.empty() ? "it has no trials" : "";
+}
+
 std::string nothing_missing(const StudyData& data) {
   return data.rows.empty() ? "no trial is complete" : "";
 }
@@ -39,7 +43,7 @@ std::string missing_reports(const StudyData& data) {
 
 const std::vector<StudyChart>& study_charts() {
   static const std::vector<StudyChart> kinds = {
-      {"history", "History", history_chart, nothing_missing},
+      {"history", "History", history_chart, missing_trials},
       {"pareto", "Pareto front", pareto_chart, missing_objectives},
       {"importance", "Importance", importance_chart, missing_importance},
       {"parallel", "Parallel coordinates", parallel_chart, missing_parameters},
@@ -56,6 +60,10 @@ double point_size(std::size_t count) {
 
 double point_opacity(std::size_t count) {
   return count <= 100 ? 0.9 : count <= 1000 ? 0.7 : 0.5;
+}
+
+std::string edge_text(std::size_t num_beyond) {
+  return num_beyond == 0 ? "" : fmt::format(" ({} far worse at the edge)", num_beyond);
 }
 
 std::string beyond_text(std::size_t num_beyond) {

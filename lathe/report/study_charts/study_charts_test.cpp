@@ -43,6 +43,38 @@ TEST(StudyCharts, HistoryHasAPointForEachCompleteAndPrunedTrial) {
   EXPECT_THAT(svg, HasSubstr(">best so far<"));
 }
 
+// Trials that failed, run or wait have no value; they stand below the others, each with its mark.
+TEST(StudyCharts, HistoryShowsEveryState) {
+  StudyData data = small_study();
+  data.trials.push_back({.number = 4, .state = ChartTrial::State::Failed, .tooltip = "trial 4"});
+  data.trials.push_back({.number = 5, .state = ChartTrial::State::Running, .tooltip = "trial 5"});
+  data.trials.push_back({.number = 6, .state = ChartTrial::State::Pruned, .tooltip = "trial 6"});
+  const std::string svg = history_chart(data);
+  for (int number = 0; number <= 6; ++number)
+    EXPECT_EQ(count_in(svg, "<title>trial " + std::to_string(number)), 1u) << number;
+  for (const char* name : {">complete<", ">pruned<", ">failed: no value<", ">running: no value<"})
+    EXPECT_THAT(svg, HasSubstr(name));
+  EXPECT_THAT(svg, Not(HasSubstr(">waiting<")));
+}
+
+TEST(StudyCharts, HistoryPutsStraysAtTheEdge) {
+  StudyData data{.name = "s", .objectives = {{"value", false}}};
+  for (int i = 0; i < 30; ++i) {
+    data.trials.push_back(
+        {.number = i, .values = {i == 7 ? 1e6 : i}, .tooltip = std::to_string(i)});
+    data.rows.push_back(static_cast<std::size_t>(i));
+  }
+  const std::string svg = history_chart(data);
+  EXPECT_EQ(count_in(svg, "<title>7<"), 1u);
+  EXPECT_THAT(svg, HasSubstr("far worse, at the edge"));
+}
+
+TEST(StudyCharts, ASingleReportIsAPoint) {
+  StudyData data = small_study();
+  const std::string svg = intermediate_chart(data);
+  EXPECT_EQ(count_in(svg, "<title>trial 2"), 1u) << "pruned after its first report";
+}
+
 TEST(StudyCharts, IntermediateValuesNameTheBestTrialThatReported) {
   EXPECT_THAT(intermediate_chart(small_study()), HasSubstr(">best, trial 1<"))
       << "trial 3 is better but reported nothing";
@@ -87,9 +119,9 @@ TEST(StudyCharts, SaysWhatIsMissing) {
   };
   EXPECT_THAT(look(), ElementsAre("", "it needs two objectives", "", "", "", "", ""));
   data.rows.clear();
-  EXPECT_THAT(look(), ElementsAre("no trial is complete", "it needs two objectives",
+  EXPECT_THAT(look(), ElementsAre("", "it needs two objectives", "no trial is complete",
                                   "no trial is complete", "no trial is complete",
-                                  "no trial is complete", "no trial is complete", ""));
+                                  "no trial is complete", ""));
 }
 
 TEST(ObjectiveRange, LeavesOutAStrayAmongMany) {

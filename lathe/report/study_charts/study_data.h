@@ -12,7 +12,7 @@ namespace lathe::report {
 
 /// A trial as charts see it.
 struct ChartTrial {
-  enum class State { Complete, Pruned, Other };
+  enum class State { Complete, Pruned, Failed, Running, Waiting };
   int number = 0;
   State state = State::Complete;
   std::vector<double> values = {};  ///< by objective; none where it has no result

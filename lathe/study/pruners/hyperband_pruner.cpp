@@ -97,7 +97,12 @@ class HyperbandPruner final : public Pruner {
 const Register hyperband_pruner{PrunerKind{
     .name = "hyperband",
     .summary = "successive halving that starts to judge early for some trials, late for others",
-    .options = {"min-resource", "max-resource", "factor", "bootstrap", "pause", "study"},
+    .options = {{"min-resource", "first step to judge at, at least 1 [1]"},
+                {"max-resource", "last step of a trial, or auto: that of complete ones [auto]"},
+                {"factor", "of so many trials one goes on at a rung, at least 2 [3]"},
+                {"bootstrap", "trials a rung must have before any is stopped [0]"},
+                {"pause", "true keeps trials to go on with later, instead of ending them [false]"},
+                {"study", "a name that decides which bracket a trial belongs to"}},
     .make = [](const Options& options) -> std::unique_ptr<Pruner> {
       return std::make_unique<HyperbandPruner>(OptionReader(options));
     },

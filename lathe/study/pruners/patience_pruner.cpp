@@ -70,7 +70,9 @@ std::unique_ptr<Pruner> make_patience(const Options& options) {
 const Register patience_pruner{PrunerKind{
     .name = "patience",
     .summary = "stop trials that stopped improving, or ask another pruner only then",
-    .options = {"patience", "min-delta", "pruner"},
+    .options = {{"patience", "steps without a better report [3]"},
+                {"min-delta", "what counts as better, at least 0 [0]"},
+                {"pruner", "who is asked then, such as median [stop at once]"}},
     .make = make_patience,
 }};
 

@@ -110,13 +110,20 @@ std::unique_ptr<Pruner> make_percentile(const Options& options) {
 const Register median{PrunerKind{
     .name = "median",
     .summary = "stop trials that are worse than half of the complete ones at the same step",
-    .options = {"startup", "warmup", "interval", "min-trials"},
+    .options = {{"startup", "complete trials before any is judged [5]"},
+                {"warmup", "steps before a trial is judged [0]"},
+                {"interval", "judge at every so many steps, at least 1 [1]"},
+                {"min-trials", "that must have reported at the step, at least 1 [1]"}},
     .make = make_median,
 }};
 const Register percentile{PrunerKind{
     .name = "percentile",
     .summary = "stop trials that are not among the best percent at the same step",
-    .options = {"percentile", "startup", "warmup", "interval", "min-trials"},
+    .options = {{"percentile", "of trials that may go on, 0 to 100 [25]"},
+                {"startup", "complete trials before any is judged [5]"},
+                {"warmup", "steps before a trial is judged [0]"},
+                {"interval", "judge at every so many steps, at least 1 [1]"},
+                {"min-trials", "that must have reported at the step, at least 1 [1]"}},
     .make = make_percentile,
 }};
 

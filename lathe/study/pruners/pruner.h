@@ -35,7 +35,7 @@ class Pruner {
 struct PrunerKind {
   std::string name;
   std::string summary;
-  std::vector<std::string> options;
+  std::vector<KindOption> options;
   std::unique_ptr<Pruner> (*make)(const Options& options);
 };
 

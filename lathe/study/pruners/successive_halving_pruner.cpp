@@ -52,7 +52,11 @@ class SuccessiveHalvingPruner final : public Pruner {
 const Register successive_halving_pruner{PrunerKind{
     .name = "successive-halving",
     .summary = "let the best 1/factor of all trials at each rung go on; pause=true keeps the rest",
-    .options = {"min-resource", "factor", "rate", "bootstrap", "pause"},
+    .options = {{"min-resource", "first step to judge at, at least 1, or auto [auto]"},
+                {"factor", "of so many trials one goes on at a rung, at least 2 [4]"},
+                {"rate", "how much later the first rung is, 0 to 30 [0]"},
+                {"bootstrap", "trials a rung must have before any is stopped [0]"},
+                {"pause", "true keeps trials to go on with later, instead of ending them [false]"}},
     .make = [](const Options& options) -> std::unique_ptr<Pruner> {
       return std::make_unique<SuccessiveHalvingPruner>(OptionReader(options));
     },

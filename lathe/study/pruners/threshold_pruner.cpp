@@ -66,7 +66,10 @@ class ThresholdPruner final : public Pruner {
 const Register threshold_pruner{PrunerKind{
     .name = "threshold",
     .summary = "stop trials that report outside lower..upper, or nothing that is a number",
-    .options = {"lower", "upper", "warmup", "interval"},
+    .options = {{"lower", "least that a report may be [none]"},
+                {"upper", "most that a report may be [none]"},
+                {"warmup", "steps before a trial is judged [0]"},
+                {"interval", "judge at every so many steps, at least 1 [1]"}},
     .make = [](const Options& options) -> std::unique_ptr<Pruner> {
       return std::make_unique<ThresholdPruner>(OptionReader(options));
     },

@@ -14,6 +14,7 @@
 #include "lathe/study/samplers/promising_point.h"
 #include "lathe/study/samplers/tpe_candidates.h"
 #include "lathe/study/space_point.h"
+#include "lathe/study/unit_space.h"
 
 namespace lathe::study {
 
@@ -29,6 +30,9 @@ constexpr std::size_t kElites = 4;
 // neighbours to look at.
 constexpr int kPatience = 40;
 constexpr double kPatiencePerNeighbor = 5.0 / 3;
+// How far a float that was tried is moved, as a share of its range, and how often at most.
+constexpr double kNudge = 0.02;
+constexpr int kNudges = 20;
 // Spaces of up to so many points are searched for what is left when drawing finds none.
 constexpr std::int64_t kMaxWalk = 20000;
 
@@ -72,7 +76,9 @@ class AutoSampler final : public Sampler {
       std::vector<Assignment> best =
           candidates.best(asks_process ? kProcessCandidates : 1, is_wanted);
       if (asks_process) add_neighbors(history, space, is_wanted, random, best);
-      if (!best.empty()) return best[asks_process ? most_promising(best, space, model_) : 0];
+      if (!best.empty())
+        return with_fresh_floats(best[asks_process ? most_promising(best, space, model_) : 0],
+                                 proposal, random);
     }
     Assignment point;
     for (int i = 0; i < 100; ++i) {
@@ -151,6 +157,30 @@ class AutoSampler final : public Sampler {
     }
   }
 
+  // The point with each float that some trial had already moved a little. Neighbours of good trials
+  // keep what they do not change, and the same number again would tell less than one beside it.
+  Assignment with_fresh_floats(Assignment point, const Proposal& proposal, UniformSource& random) {
+    for (std::size_t i = 0; i < point.size(); ++i) {
+      const Distribution& distribution = *point[i].distribution;
+      const auto range = numeric_range(distribution);
+      const auto column = model_.observations().find(point[i].name);
+      if (!range || range->step || is_single(distribution) || !column) continue;
+      const std::vector<double>& known = model_.observations().columns()[*column].values;
+      for (int attempt = 0; attempt < kNudges; ++attempt) {
+        if (std::ranges::find(known, point[i].value) == known.end()) break;
+        const double moved =
+            to_unit(distribution, point[i].value) + kNudge * (2 * random.next() - 1);
+        Assignment other = point;
+        // At the end of a range back into it.
+        other[i].value = from_unit(distribution, moved < 0   ? -moved
+                                                 : moved > 1 ? 2 - moved
+                                                             : moved);
+        if (!proposal.is_allowed || proposal.is_allowed(other)) point = std::move(other);
+      }
+    }
+    return point;
+  }
+
   std::size_t num_finished_since(int first) const {
     const auto& rows = model_.observations().rows();
     return static_cast<std::size_t>(std::count_if(rows.begin(), rows.end(), [&](const auto& row) {
@@ -198,7 +228,7 @@ class AutoSampler final : public Sampler {
 const Register auto_sampler{SamplerKind{
     .name = "auto",
     .summary = "TPE that never repeats a point, with a Gaussian process and fresh starts",
-    .options = tpe_option_names(),
+    .options = tpe_option_list(),
     .make = [](const Options& options, std::uint64_t /*seed*/,
                const Space* space) -> std::unique_ptr<Sampler> {
       return std::make_unique<AutoSampler>(read_tpe_options(options), space);

@@ -70,6 +70,54 @@ TEST(AutoSampler, DoesNotRepeatAPointWithoutADeclaredSpaceEither) {
   EXPECT_EQ(repeated, 0);
 }
 
+// The best rate lies at the end of its range, where candidates gather: none is tried twice there
+// either, declared or not, whatever stands beside it.
+TEST(AutoSampler, NeverProposesTheSameFloatsTwice) {
+  const auto rate = std::make_shared<const Distribution>(
+      FloatDistribution{.low = 1e-5, .high = 0.1, .log = true});
+  const auto share = std::make_shared<const Distribution>(FloatDistribution{.low = 0, .high = 1});
+  for (const bool is_declared : {true, false})
+    for (const std::size_t count : {1, 2}) {
+      const Space space =
+          count == 1 ? Space{{"rate", rate}} : Space{{"rate", rate}, {"share", share}};
+      const auto sampler = make_sampler("auto", 1, is_declared ? &space : nullptr);
+      Play play(*sampler, 1, {Direction::Maximize}, is_declared ? &space : nullptr);
+      std::set<std::uint64_t> keys;
+      for (int i = 0; i < 150; ++i) {
+        const TrialRecord trial = play.run([&](const Play::Suggest& suggest, TrialRecord& record) {
+          double value = 0;
+          for (const SpaceParameter& each : space) value += suggest(each.name, *each.distribution);
+          record.values = {value};
+        });
+        EXPECT_TRUE(keys.insert(point_key(trial.parameters)).second)
+            << "trial " << i << " of " << count << (is_declared ? " declared" : "");
+      }
+    }
+}
+
+// A neighbour of a good trial differs from it in another parameter; its rate is to be near, not the
+// very same.
+TEST(AutoSampler, NeverProposesTheSameFloatBesideAnotherChoice) {
+  const auto rate = std::make_shared<const Distribution>(
+      FloatDistribution{.low = 1e-5, .high = 0.1, .log = true});
+  const Space space = {
+      {"rate", rate},
+      {"layers", std::make_shared<const Distribution>(IntDistribution{.low = 1, .high = 8})},
+      {"kind", choices(3)}};
+  const auto sampler = make_sampler("auto", 1, &space);
+  Play play(*sampler, 1, {Direction::Minimize}, &space);
+  std::set<double> rates;
+  for (int i = 0; i < 150; ++i) {
+    const TrialRecord trial = play.run([&](const Play::Suggest& suggest, TrialRecord& record) {
+      const double x = std::log10(suggest("rate", *rate)),
+                   y = suggest("layers", *space[1].distribution),
+                   z = suggest("kind", *space[2].distribution);
+      record.values = {(x + 3) * (x + 3) + std::abs(y - 5) + z};
+    });
+    EXPECT_TRUE(rates.insert(trial.parameters[0].value).second) << "trial " << i;
+  }
+}
+
 TEST(AutoSampler, FindsTheBestOfAConditionalSpaceEarly) {
   const Space space = conditional_space();
   double best = 1e9;

@@ -222,7 +222,10 @@ std::unique_ptr<Sampler> make_cmaes(const Options& options, std::uint64_t seed,
 const Register cmaes_sampler{SamplerKind{
     .name = "cmaes",
     .summary = "adapt a normal distribution to the numeric parameters; one objective",
-    .options = {"population", "sigma", "restart", "others"},
+    .options = {{"population", "trials of a generation, 4 to 100000 [by the number of parameters]"},
+                {"sigma", "first width, as a share of the range, 1e-6 to 1 [1/6]"},
+                {"restart", "start over with twice the population when stuck [true]"},
+                {"others", "sampler of the parameters that are no numbers [random]"}},
     .make = make_cmaes,
 }};
 

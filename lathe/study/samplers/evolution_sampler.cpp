@@ -107,7 +107,8 @@ std::unique_ptr<Sampler> make_evolution(const Options& options, std::uint64_t /*
 const Register evolution_sampler{SamplerKind{
     .name = "evolution",
     .summary = "change the best of a few recent trials in one place (regularized evolution)",
-    .options = {"population", "tournament"},
+    .options = {{"population", "recent trials to choose parents from, at least 2 [20]"},
+                {"tournament", "of so many drawn ones the best is the parent, at least 1 [5]"}},
     .make = make_evolution,
 }};
 

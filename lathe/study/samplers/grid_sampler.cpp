@@ -186,7 +186,8 @@ class OptunaGridSampler final : public Sampler {
 const Register grid_sampler{SamplerKind{
     .name = "grid",
     .summary = "every point of the declared space once, in random order",
-    .options = {"preset", "points"},
+    .options = {{"preset", "lathe, or an order like optuna-3, optuna-4 or optuna-5 [lathe]"},
+                {"points", "values to try of a range without steps, at least 1"}},
     .make = [](const Options& options, std::uint64_t seed,
                const Space* space) -> std::unique_ptr<Sampler> {
       const OptionReader reader(options);

@@ -184,7 +184,11 @@ std::unique_ptr<Sampler> make_nsga2(const Options& options, std::uint64_t /*seed
 const Register nsga2_sampler{SamplerKind{
     .name = "nsga2",
     .summary = "breed generations towards the whole Pareto front (NSGA-II)",
-    .options = {"population", "crossover", "crossover-probability", "swapping", "mutation"},
+    .options = {{"population", "trials of a generation, at least 2 [50]"},
+                {"crossover", "uniform or sbx [uniform]"},
+                {"crossover-probability", "that a child has two parents, 0 to 1 [0.9]"},
+                {"swapping", "chance of a parameter to come from the second, 0 to 1 [0.5]"},
+                {"mutation", "chance of a parameter to be drawn anew, 0 to 1 [1 / parameters]"}},
     .make = make_nsga2,
 }};
 

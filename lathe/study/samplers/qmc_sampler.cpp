@@ -55,7 +55,7 @@ std::unique_ptr<Sampler> make_qmc(const Options& options, std::uint64_t /*seed*/
 const Register qmc_sampler{SamplerKind{
     .name = "qmc",
     .summary = "walk along Sobol's sequence, which fills the space evenly",
-    .options = {"scramble"},
+    .options = {{"scramble", "shift the sequence by the study's seed [true]"}},
     .make = make_qmc,
 }};
 

@@ -70,7 +70,7 @@ std::unique_ptr<Sampler> make_random(const Options& options, std::uint64_t seed,
 const Register random_sampler{SamplerKind{
     .name = "random",
     .summary = "draw every parameter evenly and by itself",
-    .options = {"preset"},
+    .options = {{"preset", "lathe, or the numbers of optuna-3, optuna-4 or optuna-5 [lathe]"}},
     .make = make_random,
 }};
 

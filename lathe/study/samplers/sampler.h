@@ -65,11 +65,17 @@ class Sampler {
 /// Options of a sampler or pruner as `key = value` text, from `tpe:gamma=0.2,candidates=48`.
 using Options = std::map<std::string, std::string, std::less<>>;
 
+/// One of them that a kind of sampler or pruner knows, for help and errors.
+struct KindOption {
+  std::string name;
+  std::string help;  ///< what it says, its values and its default
+};
+
 /// A kind of sampler, registered by its own file.
 struct SamplerKind {
-  std::string name;                  ///< `tpe`
-  std::string summary;               ///< one line for help
-  std::vector<std::string> options;  ///< known keys, for errors
+  std::string name;     ///< `tpe`
+  std::string summary;  ///< one line for help
+  std::vector<KindOption> options;
   std::unique_ptr<Sampler> (*make)(const Options& options, std::uint64_t seed, const Space* space);
 };
 

@@ -70,10 +70,23 @@ TpeOptions read_tpe_options(const Options& options, const std::string& preset) {
   return result;
 }
 
-std::vector<std::string> tpe_option_names() {
-  return {"preset",       "multivariate", "group",       "constant_liar", "startup",
-          "candidates",   "gamma",        "gamma_limit", "recent",        "weights",
-          "prior_weight", "endpoints",    "magic_clip",  "bandwidth"};
+std::vector<KindOption> tpe_option_list() {
+  return {
+      {"preset", "lathe, or as Optuna does it: optuna-3, optuna-4 or optuna-5 [lathe]"},
+      {"multivariate", "true draws parameters together, false each by itself [true]"},
+      {"group", "draw those together that always occur together [true]"},
+      {"constant_liar", "running trials count as bad ones [true]"},
+      {"startup", "trials drawn at random first, at least 0 [10]"},
+      {"candidates", "points to choose from, 1 to 100000 [24]"},
+      {"gamma", "share of trials that count as good, 0 to 1 [0.1]"},
+      {"gamma_limit", "but no more than so many, at least 1 [25]"},
+      {"recent", "trials that count in full, older ones less; 0: all do [25]"},
+      {"weights", "recent, or uniform: all count in full [recent]"},
+      {"prior_weight", "of what the space itself says, 1e-6 to 1e6 [1]"},
+      {"endpoints", "the ends of a range count as neighbours [false]"},
+      {"magic_clip", "no kernel gets very narrow [true]"},
+      {"bandwidth", "width of kernels by neighbors or scott [neighbors]"},
+  };
 }
 
 }  // namespace lathe::study

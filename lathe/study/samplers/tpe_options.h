@@ -42,7 +42,7 @@ struct TpeOptions {
 TpeOptions tpe_preset(const std::string& name);
 /// The preset that the options name (else `preset`) with what else they say changed.
 TpeOptions read_tpe_options(const Options& options, const std::string& preset = "lathe");
-/// The keys that `read_tpe_options` knows.
-std::vector<std::string> tpe_option_names();
+/// What `read_tpe_options` knows.
+std::vector<KindOption> tpe_option_list();
 
 }  // namespace lathe::study

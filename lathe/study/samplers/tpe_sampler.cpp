@@ -103,7 +103,7 @@ namespace {
 const Register tpe_sampler{SamplerKind{
     .name = "tpe",
     .summary = "draw where good trials are rather than others (tree-structured Parzen estimator)",
-    .options = tpe_option_names(),
+    .options = tpe_option_list(),
     .make = [](const Options& options, std::uint64_t seed,
                const Space* /*space*/) -> std::unique_ptr<Sampler> {
       return std::make_unique<TpeSampler>(read_tpe_options(options), seed);
