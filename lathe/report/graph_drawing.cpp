@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lathe/report/folded_quantizers.h"
 #include "lathe/report/module_groups.h"
 #include "lathe/report/node_label.h"
 #include "lathe/report/op_category.h"
@@ -78,6 +79,7 @@ class Drawing {
   void choose_nodes() {
     for (const NodeId id : graph_.topological_order()) {
       if (!options_.show_states && is_listed_in_readers(graph_, id)) continue;
+      if (is_folded(id)) continue;
       index_of_[id] = drawn_.size();
       names_.push_back(graph_.name(id));
       drawn_.push_back(
@@ -86,6 +88,12 @@ class Drawing {
            .box = identifier(graph_.name(id), id),
            .is_repeated = graph_.is(id, "input") && graph_.users(id).size() > kMostEdgesOfAnInput});
     }
+  }
+
+  // Whoever asks for states wants to see all there is.
+  bool is_folded(NodeId id) const {
+    return !options_.show_states && !options_.highlights.contains(graph_.name(id)) &&
+           is_folded_quantizer(graph_, id);
   }
 
   void make_labels(const ModuleGroup& group) {
@@ -207,7 +215,11 @@ class Drawing {
       write_edge(value, drawn_[index_of_.at(state)].box, ", style=dashed, constraint=false");
   }
 
-  void write_edge(const Value& value, const std::string& to, std::string_view style = {}) {
+  void write_edge(const Value& read, const std::string& to, std::string_view style = {}) {
+    // Quantizers are badges on the edge, unless they are drawn.
+    const UnroundedValue unrounded =
+        is_folded(read.node) ? before_rounding(graph_, read) : UnroundedValue{.value = read};
+    const Value& value = unrounded.value;
     const auto found = index_of_.find(value.node);
     if (found == index_of_.end()) return;  // listed in its reader
     const Drawn& source = drawn_[found->second];
@@ -225,11 +237,16 @@ class Drawing {
     }
     const std::string shape =
         options_.show_shapes ? label_text(shape_text(graph_.type(value))) : "";
+    std::string badges;
+    for (const std::string& format : unrounded.formats) badges += badge_cell(label_text(format));
     // Folding makes one edge of many; two results read by one node stay two.
-    if (!edges_.insert({from, to, fmt::format("{}#{}{}", value.index, shape, style)}).second)
+    if (!edges_.insert({from, to, fmt::format("{}#{}{}{}", value.index, shape, badges, style)})
+             .second)
       return;
-    out_ += fmt::format("  \"{}\" -> \"{}\" [{}{}]\n", from, to,
-                        shape.empty() ? "weight=1" : "label=<" + edge_label(shape) + ">", style);
+    const bool has_label = !shape.empty() || !badges.empty();
+    out_ += fmt::format("  \"{}\" -> \"{}\" [{}{}{}]\n", from, to,
+                        has_label ? "label=<" + edge_label(shape, badges) + ">" : "weight=1",
+                        badges.empty() ? "" : fmt::format(", color=\"{}\"", kBadgeOutline), style);
   }
 
   const Graph& graph_;

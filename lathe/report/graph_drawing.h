@@ -20,7 +20,8 @@ struct DrawOptions {
 };
 
 /// The graph as DOT text for Graphviz, top to bottom: boxes coloured by what their op is for, ovals
-/// for inputs and outputs, boxes around modules. The same graph gives the same text.
+/// for inputs and outputs, boxes around modules. Quantizers are badges on the edges that they round
+/// and formats beside the parameters that they are of. The same graph gives the same text.
 /// Fails on a highlight that is no node.
 std::string to_dot(const Graph& graph, const DrawOptions& options = {});
 

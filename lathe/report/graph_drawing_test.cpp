@@ -21,7 +21,27 @@ std::vector<Type> like_first(const OpCall& call) {
   return {call.input(0)};
 }
 const Register input{Op{.name = "input", .summary = "", .infer = declared, .is_source = true}};
-const Register state{Op{.name = "state", .summary = "", .infer = declared, .is_source = true}};
+const Register state{Op{.name = "state",
+                        .summary = "",
+                        .attributes = {{"role", std::string("parameter"), ""}},
+                        .infer = declared,
+                        .is_source = true}};
+const Register quantize{Op{.name = "quantize",
+                           .summary = "",
+                           .operands = {{"x"}, {.name = "scale", .optional = true}},
+                           .attributes = {{"format", std::string(), ""}},
+                           .infer = like_first}};
+const Register decode{Op{.name = "decode",
+                         .summary = "",
+                         .operands = {{"codes"},
+                                      {.name = "local", .optional = true},
+                                      {.name = "scale", .optional = true}},
+                         .attributes = {{"format", std::string(), ""},
+                                        {"columns", std::int64_t{0}, ""},
+                                        {"of", std::string(), ""}},
+                         .infer = declared}};
+const Register mul{
+    Op{.name = "mul", .summary = "", .operands = {{"a"}, {"b"}}, .infer = like_first}};
 const Register linear{Op{.name = "linear",
                          .summary = "",
                          .operands = {{"x"}, {"weight"}, {.name = "bias", .optional = true}},
@@ -131,6 +151,42 @@ TEST(ToDot, PutsModulesInBoxesWithShortNamesInside) {
   EXPECT_THAT(dot, HasSubstr("label=<<b>net.layer.0</b>>"));
   EXPECT_THAT(dot, HasSubstr("label=<<b>net.layer.1</b>>"));
   EXPECT_EQ(count(dot, ">dense</font>"), 2u);
+}
+
+// Packed weights are listed with their format, activations' quantizers stand on the edges: the
+// boxes are those of the float model.
+TEST(ToDot, DrawsAQuantizedGraphWithTheBoxesOfTheFloatOne) {
+  const std::string dot = to_dot(parse_graph(R"(
+    x = input() : f32[B,4]
+    w.codes = state() {role="codes"} : u8[8,4]
+    w.scale = state() {role="scale"} : f32[8]
+    b = state() : f32[8]
+    mask = state() {role="mask"} : f32[8]
+    xq = quantize(x) {format="int:8,dynamic"} : f32[B,4]
+    wq = decode(w.codes, none, w.scale) {columns=4, format="int:4,channel", of="fc.weight"} : f32[8,4]
+    bm = mul(b, mask) : f32[8]
+    fc = linear(xq, wq, bm) : f32[B,8]
+    yq = quantize(fc) {format="mxint:8"} : f32[B,8]
+    output y <- yq
+  )"));
+  for (const char* folded : {"\"xq\"", "\"wq\"", "\"bm\"", "\"yq\"", "\"w.codes\"", "\"w.scale\""})
+    EXPECT_THAT(dot, Not(HasSubstr(folded)));
+  EXPECT_THAT(dot, HasSubstr("weight 8 × 4, int:4,channel"));
+  EXPECT_THAT(dot, HasSubstr("b 8, masked"));
+  EXPECT_THAT(dot, has_line_with("\"x\" -> \"fc\" ", ">int:8,dynamic<"));
+  EXPECT_THAT(dot, has_line_with("\"fc\" -> \"output:0\" ", ">mxint:8<"));
+}
+
+TEST(ToDot, DrawsAQuantizerThatIsHighlighted) {
+  const std::string dot = to_dot(parse_graph(R"(
+    x = input() : f32[B,4]
+    xq = quantize(x) {format="int:8,dynamic"} : f32[B,4]
+    y = relu(xq) : f32[B,4]
+    output y <- y
+  )"),
+                                 {.highlights = {"xq"}});
+  EXPECT_THAT(dot, HasSubstr("\"x\" -> \"xq\""));
+  EXPECT_THAT(dot, HasSubstr("\"xq\" -> \"y\""));
 }
 
 TEST(ToDot, FoldsManyLayersThatLookAlike) {

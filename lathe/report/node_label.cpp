@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "lathe/report/folded_quantizers.h"
 #include "lathe/report/markup.h"
 
 namespace lathe::report {
@@ -10,6 +11,7 @@ namespace {
 constexpr std::string_view kNameColor = "#303030";
 constexpr std::string_view kAttributeColor = "#707070";
 constexpr std::string_view kStateColor = "#44566c";
+constexpr std::string_view kRoundedColor = "#7a5900";  // as on badges
 constexpr std::size_t kLongestStateName = 32;
 
 // Rows of a table, because plain line breaks leave no room for underscores.
@@ -34,6 +36,35 @@ std::string attribute_line(const Graph& graph, NodeId id) {
     if (attribute_name != "site")
       line += fmt::format("{}{} {}", line.empty() ? "" : ", ", attribute_name, to_text(value));
   return label_text(line);
+}
+
+// "int:4,channel, masked", or nothing for a plain parameter.
+std::string rounding_text(const FoldedParameter& parameter) {
+  return parameter.format + (!parameter.is_masked       ? ""
+                             : parameter.format.empty() ? "masked"
+                                                        : ", masked");
+}
+
+// "weight int:4,channel" for each parameter that is rounded or masked: a line each, as they are
+// what such a picture is looked at for.
+std::string rounded_rows(const Graph& graph, NodeId id, const ModuleGroup& group) {
+  const std::string own = graph.name(id) + ".";
+  std::string rows;
+  for (const Value& input : graph.inputs(id)) {
+    const std::optional<FoldedParameter> parameter = folded_parameter(graph, input);
+    if (!parameter) continue;
+    std::string_view name = parameter->name;
+    if (name.starts_with(own))
+      name.remove_prefix(own.size());
+    else if (name.starts_with(group.path))
+      name.remove_prefix(group.path.size());
+    rows +=
+        row(label_text(fmt::format("{} {}, {}", shorten(printable_line(name), kLongestStateName),
+                                   shape_text(graph.type(input)), rounding_text(*parameter)),
+                       2 * kLongestLabel),
+            9, kRoundedColor);
+  }
+  return rows;
 }
 
 // "weight 128 × 128, bias 128", and the states this node's result is kept in.
@@ -75,11 +106,20 @@ std::string two_line_label(std::string_view heading, std::string_view line) {
 }
 
 // Padding by an empty cell: librsvg drops blanks at the start of a text, even hard ones.
-std::string edge_label(std::string_view text) {
+std::string edge_label(std::string_view text, std::string_view badges) {
   return fmt::format(
       "<table border=\"0\" cellborder=\"0\" cellspacing=\"0\" cellpadding=\"0\">"
-      "<tr><td width=\"5\"></td><td>{}</td></tr></table>",
-      text);
+      "<tr><td width=\"5\"></td>{}{}</tr></table>",
+      text.empty() ? "" : fmt::format("<td>{}</td>", text),
+      badges.empty() || text.empty() ? std::string(badges)
+                                     : fmt::format("<td width=\"4\"></td>{}", badges));
+}
+
+std::string badge_cell(std::string_view format) {
+  return fmt::format(
+      "<td bgcolor=\"#fff3c9\" border=\"1\" color=\"{0}\" style=\"rounded\" cellpadding=\"2\">"
+      "<font color=\"#7a5900\">{1}</font></td>",
+      kBadgeOutline, format);
 }
 
 bool is_listed_in_readers(const Graph& graph, NodeId id) {
@@ -93,9 +133,11 @@ std::string node_label(const Graph& graph, NodeId id, const ModuleGroup& group, 
   std::string rows = row(label_text(group.short_name(graph.name(id))), 10, kNameColor);
   if (const std::string line = attribute_line(graph, id); !line.empty())
     rows += row(line, 9, kAttributeColor);
-  if (list_states)
+  if (list_states) {
+    rows += rounded_rows(graph, id, group);
     if (const std::string line = state_line(graph, id, group); !line.empty())
       rows += row(line, 9, kStateColor);
+  }
   return table(label_text(graph.op(id).name), rows);
 }
 

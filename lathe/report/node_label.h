@@ -19,8 +19,12 @@ std::string shape_text(const Type& type);
 /// A box's content: a bold first line and a smaller one below. Both are label text already.
 std::string two_line_label(std::string_view heading, std::string_view line);
 
-/// An edge's label, kept off the line to its left.
-std::string edge_label(std::string_view text);
+/// An edge's label, kept off the line to its left, with the cells of badges behind it.
+std::string edge_label(std::string_view text, std::string_view badges = {});
+
+/// A cell with a frame and colours of its own: the format that a quantizer rounds to.
+inline constexpr std::string_view kBadgeOutline = "#b8860b";
+std::string badge_cell(std::string_view format);
 
 /// Whether a node is a state that its readers can list among their parameters.
 bool is_listed_in_readers(const Graph& graph, NodeId id);

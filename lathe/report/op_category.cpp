@@ -9,7 +9,7 @@ namespace {
 // Keyed by words of the name rather than whole names, so that a new `group_norm`, `conv3d` or
 // `linear_gradient` gets its family's colour on the day it is added. The first match wins: what
 // is rare and telling (attention, a loss) comes before what it may be made of.
-constexpr std::array<std::pair<std::string_view, OpCategory>, 34> kWords{{
+constexpr std::array<std::pair<std::string_view, OpCategory>, 37> kWords{{
     {"attention", OpCategory::Attention}, {"rope", OpCategory::Attention},
     {"entropy", OpCategory::Loss},        {"loss", OpCategory::Loss},
     {"error", OpCategory::Loss},          {"embedding", OpCategory::Embedding},
@@ -27,6 +27,8 @@ constexpr std::array<std::pair<std::string_view, OpCategory>, 34> kWords{{
     {"gather", OpCategory::Shape},        {"squeeze", OpCategory::Shape},
     {"unsqueeze", OpCategory::Shape},     {"flatten", OpCategory::Shape},
     {"pad", OpCategory::Shape},           {"cast", OpCategory::Shape},
+    {"quantize", OpCategory::Quantizer},  {"decode", OpCategory::Quantizer},
+    {"requant", OpCategory::Quantizer},
 }};
 
 bool has_word(std::string_view name, std::string_view word) {
@@ -43,6 +45,7 @@ bool has_word(std::string_view name, std::string_view word) {
 OpCategory category(const Op& op) {
   if (op.is_source) return OpCategory::Source;
   if (op.is_identity_in_inference) return OpCategory::Dropout;
+  if (op.name == "to_integer" || op.name == "from_integer") return OpCategory::Quantizer;
   for (const auto& [word, category] : kWords)
     if (has_word(op.name, word)) return category;
   return OpCategory::Elementwise;
@@ -66,6 +69,8 @@ BoxColors colors(OpCategory category) {
       return {"#fbdfe1", "#cf6a73"};
     case OpCategory::Shape:
       return {"#f6f1e7", "#b3a27c"};
+    case OpCategory::Quantizer:
+      return {"#fff3c9", "#b8860b"};
     case OpCategory::Source:
       break;
   }

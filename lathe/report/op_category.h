@@ -16,6 +16,7 @@ enum class OpCategory {
   Dropout,
   Loss,
   Shape,
+  Quantizer,  ///< rounds, packs or rescales numbers
   Source
 };
 

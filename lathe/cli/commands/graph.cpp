@@ -9,6 +9,7 @@
 #include "lathe/io/atomic_file.h"
 #include "lathe/io/graph_json.h"
 #include "lathe/report/graph_drawing.h"
+#include "lathe/report/graph_page.h"
 #include "lathe/report/render.h"
 #include "lathe/report/table.h"
 
@@ -81,13 +82,17 @@ std::function<int(const Settings&)> setup_draw(Flags flags) {
   auto out = std::make_shared<std::string>("graph.svg");
   auto options = std::make_shared<report::DrawOptions>();
   add_graph_options(flags, *source);
-  flags.add_option("--out", *out, "the picture: .svg, .png or .dot [graph.svg]");
+  flags.add_option("--out", *out,
+                   "the picture: .svg, .html with zoom and search, .png or .dot [graph.svg]");
   flags.add_flag("--states", options->show_states, "draw parameters as nodes of their own");
   flags.add_option("--fold", options->fold_repeats_above,
                    "fold more than this many like layers into one box, 0 for none [4]");
   return [source, out, options](const Settings& settings) {
     GraphWithState loaded = load_graph(*source, settings);
     run_passes(loaded, *source, stderr);
+    if (!out->ends_with(".dot") && !out->ends_with(".svg") && !out->ends_with(".png") &&
+        !out->ends_with(".html"))
+      fail("--out {}: expected a name that ends in .svg, .html, .png or .dot", *out);
     const std::string dot = report::to_dot(loaded.graph, *options);
     if (out->ends_with(".dot"))
       io::write_atomically(*out, dot);
@@ -96,9 +101,12 @@ std::function<int(const Settings&)> setup_draw(Flags flags) {
     else if (out->ends_with(".png"))
       io::write_atomically(*out, report::svg_to_png(report::render_svg(dot)));
     else
-      fail("--out {}: expected a name that ends in .svg, .png or .dot", *out);
+      io::write_atomically(
+          *out,
+          report::graph_page(source->model.model.empty() ? source->graph_file : source->model.model,
+                             report::render_svg(dot)));
     if (settings.json)
-      fmt::print("{{\"out\": \"{}\", \"nodes\": {}}}\n", *out, loaded.graph.num_nodes());
+      print_json({{"out", *out}, {"nodes", loaded.graph.num_nodes()}});
     else
       fmt::print("wrote {}\n", *out);
     return 0;
@@ -177,8 +185,9 @@ const Register run_command{Command{
 }};
 const Register draw_command{Command{
     .name = "graph draw",
-    .summary = "draw a graph as SVG or PNG",
+    .summary = "draw a graph as SVG, PNG or a page with zoom and search",
     .examples = "  lathe graph draw --model bert-tiny --out bert.svg\n"
+                "  lathe graph draw --model q8 --out q8.html\n"
                 "  lathe graph draw --model DIR --passes remove-dropout --out bert.png\n"
                 "  lathe graph draw --graph graph.txt --states",
     .setup = setup_draw,
