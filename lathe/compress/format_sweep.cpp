@@ -67,7 +67,7 @@ std::vector<std::int64_t> parse_values(std::string_view text) {
 FormatSweep parse_format_sweep(std::string_view text) {
   if (text == "widths") text = "fixed:{width},{width/2} width=4,6,8,12,16,20,24,28,32";
   if (text == "integer-bits") text = "fixed:{integer_bits+4},4 integer_bits=1..10";
-  if (text == "fraction-bits") text = "fixed:{fraction_bits+5},{fraction_bits} fraction_bits=1..12";
+  if (text == "fraction-bits") text = "fixed:{fraction_bits+5},{fraction_bits} fraction_bits=1..27";
   const std::size_t blank = text.find(' ');
   const std::size_t equals = text.find('=', blank == text.npos ? text.size() : blank);
   if (blank == text.npos || equals == text.npos)

@@ -39,7 +39,7 @@ TEST(FormatSweep, KnowsTheSweepsOfTheLabs) {
   EXPECT_EQ(formats("integer-bits").front(), "fixed:5,4");
   EXPECT_EQ(formats("integer-bits").back(), "fixed:14,4");
   EXPECT_EQ(formats("fraction-bits").front(), "fixed:6,1");
-  EXPECT_EQ(formats("fraction-bits").back(), "fixed:17,12");
+  EXPECT_EQ(formats("fraction-bits").back(), "fixed:32,27");
   EXPECT_EQ(parse_format_sweep("widths").variable, "width");
 }
 

@@ -46,6 +46,9 @@ PruneOptions options_at(const PruneSweepOptions& options, const std::string& met
 // Everything that can be wrong without a model is, before anything is read.
 void check_options(const PruneSweepOptions& options, const std::vector<double>& sparsities) {
   check_sweep(options.settings);
+  if (options.settings.epochs.size() > 1)
+    fail("epochs {}: a sweep of sparsities takes one number",
+         fmt::join(options.settings.epochs, ","));
   if (options.prune.sparsity)
     fail("sparsity {:g}: a sweep gives sparsities itself", *options.prune.sparsity);
   if (!options.prune.method.empty())
@@ -100,17 +103,19 @@ PruneSweepResult prune_sweep(const PruneSweepOptions& options,
       changes.push_back(
           {.point = fmt::format("{} {:g}", method, sparsity),
            .facts = {{"method", method}, {"sparsity", sparsity}},
-           .change = [&, pruning = options_at(options, method, sparsity)](
-                         const engine::ExecutionOptions& on, const Callbacks& told) {
-             const Callbacks quiet{
-                 .progress = {}, .notice = told.notice, .should_stop = told.should_stop};
-             return pruning.calibrate.empty()
-                        ? prune(runner.model(), pruning, calibration.get(), on, quiet).model
-                        : prune(runner.model(), pruning, on, quiet).model;
-           }});
+           .change =
+               [&, pruning = options_at(options, method, sparsity)](
+                   const engine::ExecutionOptions& on, const Callbacks& told) {
+                 const Callbacks quiet{
+                     .progress = {}, .notice = told.notice, .should_stop = told.should_stop};
+                 return pruning.calibrate.empty()
+                            ? prune(runner.model(), pruning, calibration.get(), on, quiet).model
+                            : prune(runner.model(), pruning, on, quiet).model;
+               },
+           .epochs = settings.epochs.front()});
       result.points.push_back({.method = method, .sparsity = sparsity, .pruned = 0, .trained = {}});
     }
-  const SweepOutcome outcome = runner.run(changes, settings.epochs > 0);
+  const SweepOutcome outcome = runner.run(changes, settings.epochs.front() > 0);
   result.plain = outcome.plain;
   result.control = outcome.control;
   for (std::size_t i = 0; i < changes.size(); ++i) {

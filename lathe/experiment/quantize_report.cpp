@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lathe/compress/size_target.h"
+#include "lathe/experiment/rounding_levels.h"
 #include "lathe/report/html_page.h"
 #include "lathe/report/plot.h"
 
@@ -63,12 +65,22 @@ report::Table sensitivity_table(const Sensitivity& sensitivity) {
 }
 
 std::string quantize_page(const std::string& title, const Quantized& quantized,
-                          const std::optional<Sensitivity>& sensitivity) {
+                          const std::optional<Sensitivity>& sensitivity,
+                          const QuantizeSummary& summary) {
   const Graph& graph = quantized.model.graph;
   report::HtmlPage page(title);
-  page.figures({{"quantizers", fmt::format("{}", quantized.result.quantizers)},
-                {"parameters", fmt::format("{:.2f} MB", quantized.bits.stored / 8e6)},
-                {"as floats", fmt::format("{:.2f} MB", quantized.bits.floats / 8e6)}});
+  std::vector<std::pair<std::string, std::string>> figures = {
+      {"quantizers", fmt::format("{}", quantized.result.quantizers)},
+      {"size before", compress::bytes_text(summary.bytes_before)},
+      {"size after", compress::bytes_text(summary.bytes_after)}};
+  if (summary.before && summary.after) {
+    figures.emplace_back("accuracy before", fmt::format("{:.4f}", summary.before->accuracy));
+    figures.emplace_back("accuracy after", fmt::format("{:.4f}", summary.after->accuracy));
+  }
+  page.figures(figures);
+  report::Table facts({"what", "how much"});
+  for (const auto& [name, text] : summary_facts(summary)) facts.row({name, text});
+  page.table(facts);
   page.section("Tensors").table(tensor_table(quantized.tensors));
   if (sensitivity) {
     page.section("Sensitivity").table(sensitivity_table(*sensitivity));
@@ -89,11 +101,22 @@ std::string quantize_page(const std::string& title, const Quantized& quantized,
         values_of(quantizer, graph, quantized.model.state, quantized.result);
     if (values.empty()) continue;
     const std::string tensor = quantizer.is_parameter ? quantizer.state : quantizer.tensor;
+    const std::optional<RoundingLevels> levels =
+        levels_of(quantizer, graph, quantized.model.state, values);
+    report::HistogramMarks marks;
+    std::string label = "value";
+    if (levels) {
+      marks.levels = levels->levels;
+      marks.low = levels->low;
+      marks.high = levels->high;
+      label = fmt::format("value; {} levels{}, {:.2f} % of the values clipped", levels->count,
+                          levels->low ? "" : " of each row or block", 100 * levels->clipped);
+    }
     page.svg(report::histogram({.title = fmt::format("{}, {}", tensor, quantizer.format),
-                                .x = {.label = "value"},
+                                .x = {.label = label},
                                 .y = {.label = "values"},
                                 .height = 260},
-                               values, 60));
+                               values, 60, marks));
   }
   return page.str();
 }

@@ -1,6 +1,7 @@
 #include "lathe/experiment/sweep_runner.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "lathe/compress/packed_weights.h"
 #include "lathe/data/match_labels.h"
@@ -10,6 +11,7 @@
 #include "lathe/experiment/side_by_side.h"
 #include "lathe/io/atomic_file.h"
 #include "lathe/io/json_file.h"
+#include "lathe/io/model_size.h"
 #include "lathe/io/output_directory.h"
 #include "lathe/train/evaluation.h"
 #include "lathe/train/make_source.h"
@@ -22,22 +24,31 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr const char* kSweepResults = "results.json";
+constexpr const char* kSpeeds = "speeds.json";
+constexpr const char* kBytes = "bytes";
 constexpr const char* kControl = "control";
 constexpr const char* kPoints = "points";
 
 // Everything that decides the results.
 json to_json(const SweepSettings& settings, const json& other) {
-  json all{{"model", absolute_path(settings.model)},
-           {"data", absolute_path(settings.data)},
-           {"split", settings.split},
-           {"validation", settings.validation},
-           {"epochs", settings.epochs},
-           {"lr", settings.learning_rate},
-           {"batch-size", settings.batch_size},
-           {"limit", settings.limit},
-           {"seed", settings.seed}};
+  json all{
+      {"model", absolute_path(settings.model)},
+      {"data", absolute_path(settings.data)},
+      {"split", settings.split},
+      {"validation", settings.validation},
+      {"epochs", settings.epochs.size() == 1 ? json(settings.epochs[0]) : json(settings.epochs)},
+      {"lr", settings.learning_rate},
+      {"batch-size", settings.batch_size},
+      {"limit", settings.limit},
+      {"seed", settings.seed}};
   all.update(other);
   return all;
+}
+
+// Files that a model takes, its weights packed.
+std::int64_t file_bytes(io::Model model) {
+  compress::pack_model(model, false);
+  return io::checkpoint_size(model).bytes();
 }
 
 // "fixed-8-4" for "fixed:8,4".
@@ -50,7 +61,34 @@ std::string directory_name(std::string point) {
 
 }  // namespace
 
+std::vector<std::int64_t> parse_epochs(const std::string& text) {
+  constexpr std::int64_t kMost = 1000;
+  const auto number = [&](std::string_view word) {
+    std::int64_t value = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+    if (word.empty() || error != std::errc() || end != word.data() + word.size() || value < 0 ||
+        value > kMost)
+      fail("epochs {}: expected whole numbers, 0 to {}: 1, 1,2,4 or 1..8", text, kMost);
+    return value;
+  };
+  std::vector<std::int64_t> counts;
+  if (const std::size_t dots = text.find(".."); dots != std::string::npos) {
+    const std::int64_t last = number(std::string_view(text).substr(dots + 2));
+    for (std::int64_t i = number(std::string_view(text).substr(0, dots)); i <= last; ++i)
+      counts.push_back(i);
+    if (counts.empty()) fail("epochs {}: holds no number; the smaller one comes first", text);
+    return counts;
+  }
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    counts.push_back(number(std::string_view(text).substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  return counts;
+}
+
 void check_sweep(const SweepSettings& settings) {
+  if (settings.epochs.empty()) fail("epochs: expected a number of epochs, or several");
   if (settings.out.empty()) fail("sweep: needs out, a directory for its results");
   if (settings.data.empty()) fail("sweep: needs data, to measure and train on");
 }
@@ -64,8 +102,10 @@ SweepRunner::SweepRunner(const SweepSettings& settings, io::Model model, SweepWo
       execution_(execution),
       callbacks_(callbacks),
       configuration_(to_json(settings, other)) {
+  if (!settings_.resumes)
+    io::check_output_directory(settings_.out, settings_.replaces, {settings_.model});
+  read_data();  // before the directory is there: what is wrong with data must not leave one
   take_up();
-  read_data();
 }
 
 void SweepRunner::take_up() {
@@ -79,6 +119,8 @@ void SweepRunner::take_up() {
     results_ = io::read_json(settings_.out / kSweepResults);
     check_recorded(configuration_, results_.value("configuration", json::object()), "sweep",
                    settings_.out);
+    if (fs::exists(settings_.out / kSpeeds, error))
+      speeds_ = io::read_json(settings_.out / kSpeeds);
     return;
   }
   results_ = {{"configuration", configuration_}, {kPoints, json::object()}};
@@ -86,6 +128,7 @@ void SweepRunner::take_up() {
 }
 
 void SweepRunner::save() const {
+  if (!speeds_.empty()) io::write_atomically(settings_.out / kSpeeds, speeds_.dump(2) + "\n");
   io::write_atomically(settings_.out / kSweepResults, results_.dump(2) + "\n");
 }
 
@@ -114,7 +157,7 @@ void SweepRunner::read_data() {
   // Tokenized once for all runs.
   measured_ =
       train::make_evaluation_source(model_, held_out_, {}, execution_.pool, callbacks_.should_stop);
-  if (settings_.epochs > 0)
+  if (std::ranges::max(settings_.epochs) > 0)
     trained_ = train::make_evaluation_source(model_, examples_, {}, execution_.pool,
                                              callbacks_.should_stop);
 }
@@ -148,21 +191,31 @@ SweepOutcome SweepRunner::run(const std::vector<SweepChange>& changes, bool has_
     });
   };
   if (!has({words_.plain}))
-    add([this](const Run& run) { keep({words_.plain}, accuracy(model_, words_.plain, run)); });
+    add([this](const Run& run) {
+      keep({words_.plain + "_" + kBytes}, file_bytes(model_));
+      keep({words_.plain}, accuracy(model_, words_.plain, run));
+    });
   if (has_control && !has({kControl}))
     add([this](const Run& run) {
-      keep({kControl}, accuracy(train(model_, kControl, run), kControl, run));
+      keep({kControl},
+           accuracy(train(model_, kControl, settings_.epochs.front(), run), kControl, run));
     });
   for (const SweepChange& change : changes)
     add([this, &change](const Run& run) { measure(change, run); });
   do_side_by_side(jobs, settings_.jobs, execution_, callbacks_);
 
-  SweepOutcome outcome{.plain = results_[words_.plain].get<double>(), .control = {}, .changed = {}};
+  SweepOutcome outcome{.plain = results_[words_.plain].get<double>(),
+                       .plain_bytes = results_.value(words_.plain + "_" + kBytes, std::int64_t{0}),
+                       .plain_speed = speed_of(words_.plain),
+                       .control = {},
+                       .changed = {}};
   if (has_control) outcome.control = results_[kControl].get<double>();
   for (const SweepChange& change : changes) {
     const json& result = results_[kPoints][change.point];
     SweepAccuracy& accuracy = outcome.changed.emplace_back();
     accuracy.changed = result[words_.changed].get<double>();
+    accuracy.bytes = result.value(kBytes, std::int64_t{0});
+    accuracy.tokens_per_second = speed_of(change.point);
     if (result.contains(words_.trained)) accuracy.trained = result[words_.trained].get<double>();
   }
   return outcome;
@@ -171,35 +224,47 @@ SweepOutcome SweepRunner::run(const std::vector<SweepChange>& changes, bool has_
 void SweepRunner::measure(const SweepChange& change, const Run& run) {
   const std::string& point = change.point;
   const bool lacks_changed = !has({kPoints, point, words_.changed});
-  const bool lacks_trained = settings_.epochs > 0 && !has({kPoints, point, words_.trained});
+  const bool lacks_trained = change.epochs > 0 && !has({kPoints, point, words_.trained});
   if (!lacks_changed && !lacks_trained) return;
   keep({kPoints, point}, change.facts);
   io::Model changed = change.change(run.execution, run.callbacks);
-  if (lacks_changed) keep({kPoints, point, words_.changed}, accuracy(changed, point, run));
+  if (lacks_changed) {
+    keep({kPoints, point, kBytes}, file_bytes(changed));
+    keep({kPoints, point, words_.changed}, accuracy(changed, point, run));
+  }
   if (lacks_trained)
     keep({kPoints, point, words_.trained},
-         accuracy(train(std::move(changed), point, run), point + " trained", run));
+         accuracy(train(std::move(changed), point, change.epochs, run), point + " trained", run));
 }
 
-double SweepRunner::accuracy(const io::Model& model, const std::string& label,
-                             const Run& run) const {
+std::optional<double> SweepRunner::speed_of(const std::string& label) const {
+  const std::scoped_lock lock(mutex_);
+  const auto found = speeds_.find(label);
+  return found == speeds_.end() ? std::nullopt : std::optional(found->get<double>());
+}
+
+double SweepRunner::accuracy(const io::Model& model, const std::string& label, const Run& run) {
   train::Classifier classifier(model, {.execution = run.execution});
-  return train::evaluate(classifier, *measured_,
-                         static_cast<std::int64_t>(model.label_names.size()),
-                         {.progress =
-                              [&](std::int64_t done, std::int64_t) {
-                                return run.callbacks.goes_on({.activity = "testing " + label,
-                                                              .unit = "examples",
-                                                              .done = done,
-                                                              .total = measured_->size()});
-                              }})
-      .accuracy;
+  const train::Evaluation result =
+      train::evaluate(classifier, *measured_, static_cast<std::int64_t>(model.label_names.size()),
+                      {.progress = [&](std::int64_t done, std::int64_t) {
+                        return run.callbacks.goes_on({.activity = "testing " + label,
+                                                      .unit = "examples",
+                                                      .done = done,
+                                                      .total = measured_->size()});
+                      }});
+  if (result.tokens > 0 && result.forward_seconds > 0) {
+    const std::scoped_lock lock(mutex_);
+    speeds_[label] = static_cast<double>(result.tokens) / result.forward_seconds;
+  }
+  return result.accuracy;
 }
 
 // One that is interrupted leaves its checkpoint to go on from.
-io::Model SweepRunner::train(io::Model model, const std::string& point, const Run& run) const {
+io::Model SweepRunner::train(io::Model model, const std::string& point, std::int64_t epochs,
+                             const Run& run) const {
   train::TrainOptions training;
-  training.trainer.epochs = settings_.epochs;
+  training.trainer.epochs = epochs;
   training.trainer.cycles = 1;
   training.trainer.batch_examples = settings_.batch_size;
   training.trainer.learning_rate = settings_.learning_rate;

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <functional>
 #include <initializer_list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -26,7 +27,8 @@ struct SweepSettings {
   std::string data = {};
   std::string split = {};          ///< what accuracies are of; empty: rows held out of train
   std::int64_t validation = 5000;  ///< rows held out, a fifth of train at most
-  std::int64_t epochs = 1;         ///< of training after the change; 0: none
+  /// Of training after the change; 0: none. Several: a run of its own for each.
+  std::vector<std::int64_t> epochs = {1};
   double learning_rate = 2e-4;
   std::int64_t batch_size = 32;
   std::int64_t limit = 0;  ///< examples to train on; 0: all
@@ -47,6 +49,8 @@ struct SweepWords {
 struct SweepAccuracy {
   double changed = 0;
   std::optional<double> trained = {};
+  std::int64_t bytes = 0;                        ///< of its files
+  std::optional<double> tokens_per_second = {};  ///< of this machine, while it was measured
 };
 
 /// A way to change a model, and what stands beside its accuracies in results.json.
@@ -54,11 +58,14 @@ struct SweepChange {
   std::string point;
   nlohmann::json facts;
   std::function<io::Model(const engine::ExecutionOptions&, const Callbacks&)> change;
+  std::int64_t epochs = 1;  ///< of training afterwards
 };
 
 /// How the model did as it came, after the same training without any change, and changed.
 struct SweepOutcome {
   double plain = 0;
+  std::int64_t plain_bytes = 0;
+  std::optional<double> plain_speed = {};  ///< tokens per second
   std::optional<double> control = {};
   std::vector<SweepAccuracy> changed;
 };
@@ -79,6 +86,7 @@ class SweepRunner {
   const data::Dataset& examples() const { return examples_; }
   /// "5000 rows held out of train", "25000 rows of the split test".
   const std::string& measured_on() const { return measured_on_; }
+  std::int64_t num_measured() const { return measured_->size(); }
 
   /// Measures the model as it came, with `has_control` after training alone, and as each change
   /// makes it, before and after training; as many at once as the settings say.
@@ -96,8 +104,10 @@ class SweepRunner {
   void keep(std::initializer_list<std::string> path, const nlohmann::json& value);
   void save() const;
   void measure(const SweepChange& change, const Run& run);
-  double accuracy(const io::Model& model, const std::string& label, const Run& run) const;
-  io::Model train(io::Model model, const std::string& point, const Run& run) const;
+  double accuracy(const io::Model& model, const std::string& label, const Run& run);
+  io::Model train(io::Model model, const std::string& point, std::int64_t epochs,
+                  const Run& run) const;
+  std::optional<double> speed_of(const std::string& label) const;
 
   const SweepSettings settings_;
   const io::Model model_;
@@ -107,11 +117,15 @@ class SweepRunner {
   nlohmann::json configuration_;
   mutable std::mutex mutex_;  // of the results
   nlohmann::json results_;
+  nlohmann::json speeds_ = nlohmann::json::object();  // apart: they differ from run to run
   std::optional<io::DirectoryLock> lock_;
   std::string measured_on_;
   data::Dataset examples_, held_out_;
   std::unique_ptr<train::ExampleSource> trained_, measured_;
 };
+
+/// Reads the epochs of a sweep: `2`, `0,1,4` or `1..8`.
+std::vector<std::int64_t> parse_epochs(const std::string& text);
 
 /// Fails unless a sweep has what it needs.
 void check_sweep(const SweepSettings& settings);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "lathe/core/testing/error_text.h"
+#include "lathe/experiment/sweep_report.h"
 #include "lathe/experiment/testing/opinions.h"
 
 namespace lathe::experiment {
@@ -38,7 +39,7 @@ TEST_F(SweepTest, MeasuresOnRowsHeldOutOfTrain) {
 
 TEST_F(SweepTest, MeasuresOnASplitThatIsAskedFor) {
   options_.settings.split = "test";
-  options_.settings.epochs = 0;
+  options_.settings.epochs = {0};
   const SweepResult result = sweep(options_, {});
   EXPECT_EQ(result.measured_on, "12 rows of the split test");
   EXPECT_FALSE(result.points[0].trained.has_value());
@@ -104,6 +105,56 @@ TEST_F(SweepTest, GoesOnWithTheSameOptionsOnly) {
   EXPECT_EQ(error_text([&] { sweep(options_, {}); }),
             fmt::format("weight-range \"minmax\": the sweep in {} was started with \"mse\"",
                         options_.settings.out.string()));
+}
+
+TEST_F(SweepTest, SaysSizesAndWhatTrainingWon) {
+  const SweepResult result = sweep(options_, {});
+  EXPECT_EQ(result.num_measured, 8);
+  EXPECT_GT(result.plain_bytes, 0);
+  EXPECT_GT(result.points[1].bytes, result.points[0].bytes) << "8 bits take more than 4";
+  EXPECT_TRUE(result.points[0].tokens_per_second.has_value());
+  const report::Table table = sweep_table(result);
+  EXPECT_THAT(table.headers(),
+              testing::ElementsAre("w", "format", "bits", "PTQ", "PTQ - float", "QAT",
+                                   "QAT - float", "QAT - PTQ", "size", "smaller", "tokens/s"));
+  ASSERT_EQ(table.rows().size(), 3u);
+  EXPECT_EQ(table.rows()[0][1], "float");
+  EXPECT_EQ(table.rows()[2][7],
+            fmt::format("{:+.2f}", 100 * (*result.points[1].trained - result.points[1].rounded)));
+}
+
+TEST_F(SweepTest, TrainsForSeveralNumbersOfEpochs) {
+  options_.formats = "fixed:{w},{w/2} w=8";
+  options_.settings.epochs = {1, 2};
+  const SweepResult result = sweep(options_, {});
+  ASSERT_EQ(result.points.size(), 2u);
+  EXPECT_EQ(result.points[0].epochs, 1);
+  EXPECT_EQ(result.points[1].epochs, 2);
+  EXPECT_EQ(result.points[0].rounded, result.points[1].rounded);
+  EXPECT_THAT(scratch_.read("sweep/sweep.svg"), HasSubstr("Accuracy by epochs"));
+  EXPECT_TRUE(std::filesystem::exists(scratch_ / "sweep" / "fixed-8-4-epochs-2"));
+}
+
+TEST_F(SweepTest, TakesFormatsOfWeightsAlone) {
+  options_.formats = "int:{b},channel b=4,8";
+  options_.settings.epochs = {0};
+  std::vector<std::string> notices;
+  Callbacks callbacks;
+  callbacks.notice = [&](const std::string& line) { notices.push_back(line); };
+  EXPECT_EQ(sweep(options_, {}, callbacks).points.size(), 2u);
+  EXPECT_THAT(notices, testing::Contains(
+                           "int:4,channel: is a format of weights alone; activations stay float"));
+}
+
+TEST(ParseEpochs, ReadsNumbersListsAndRanges) {
+  using testing::ElementsAre;
+  EXPECT_THAT(parse_epochs("2"), ElementsAre(2));
+  EXPECT_THAT(parse_epochs("0,1,4"), ElementsAre(0, 1, 4));
+  EXPECT_THAT(parse_epochs("1..4"), ElementsAre(1, 2, 3, 4));
+  EXPECT_EQ(error_text([] { parse_epochs("-1"); }),
+            "epochs -1: expected whole numbers, 0 to 1000: 1, 1,2,4 or 1..8");
+  EXPECT_EQ(error_text([] { parse_epochs("4..1"); }),
+            "epochs 4..1: holds no number; the smaller one comes first");
 }
 
 TEST_F(SweepTest, GivesFormatsItself) {

@@ -31,7 +31,8 @@ nav ol { margin: 0; padding-left: 1.4rem; color: var(--soft); }
 .scroll { overflow-x: auto; margin: 1rem 0; }
 table { border-collapse: collapse; font-size: .92rem; font-variant-numeric: tabular-nums; }
 caption, figcaption { color: var(--soft); font-size: .88rem; text-align: left; padding: .3rem 0; }
-th, td { padding: .35rem .8rem; border-bottom: 1px solid var(--line); text-align: left; }
+th, td { padding: .35rem .8rem; border-bottom: 1px solid var(--line); text-align: left;
+  overflow-wrap: break-word; }
 th { background: var(--panel); font-weight: 600; }
 .number { text-align: right; white-space: nowrap; }
 figure { margin: 1rem 0; }
@@ -48,6 +49,10 @@ pre { background: var(--panel); border: 1px solid var(--line); border-radius: .5
   font-family: ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; }
 details { margin: 1rem 0; }
 summary { cursor: pointer; color: var(--accent); }
+@media (max-width: 700px) { body { padding: 1rem .75rem 3rem; } h1 { font-size: 1.5rem; }
+  table { font-size: .8rem; } th, td { padding: .3rem .4rem; }
+  th { overflow-wrap: normal; hyphens: auto; }
+  .picture svg { min-width: 34rem; } .large .picture svg { min-width: 0; } }
 @media print { body { max-width: none; } .large .picture { max-height: none; } }
 )";
 

@@ -45,6 +45,39 @@ double bar_end(const PlotFrame& frame, const Axis& axis, double value) {
   return is_drawable(value, axis) ? frame.y(value) : frame.bottom();
 }
 
+// The ends of a point's error bar, if it has one.
+struct BarEnds {
+  double low, high;
+};
+std::optional<BarEnds> bar_ends(const Series& series, std::size_t index) {
+  if (const auto error = error_at(series.error, index))
+    return BarEnds{series.y[index] - *error, series.y[index] + *error};
+  if (index >= series.low.size() || !std::isfinite(series.low[index]) ||
+      !std::isfinite(series.high[index]))
+    return std::nullopt;
+  return BarEnds{series.low[index], series.high[index]};
+}
+
+// How many later series run over a part of this one, so that it would not be seen.
+std::size_t num_covering(const PlotFrame& frame, const std::vector<Series>& series,
+                         std::size_t index) {
+  constexpr double kTouching = 1.5;  // pixels
+  const Series& one = series[index];
+  std::size_t count = 0;
+  for (std::size_t other = index + 1; other < series.size(); ++other) {
+    const Series& two = series[other];
+    std::size_t in_a_row = 0, most = 0;
+    for (std::size_t i = 0; i < std::min(one.x.size(), two.x.size()); ++i) {
+      const bool touches = std::abs(frame.x(one.x[i]) - frame.x(two.x[i])) < kTouching &&
+                           std::abs(frame.y(one.y[i]) - frame.y(two.y[i])) < kTouching;
+      in_a_row = touches ? in_a_row + 1 : 0;
+      most = std::max(most, in_a_row);
+    }
+    count += most >= std::min<std::size_t>(2, one.x.size());
+  }
+  return one.x.empty() ? 0 : count;
+}
+
 std::string draw_points(const Chart& chart, const std::vector<Series>& series, bool has_lines) {
   check_chart(chart);
   PlotRange x_range, y_range;
@@ -55,9 +88,9 @@ std::string draw_points(const Chart& chart, const std::vector<Series>& series, b
       if (!is_drawable(one.x[i], chart.x) || !is_drawable(one.y[i], chart.y)) continue;
       x_range.include(one.x[i], chart.x);
       y_range.include(one.y[i], chart.y);
-      if (const auto error = error_at(one.error, i)) {
-        y_range.include(one.y[i] - *error, chart.y);
-        y_range.include(one.y[i] + *error, chart.y);
+      if (const auto ends = bar_ends(one, i)) {
+        y_range.include(ends->low, chart.y);
+        y_range.include(ends->high, chart.y);
       }
     }
   }
@@ -74,19 +107,23 @@ std::string draw_points(const Chart& chart, const std::vector<Series>& series, b
                             pixel(frame.y(one.y[i])));
       is_joined = can_draw;
     }
+    const double covered = static_cast<double>(num_covering(frame, series, s));
     if (has_lines && !line.empty())
-      frame.add(
-          fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\" "
-                      "stroke-linejoin=\"round\"/>\n",
-                      line, series_color(s)));
+      frame.add(fmt::format(
+          "<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{:g}\" "
+          "stroke-linejoin=\"round\"{}/>\n",
+          line, series_color(s), 2 + 4 * covered, covered > 0 ? " stroke-opacity=\"0.5\"" : ""));
     for (std::size_t i = 0; i < one.x.size(); ++i) {
       if (!is_drawable(one.x[i], chart.x) || !is_drawable(one.y[i], chart.y)) continue;
       const double x = frame.x(one.x[i]);
-      if (const auto error = error_at(one.error, i))
-        frame.add_error_bar(x, bar_end(frame, chart.y, one.y[i] - *error),
-                            bar_end(frame, chart.y, one.y[i] + *error), series_color(s));
+      // Bars of several series stand beside each other.
+      const double aside =
+          (static_cast<double>(s) - (static_cast<double>(series.size()) - 1) / 2) * 3;
+      if (const auto ends = bar_ends(one, i))
+        frame.add_error_bar(x + aside, bar_end(frame, chart.y, ends->low),
+                            bar_end(frame, chart.y, ends->high), series_color(s));
       if (!has_lines || one.x.size() <= kMostMarkers)
-        frame.add_marker(x, frame.y(one.y[i]), s, 4,
+        frame.add_marker(x, frame.y(one.y[i]), s, 4 + 2.5 * covered,
                          tooltip(one.name, short_number(one.x[i]), one.y[i]));
     }
   }
@@ -102,6 +139,36 @@ void add_bar(PlotFrame& frame, double left, double width, double y, double base,
                   series_color(series)));
   frame.add(title);
   frame.add("</title></rect>\n");
+}
+
+// Where values are rounded to, and beyond what they are clipped.
+void add_marks(PlotFrame& frame, const AxisScale& x, const HistogramMarks& marks) {
+  const auto is_seen = [&](double value) { return value >= x.low && value <= x.high; };
+  const auto clip = [&](double bound, double edge, const char* text) {
+    if (!is_seen(bound)) return;
+    const double left = std::min(frame.x(bound), edge), width = std::abs(frame.x(bound) - edge);
+    frame.add(fmt::format(
+        "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{}\" fill-opacity=\"0.13\">"
+        "<title>{}</title></rect>\n",
+        pixel(left), pixel(frame.top()), pixel(width), pixel(frame.bottom() - frame.top()),
+        series_color(1), text));
+    frame.add(
+        svg_line(frame.x(bound), frame.top(), frame.x(bound), frame.bottom(), series_color(1)));
+  };
+  if (marks.low) clip(*marks.low, frame.left(), "clipped");
+  if (marks.high) clip(*marks.high, frame.right(), "clipped");
+  std::string path;
+  double last = -1;
+  for (const double level : marks.levels) {
+    if (!is_seen(level)) continue;
+    const double at = frame.x(level);
+    if (last >= 0 && at - last < 0.75) continue;  // nobody sees more
+    last = at;
+    path += fmt::format("M{} {}v6", pixel(at), pixel(frame.bottom() - 3));
+  }
+  if (!path.empty())
+    frame.add(fmt::format("<path d=\"{}\" stroke=\"{}\" stroke-width=\"0.8\"/>\n", path,
+                          series_color(1)));
 }
 
 }  // namespace
@@ -151,7 +218,8 @@ std::string bar_chart(const Chart& chart, const std::vector<std::string>& catego
   return frame.str();
 }
 
-std::string histogram(const Chart& chart, const std::vector<double>& values, int num_bins) {
+std::string histogram(const Chart& chart, const std::vector<double>& values, int num_bins,
+                      const HistogramMarks& marks) {
   check_chart(chart);
   check(num_bins >= 1 && num_bins <= 1000, "1 to 1000 bins");
   PlotRange range;
@@ -179,6 +247,7 @@ std::string histogram(const Chart& chart, const std::vector<double>& values, int
     if (is_drawable(counts[i], chart.y) && counts[i] > 0)
       add_bar(frame, frame.left() + width * static_cast<double>(i), std::max(width - 0.5, 0.5),
               frame.y(counts[i]), base, 0, fmt::format("{:.0f}", counts[i]));
+  add_marks(frame, x, marks);
   return frame.str();
 }
 

@@ -13,6 +13,7 @@ struct Axis {
   std::vector<std::string> categories = {};  ///< if any: values 0, 1, ... stand for these
   /// Values beyond are left out.
   std::optional<double> low = {}, high = {};
+  bool is_symmetric = false;  ///< reaches as far below 0 as above it
 };
 
 /// What every chart has. Titles and labels may hold anything; they are escaped.
@@ -24,13 +25,15 @@ struct Chart {
   int height = 420;
 };
 
-/// Points that belong together. `error`, if any, is one half length of an error bar for each point.
+/// Points that belong together. `error`, if any, is one half length of an error bar for each point;
+/// `low` and `high`, if any, are the ends of bars that are not even.
 /// A point that is not finite, or not positive on a logarithmic axis, is left out.
 struct Series {
   std::string name;
-  std::vector<double> x;
-  std::vector<double> y;
+  std::vector<double> x = {};
+  std::vector<double> y = {};
   std::vector<double> error = {};
+  std::vector<double> low = {}, high = {};
 };
 
 /// Values of one colour in a bar chart, one for each category; one that is not finite is left out.
@@ -44,7 +47,8 @@ struct BarSeries {
 // number of them can stand in one page. The same data give the same bytes. Several series get a
 // legend and colours that people with any kind of colour vision can tell apart.
 
-/// Points joined by lines, in the order they are given; a point left out breaks its line.
+/// Points joined by lines, in the order they are given; a point left out breaks its line. A line
+/// that later ones cover is drawn wider below them, so that all are seen.
 std::string line_chart(const Chart& chart, const std::vector<Series>& series);
 
 /// Points alone.
@@ -54,7 +58,15 @@ std::string scatter_chart(const Chart& chart, const std::vector<Series>& series)
 std::string bar_chart(const Chart& chart, const std::vector<std::string>& categories,
                       const std::vector<BarSeries>& series);
 
+/// What a histogram shows of how its values are rounded.
+struct HistogramMarks {
+  std::vector<double> levels = {};  ///< ticks below the bars
+  /// Values beyond these are clipped: shaded, behind a line each.
+  std::optional<double> low = {}, high = {};
+};
+
 /// How many of `values` fall into each of `num_bins` equal parts of their range.
-std::string histogram(const Chart& chart, const std::vector<double>& values, int num_bins = 30);
+std::string histogram(const Chart& chart, const std::vector<double>& values, int num_bins = 30,
+                      const HistogramMarks& marks = {});
 
 }  // namespace lathe::report

@@ -26,6 +26,10 @@ AxisScale PlotRange::scale(const Axis& axis, int num_ticks, bool round_outwards)
   if (is_empty())
     return axis.is_logarithmic ? logarithmic_scale(1, 10, num_ticks)
                                : linear_scale(0, 1, num_ticks);
+  if (axis.is_symmetric) {
+    const double most = std::max(std::abs(low_), std::abs(high_));
+    return linear_scale(-most, most, num_ticks, round_outwards);
+  }
   return axis.is_logarithmic ? logarithmic_scale(low_, high_, num_ticks)
                              : linear_scale(low_, high_, num_ticks, round_outwards);
 }

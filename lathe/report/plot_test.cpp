@@ -126,5 +126,40 @@ TEST(EveryChart, SurvivesExtremeNumbers) {
   }
 }
 
+TEST(LineChart, DrawsALineThatIsCoveredWiderBelow) {
+  const Chart chart{.title = "t", .x = {.label = "x"}, .y = {.label = "y"}};
+  const std::string apart = line_chart(
+      chart, {{.name = "a", .x = {0, 1}, .y = {0, 1}}, {.name = "b", .x = {0, 1}, .y = {1, 0}}});
+  EXPECT_EQ(count(apart, "stroke-width=\"2\""), 2u);
+  const std::string covered = line_chart(
+      chart, {{.name = "a", .x = {0, 1}, .y = {0, 1}}, {.name = "b", .x = {0, 1}, .y = {0, 1}}});
+  EXPECT_EQ(count(covered, "stroke-width=\"6\""), 1u);
+  EXPECT_EQ(count(covered, "stroke-width=\"2\""), 1u);
+}
+
+TEST(LineChart, DrawsBarsThatAreNotEven) {
+  const Chart chart{.title = "t", .x = {.label = "x"}, .y = {.label = "y"}};
+  const std::string svg =
+      line_chart(chart, {{.name = "a", .x = {0}, .y = {0.9}, .low = {0.5}, .high = {1}}});
+  EXPECT_NE(svg.find(">0.5<"), svg.npos) << "the axis reaches to the bar's foot";
+}
+
+TEST(Histogram, ShowsLevelsAndWhatIsClipped) {
+  const Chart chart{.title = "t", .x = {.label = "x"}, .y = {.label = "values"}};
+  const std::string svg =
+      histogram(chart, {-3, -1, 0, 1, 2}, 5, {.levels = {-2, -1, 0, 1}, .low = -2, .high = 1});
+  EXPECT_EQ(count(svg, "<title>clipped</title>"), 2u);
+  const std::size_t ticks = svg.find("v6");
+  ASSERT_NE(ticks, svg.npos);
+  EXPECT_EQ(count(svg, "v6"), 4u);
+}
+
+TEST(ScatterChart, CanReachAsFarBelowZeroAsAbove) {
+  const Chart chart{.title = "t", .x = {.label = "x", .is_symmetric = true}, .y = {.label = "y"}};
+  const std::string svg = scatter_chart(chart, {{.name = "a", .x = {-8, 7}, .y = {1, 1}}});
+  EXPECT_THAT(svg, HasSubstr(">-10<"));
+  EXPECT_THAT(svg, HasSubstr(">10<"));
+}
+
 }  // namespace
 }  // namespace lathe::report

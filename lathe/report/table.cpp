@@ -122,12 +122,33 @@ std::string Table::to_markdown() const {
   return text;
 }
 
+namespace {
+
+// Marks where a long name may be broken: behind the dots and strokes of a path.
+std::string breakable(std::string_view cell) {
+  std::string text;
+  std::size_t since = 0;
+  for (const char c : escape_markup(cell)) {
+    text += c;
+    ++since;
+    if ((c == '.' || c == '_' || c == '/' || c == ',') && since > 6) {
+      text += "<wbr>";
+      since = 0;
+    }
+    if (c == ' ') since = 0;
+  }
+  return text;
+}
+
+}  // namespace
+
 std::string Table::to_html() const {
   const auto line = [&](const std::vector<std::string>& cells, std::string_view tag) {
     std::string text = "<tr>";
     for (std::size_t column = 0; column < cells.size(); ++column)
-      text += fmt::format("<{0}{1}>{2}</{0}>", tag, is_numeric(column) ? " class=\"number\"" : "",
-                          escape_markup(cells[column]));
+      text +=
+          fmt::format("<{0}{1}>{2}</{0}>", tag, is_numeric(column) ? " class=\"number\"" : "",
+                      is_numeric(column) ? escape_markup(cells[column]) : breakable(cells[column]));
     return text + "</tr>\n";
   };
   std::string text = "<table>\n<thead>\n" + line(headers_, "th") + "</thead>\n<tbody>\n";

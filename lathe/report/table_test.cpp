@@ -68,5 +68,12 @@ TEST(Table, InsistsOnOneCellForEachHeader) {
   EXPECT_THROW(Table({"a", "b"}).row({"1"}), InternalError);
 }
 
+TEST(Table, LetsABrowserBreakLongNamesAtTheirDots) {
+  const std::string html =
+      Table({"tensor", "bits"}).row({"bert.encoder.layer.0.weight", "1.25"}).to_html();
+  EXPECT_THAT(html, HasSubstr("<td>bert.encoder.<wbr>layer.0.<wbr>weight</td>"));
+  EXPECT_THAT(html, HasSubstr(">1.25<"));
+}
+
 }  // namespace
 }  // namespace lathe::report

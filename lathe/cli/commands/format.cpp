@@ -45,12 +45,13 @@ void write_drawing(const std::string& path, const std::string& format,
   if (!path.ends_with(".svg")) fail("--out {}: expected a name that ends in .svg", path);
   report::Series steps{.name = format, .x = {}, .y = {}};
   for (std::size_t i = 1; i < numbers.size(); ++i) {
-    steps.x.push_back(numbers[i]);
+    steps.x.push_back((numbers[i] + numbers[i - 1]) / 2);
     steps.y.push_back(numbers[i] - numbers[i - 1]);
   }
+  const bool has_sign = !numbers.empty() && numbers.front() < 0;
   const report::Chart chart{.title = format,
-                            .x = {.label = "number at scale 1"},
-                            .y = {.label = "distance from the number before"}};
+                            .x = {.label = "number at scale 1", .is_symmetric = has_sign},
+                            .y = {.label = "distance between the two numbers around it"}};
   io::write_atomically(path, report::scatter_chart(chart, {steps}));
 }
 

@@ -88,7 +88,7 @@ void print_sweep(const experiment::PruneSweepResult& result,
   }
   fmt::print("accuracies are of {}\n\n{}", result.measured_on,
              experiment::prune_sweep_table(result).to_text());
-  if (options.limit > 0 && options.epochs > 0)
+  if (options.limit > 0 && options.epochs.front() > 0)
     fmt::print("\ntrained on {} of the examples\n", options.limit);
   fmt::print("\nwritten to {}: results.json, table.md, sweep.svg\n", options.out.string());
 }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -10,6 +11,7 @@
 #include "lathe/compress/integer/lower_to_integer.h"
 #include "lathe/compress/packed_weights.h"
 #include "lathe/experiment/quantize_report.h"
+#include "lathe/experiment/quantize_summary.h"
 #include "lathe/experiment/sensitivity.h"
 #include "lathe/experiment/sweep_report.h"
 #include "lathe/io/atomic_file.h"
@@ -28,6 +30,8 @@ struct Arguments {
   io::Storage storage = io::Storage::Sparse;
   std::int64_t sensitivity = 0;
   std::string report;
+  bool is_dry_run = false;
+  experiment::EvaluateOptions evaluate;
 };
 
 nlohmann::ordered_json to_json(const std::vector<compress::TensorReport>& tensors) {
@@ -48,13 +52,23 @@ nlohmann::ordered_json to_json(const std::vector<compress::TensorReport>& tensor
 
 void print_result(const Arguments& arguments, const experiment::Quantized& result,
                   const std::optional<experiment::Sensitivity>& sensitivity,
-                  const Settings& settings) {
+                  const experiment::QuantizeSummary& summary, const Settings& settings) {
   if (settings.json) {
     nlohmann::ordered_json line;
-    line["out"] = arguments.out;
+    if (!arguments.out.empty()) line["out"] = arguments.out;
     line["quantizers"] = result.result.quantizers;
     line["parameter_bytes"] = result.bits.stored / 8;
     line["float_bytes"] = result.bits.floats / 8;
+    line["bytes_before"] = summary.bytes_before;
+    line["bytes_after"] = summary.bytes_after;
+    line["floats"] = nlohmann::ordered_json::array();
+    for (const experiment::FloatPart& part : summary.floats)
+      line["floats"].push_back(
+          {{"what", part.what}, {"parameters", part.parameters}, {"share", part.share}});
+    if (summary.before && summary.after) {
+      line["accuracy_before"] = summary.before->accuracy;
+      line["accuracy"] = summary.after->accuracy;
+    }
     line["tensors"] = to_json(result.tensors);
     if (sensitivity) {
       line["float_loss"] = sensitivity->loss;
@@ -70,9 +84,11 @@ void print_result(const Arguments& arguments, const experiment::Quantized& resul
   if (sensitivity) fmt::print("\n{}", experiment::sensitivity_table(*sensitivity).to_text());
   fmt::print("\nparameters {:.2f} MB, as floats {:.2f} MB\n", result.bits.stored / 8e6,
              result.bits.floats / 8e6);
+  for (const auto& [name, text] : experiment::summary_facts(summary))
+    fmt::print("{:<10} {}\n", name, text);
   if (arguments.out.empty()) return;
   fmt::print("written to {}\n", arguments.out);
-  if (!result.model.masters.empty())
+  if (!arguments.is_simulated && !arguments.no_masters)
     fmt::print(
         "masters.safetensors there holds the floats for lathe train; evaluation does not "
         "read it\n");
@@ -87,6 +103,9 @@ void print_sweep(const experiment::SweepResult& result, const experiment::SweepS
       nlohmann::ordered_json row{
           {"value", point.value}, {"format", point.format}, {"ptq", point.rounded}};
       if (point.trained) row["qat"] = *point.trained;
+      row["epochs"] = point.epochs;
+      row["bytes"] = point.bytes;
+      if (point.tokens_per_second) row["tokens_per_second"] = *point.tokens_per_second;
       line["points"].push_back(std::move(row));
     }
     line["out"] = options.out.string();
@@ -95,7 +114,7 @@ void print_sweep(const experiment::SweepResult& result, const experiment::SweepS
   }
   fmt::print("accuracies are of {}\nfloat {:.4f}\n\n{}", result.measured_on, result.plain,
              experiment::sweep_table(result).to_text());
-  if (options.limit > 0 && options.epochs > 0)
+  if (options.limit > 0 && std::ranges::max(options.epochs) > 0)
     fmt::print("\ntrained on {} of the examples\n", options.limit);
   if (std::any_of(result.points.begin(), result.points.end(),
                   [](const experiment::SweepPoint& point) { return point.bits > 24; }))
@@ -154,8 +173,12 @@ int write_aligned(const Arguments& arguments, const Settings& settings) {
   return 0;
 }
 
-int run(const Arguments& arguments, const Settings& settings) {
-  if (!arguments.sweep.formats.empty()) return run_sweep(arguments, settings);
+int run(Arguments arguments, const Settings& settings) {
+  if (!arguments.sweep.formats.empty()) {
+    if (!arguments.evaluate.data.empty()) fail("--eval: a sweep measures on --data or --split");
+    if (arguments.is_dry_run) fail("--dry-run: is not for sweeps");
+    return run_sweep(arguments, settings);
+  }
   if (arguments.aligns_biases) {
     if (arguments.is_integer || arguments.quantize != experiment::QuantizeOptions{})
       fail("--align-biases: takes a model that is quantized already, and no formats");
@@ -166,8 +189,10 @@ int run(const Arguments& arguments, const Settings& settings) {
       fail("--integer: takes a model that is quantized already, and no formats");
     return write_integers(arguments, settings);
   }
-  if (arguments.out.empty() && arguments.sensitivity == 0 && arguments.report.empty())
-    fail("lathe quantize: --out is required");
+  if (arguments.is_dry_run) arguments.out.clear();
+  if (arguments.out.empty() && !arguments.is_dry_run && arguments.sensitivity == 0 &&
+      arguments.report.empty() && arguments.evaluate.data.empty())
+    fail("lathe quantize: --out is required, or --dry-run to see what would be done");
   if (arguments.sensitivity > 0 && arguments.quantize.calibrate.empty())
     fail("--sensitivity: needs --calibrate DATA to measure on");
   if (!arguments.out.empty()) io::check_output_directory(arguments.out, arguments.force);
@@ -182,18 +207,21 @@ int run(const Arguments& arguments, const Settings& settings) {
     sensitivity = experiment::measure_sensitivity(original, result.model, arguments.quantize,
                                                   arguments.sensitivity, execution.options(),
                                                   line.callbacks());
+  io::Model written = result.model;
+  if (!arguments.is_simulated) compress::pack_model(written, !arguments.no_masters);
+  const experiment::QuantizeSummary summary =
+      experiment::summarize(original, result, written, arguments.storage, arguments.evaluate,
+                            execution.options(), line.callbacks());
   line.finish();
   if (!arguments.report.empty())
-    io::write_atomically(
-        arguments.report,
-        experiment::quantize_page("Quantizing " + arguments.model.model, result, sensitivity));
-  if (!arguments.out.empty()) {
-    if (!arguments.is_simulated) compress::pack_model(result.model, !arguments.no_masters);
+    io::write_atomically(arguments.report,
+                         experiment::quantize_page("Quantizing " + arguments.model.model, result,
+                                                   sensitivity, summary));
+  if (!arguments.out.empty())
     io::write_output_directory(arguments.out, arguments.force, [&](const auto& path) {
-      io::write_checkpoint(path, result.model, arguments.storage);
+      io::write_checkpoint(path, written, arguments.storage);
     });
-  }
-  print_result(arguments, result, sensitivity, settings);
+  print_result(arguments, result, sensitivity, summary, settings);
   return 0;
 }
 
@@ -223,6 +251,10 @@ std::function<int(const Settings&)> setup(Flags flags) {
       .add_option("--sensitivity", arguments->sensitivity,
                   "measure the loss with one layer rounded at a time, on so many texts")
       .range(1, std::int64_t{1} << 40);
+  flags.add_option("--eval", arguments->evaluate.data,
+                   "data to measure the accuracy on, before and after");
+  flags.add_flag("--dry-run", arguments->is_dry_run,
+                 "say what would be done, with the sizes, and write nothing");
   flags.add_option("--report", arguments->report,
                    "HTML page to write: tensors, sensitivity, histograms");
   return [arguments](const Settings& settings) { return run(*arguments, settings); };
@@ -234,6 +266,7 @@ const Register registration{Command{
     .examples = "  lathe quantize --model M --weights int:8,channel --activations int:8,asymmetric "
                 "--calibrate D --out q\n"
                 "  lathe quantize --model M --weights mxint:8 --activations mxint:8 --out q\n"
+                "  lathe quantize --model M --weights int:4,channel --eval D --dry-run\n"
                 "  lathe quantize --model M --rules rules.toml --calibrate D --sensitivity 1000\n"
                 "  lathe quantize --model M --sweep widths --data D --out sweep\n"
                 "  lathe quantize --model M --profile hardware --calibrate D --out q\n"

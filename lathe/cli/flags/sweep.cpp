@@ -12,9 +12,9 @@ void add_sweep_options(Flags flags, experiment::SweepSettings& options) {
       .add_option("--validation", options.validation,
                   "of a sweep: rows to hold out, a fifth of train at most [5000]")
       .range(1, std::int64_t{1} << 40);
-  flags
-      .add_option("--epochs", options.epochs, "of a sweep: training after each change; 0: none [1]")
-      .range(0, 1000);
+  flags.add_option(
+      "--epochs", [&](const std::string& text) { options.epochs = experiment::parse_epochs(text); },
+      "of a sweep: training after each change; 0: none; 1..8: a run for each [1]");
   flags.add_option(
       "--lr", options.learning_rate,
       fmt::format("of a sweep: learning rate at its highest [{:g}]", options.learning_rate));

@@ -1,0 +1,125 @@
+#include "lathe/experiment/quantize_summary.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "lathe/compress/quantizers.h"
+#include "lathe/compress/size_target.h"
+#include "lathe/core/role.h"
+#include "lathe/io/model_size.h"
+
+namespace lathe::experiment {
+namespace {
+
+struct PartKind {
+  const char* what;
+  const char* remedy;
+};
+constexpr PartKind kTables{"embeddings", "embeddings int:8"},
+    kWeights{"weights", "weights int:8,channel"}, kBiases{"biases", "bias int:8"},
+    kOthers{"other parameters", ""};
+
+// What a parameter is to whoever reads it, through masks and the like.
+const PartKind& kind_of(const Graph& graph, NodeId id, int depth = 0) {
+  for (const Use& use : graph.uses(id)) {
+    if (use.kind != Use::Kind::Operand) continue;
+    switch (operand_role(graph, use.user, static_cast<std::size_t>(use.operand))) {
+      case OperandRole::Table:
+        return kTables;
+      case OperandRole::Weight:
+        return kWeights;
+      case OperandRole::Bias:
+        return kBiases;
+      default:
+        break;
+    }
+    if (graph.is(use.user, "mul") && depth < 4) return kind_of(graph, use.user, depth + 1);
+  }
+  return kOthers;
+}
+
+// Layers have a weight and a bias; norms' are called the same and no format is for them.
+bool is_of_norm(const Graph& graph, NodeId id) {
+  return std::ranges::any_of(graph.uses(id), [&](const Use& use) {
+    return use.kind == Use::Kind::Operand &&
+           graph.op(use.user).name.find("norm") != std::string::npos;
+  });
+}
+
+std::string accuracy_text(const train::Evaluation& evaluation) {
+  return fmt::format("{:.4f} ({:.4f} to {:.4f})", evaluation.accuracy, evaluation.accuracy_low,
+                     evaluation.accuracy_high);
+}
+
+}  // namespace
+
+std::vector<FloatPart> float_parts(const Quantized& quantized) {
+  const Graph& graph = quantized.model.graph;
+  std::set<std::string> rounded;
+  for (const compress::Quantizer& quantizer : compress::find_quantizers(graph))
+    if (quantizer.is_parameter) rounded.insert(quantizer.sources.begin(), quantizer.sources.end());
+  std::map<const PartKind*, std::int64_t> counts;
+  for (const NodeId id : states_of(graph, StateRole::Parameter)) {
+    if (rounded.contains(graph.name(id))) continue;
+    const PartKind* kind = is_of_norm(graph, id) ? &kOthers : &kind_of(graph, id);
+    counts[kind] += quantized.model.state.at(graph.name(id)).num_elements();
+  }
+  std::vector<FloatPart> parts;
+  for (const auto& [kind, count] : counts)
+    parts.push_back({.what = kind->what,
+                     .parameters = count,
+                     .share = 32 * static_cast<double>(count) / quantized.bits.stored,
+                     .remedy = kind->remedy});
+  std::ranges::sort(parts, [](const FloatPart& a, const FloatPart& b) {
+    return std::pair(-a.parameters, a.what) < std::pair(-b.parameters, b.what);
+  });
+  return parts;
+}
+
+QuantizeSummary summarize(const io::Model& original, const Quantized& quantized,
+                          const io::Model& written, io::Storage storage,
+                          const EvaluateOptions& evaluation,
+                          const engine::ExecutionOptions& execution, const Callbacks& callbacks) {
+  QuantizeSummary summary{.bytes_before = io::checkpoint_size(original, storage).bytes(),
+                          .bytes_after = io::checkpoint_size(written, storage).bytes(),
+                          .floats = float_parts(quantized)};
+  if (evaluation.data.empty()) return summary;
+  const auto measure = [&](const io::Model& model) {
+    std::optional<train::Evaluation> classes =
+        evaluate_on(model, evaluation, execution, callbacks).classes;
+    if (!classes) fail("eval: is for classifiers, and this is a model for {}", model.task);
+    return classes;
+  };
+  summary.before = measure(original);
+  summary.after = measure(written);
+  return summary;
+}
+
+std::vector<std::pair<std::string, std::string>> summary_facts(const QuantizeSummary& summary) {
+  constexpr double kWorthALine = 0.005;
+  const double ratio = static_cast<double>(summary.bytes_before) /
+                       static_cast<double>(std::max<std::int64_t>(1, summary.bytes_after));
+  std::vector<std::pair<std::string, std::string>> facts;
+  facts.emplace_back(
+      "size", fmt::format("{} before, {} after: {:.1f} times {}",
+                          compress::bytes_text(summary.bytes_before),
+                          compress::bytes_text(summary.bytes_after), ratio >= 1 ? ratio : 1 / ratio,
+                          ratio >= 1 ? "smaller" : "larger"));
+  for (const FloatPart& part : summary.floats) {
+    if (part.share < kWorthALine) continue;
+    facts.emplace_back(
+        "float", fmt::format("{} are {:.0f} % of the parameters' bytes and stay float: {}",
+                             part.what, 100 * part.share,
+                             part.remedy.empty() ? "no format is for them" : "--" + part.remedy));
+  }
+  if (summary.before && summary.after)
+    facts.emplace_back("accuracy",
+                       fmt::format("{} before, {} after: {:+.2f} points",
+                                   accuracy_text(*summary.before), accuracy_text(*summary.after),
+                                   100 * (summary.after->accuracy - summary.before->accuracy)));
+  return facts;
+}
+
+}  // namespace lathe::experiment
