@@ -111,6 +111,23 @@ TEST(LowerToInteger, NamesEveryPlaceThatStaysFloatInOneLine) {
             "quantized");
 }
 
+// Formats and ops that have no integers are named too where what they read has none.
+TEST(LowerToInteger, NamesWhatIsBehindAPlaceThatStaysFloat) {
+  EXPECT_EQ(refusal(R"(
+    symbols B
+    x = input() : f32[B,2]
+    w = state() : f32[2,2]
+    g = state() : f32[2]
+    a = linear(x, w) : f32[B,2]
+    a/quantized = quantize(a) {format="mxint:8"} : f32[B,2]
+    b = batch_norm(a/quantized, g, g, g, g) : f32[B,2]
+    output b <- b
+  )",
+                    lab_state()),
+            "no integers for \"a\" (linear): x is not quantized; \"a/quantized\" (quantize): mxint:8 "
+            "makes its scales while it runs; \"b\" (batch_norm): there is no integer form of it");
+}
+
 TEST(LowerToInteger, RefusesASumOfMoreThan64Bits) {
   // The lowest input times four of the lowest weight is 2^64.
   const State state{{"w", Tensor::from<float>({1, 4}, {-0x1p31f, -0x1p31f, -0x1p31f, -0x1p31f})}};

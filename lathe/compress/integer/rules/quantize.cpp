@@ -9,10 +9,11 @@ void lower(IntegerLowering& lowering, NodeId node) {
   const Graph& graph = lowering.graph();
   const Value x = graph.input(node, 0);
   const bool is_input = graph.is(x.node, "input");
-  const IntegerValue* const from = is_input ? nullptr : lowering.operand(node, 0);
-  if (!is_input && from == nullptr) return;
+  // First, so that a format that has no integers is named behind what stays float too.
   const std::optional<IntegerFormat> format = lowering.format_of(node);
   if (!format) return;
+  const IntegerValue* const from = is_input ? nullptr : lowering.operand(node, 0);
+  if (!is_input && from == nullptr) return;
   if (!is_input)
     return lowering.set({node, 0}, lowering.requant(node, graph.name(node), *from, *format));
   const Value entered =
