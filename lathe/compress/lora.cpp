@@ -127,7 +127,7 @@ NodeId fusible_weight(const Graph& graph, const LoraPath& path) {
         fmt::format("linear \"{}\": its weight or its LoRA path is rounded, so the two cannot be "
                     "fused without rounding anew",
                     path.name),
-        "make it a float model first");
+        "train LoRA on the float model and fuse it there, then quantize");
   if (!graph.is(weight, "state"))
     fail("linear \"{}\": its weight is computed by \"{}\", so LoRA cannot be fused into it",
          path.name, graph.name(weight));
@@ -217,7 +217,9 @@ void add_lora_path(Graph& graph, NodeId linear, int rank, double scaling, double
   const Value weight = graph.input(linear, operand_index(graph, linear, OperandRole::Weight));
   const Type type = graph.type(weight);
   if (type.dtype != DType::F32)
-    fail("linear \"{}\": LoRA needs f32 weights, not {}", name, to_text(type));
+    throw UserError(
+        fmt::format("linear \"{}\": LoRA needs f32 weights, not {}", name, to_text(type)),
+        "an integer model does not train: take the quantized one it was made of");
   NodeId source = before_rounding(graph, weight).node, mask = {};
   if (const auto masked = masked_operand(graph, source)) {
     mask = graph.input(source, 1 - *masked).node;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
+
 namespace lathe {
 
 Utf8Character decode_utf8(std::string_view text, std::size_t at) {
@@ -38,6 +40,21 @@ std::string escape_bytes(std::string_view text) {
     else
       result += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[at]));
     at += character.length;
+  }
+  return result;
+}
+
+std::string unescape_bytes(std::string_view text) {
+  std::string result;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    int byte = 0;
+    const std::string_view digits =
+        text.substr(at).starts_with("\\x") ? text.substr(at + 2, 2) : "";
+    const auto [end, error] =
+        std::from_chars(digits.data(), digits.data() + digits.size(), byte, 16);
+    const bool is_escape = digits.size() == 2 && end == digits.data() + 2;
+    result += is_escape ? static_cast<char>(byte) : text[at];
+    if (is_escape) at += 3;
   }
   return result;
 }

@@ -22,5 +22,7 @@ bool is_utf8(std::string_view text);
 
 /// The text with each byte that is no UTF-8 written as `\xff`: what JSON and people can read.
 std::string escape_bytes(std::string_view text);
+/// The text that `escape_bytes` wrote so.
+std::string unescape_bytes(std::string_view text);
 
 }  // namespace lathe

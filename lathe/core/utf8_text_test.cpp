@@ -21,5 +21,10 @@ TEST(Utf8Text, WritesOtherBytesAsNumbers) {
   EXPECT_EQ(escape_bytes("cut \xE2\x82"), "cut \\xe2\\x82");
 }
 
+TEST(Utf8Text, ReadsBackWhatItWrote) {
+  for (const char* const text : {"plain", "caf\xE9/x", "\xE2\x82", "a\\b"})
+    EXPECT_EQ(unescape_bytes(escape_bytes(text)), text);
+}
+
 }  // namespace
 }  // namespace lathe

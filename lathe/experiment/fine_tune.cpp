@@ -6,6 +6,7 @@
 #include "lathe/compress/lora_options.h"
 #include "lathe/compress/packed_weights.h"
 #include "lathe/compress/pruning/gradual_pruning.h"
+#include "lathe/compress/quantizers.h"
 #include "lathe/compress/trained_parameters.h"
 #include "lathe/core/role.h"
 #include "lathe/data/match_labels.h"
@@ -163,7 +164,8 @@ void warn_of_idle_patterns(const FineTuneOptions& options, const Graph& graph,
 
 // Puts LoRA's paths into a model; of one that is resumed they are there. Returns what trains.
 std::vector<std::string> prepare_lora(io::Model& model, const FineTuneOptions& options,
-                                      const train::TrainingCheckpoint* resumed) {
+                                      const train::TrainingCheckpoint* resumed,
+                                      const Callbacks& callbacks) {
   if (resumed != nullptr) {
     State state = model.state;
     return compress::parameters_with_moments(
@@ -171,6 +173,10 @@ std::vector<std::string> prepare_lora(io::Model& model, const FineTuneOptions& o
   }
   const compress::LoraOptions lora =
       with_place("lora", [&] { return compress::parse_lora_options(options.lora); });
+  if (compress::is_quantized(model.graph))
+    callbacks.warn(
+        "lora: the model is quantized, so that its paths cannot be fused into the weights; to have "
+        "one model in the end, fuse on the float model and quantize that");
   // Before the insertion, after which the paths' states would count as the file's.
   const std::vector<std::string> fresh = compress::fresh_head(model);
   with_place("lora",
@@ -324,7 +330,8 @@ FineTuned fine_tune(FineTuneOptions options, const engine::ExecutionOptions& exe
   io::Model model = checkpoint != nullptr ? checkpoint->model : load_student(options, all);
   if (options.graph.objective == "classify") adopt_labels(model, all);
   warn_of_idle_patterns(options, model.graph, callbacks);
-  if (!options.lora.empty()) options.graph.train_only = prepare_lora(model, options, checkpoint);
+  if (!options.lora.empty())
+    options.graph.train_only = prepare_lora(model, options, checkpoint, callbacks);
   std::optional<compress::GradualPruning> pruning;
   if (!options.prune.empty()) {
     pruning = with_place("prune", [&] {

@@ -27,10 +27,10 @@ nlohmann::json to_json(const PruneSweepOptions& options) {
           {"method", options.methods},
           {"scope", prune.scope},
           {"granularity", prune.granularity},
-          {"rules", absolute_path(prune.rules)},
+          {"rules", recorded_path(prune.rules)},
           {"embeddings", prune.embeddings},
           {"activations", prune.activations},
-          {"calibrate", absolute_path(prune.calibrate)},
+          {"calibrate", recorded_path(prune.calibrate)},
           {"calibration-examples", prune.calibration_examples}};
 }
 

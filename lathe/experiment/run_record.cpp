@@ -1,6 +1,7 @@
 #include "lathe/experiment/run_record.h"
 
 #include "lathe/core/error.h"
+#include "lathe/core/utf8_text.h"
 #include "lathe/experiment/model_list.h"
 #include "lathe/experiment/recorded_options.h"
 
@@ -87,7 +88,7 @@ std::string absolute_list(const std::string& models) {
   if (models.empty()) return models;
   std::string result;
   for (const std::string& model : model_list(models))
-    result += (result.empty() ? "" : ",") + absolute_path(model);
+    result += (result.empty() ? "" : ",") + recorded_path(model);
   return result;
 }
 
@@ -118,9 +119,9 @@ json upgraded(const json& recorded) {
 json to_json(const FineTuneOptions& options) {
   FineTuneOptions absolute = options;
   for (std::string* path : {&absolute.model, &absolute.data, &absolute.tokenizer})
-    *path = absolute_path(*path);
+    *path = recorded_path(*path);
   absolute.teacher = absolute_list(options.teacher);
-  absolute.teacher_cache = absolute_directory(options.teacher_cache);
+  absolute.teacher_cache = escape_bytes(absolute_directory(options.teacher_cache));
   json result = json::object();
   each_option(absolute, [&](const char* name, const auto& value) { result[name] = write(value); });
   return result;
@@ -144,6 +145,9 @@ void take_recorded(FineTuneOptions& options, const json& recorded,
       }
     });
   });
+  for (std::string* path :
+       {&options.model, &options.data, &options.tokenizer, &options.teacher_cache})
+    *path = path_of_record(*path);
 }
 
 void set_options(FineTuneOptions& options, const json& values) {

@@ -32,8 +32,8 @@ constexpr const char* kPoints = "points";
 // Everything that decides the results.
 json to_json(const SweepSettings& settings, const json& other) {
   json all{
-      {"model", absolute_path(settings.model)},
-      {"data", absolute_path(settings.data)},
+      {"model", recorded_path(settings.model)},
+      {"data", recorded_path(settings.data)},
       {"split", settings.split},
       {"validation", settings.validation},
       {"epochs", settings.epochs.size() == 1 ? json(settings.epochs[0]) : json(settings.epochs)},

@@ -40,8 +40,8 @@ json to_json(const StageSpec& stage) {
 json to_json(const CompressOptions& options) {
   json stages = json::array();
   for (const StageSpec& stage : options.stages) stages.push_back(to_json(stage));
-  json result{{"model", absolute_path(options.model)},
-              {"data", absolute_path(options.data)},
+  json result{{"model", recorded_path(options.model)},
+              {"data", recorded_path(options.data)},
               {"config", stages},
               {"target-size", options.target.size},
               {"limit", options.limit},
