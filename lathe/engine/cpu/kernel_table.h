@@ -55,6 +55,7 @@ struct GemmArgs {
 /// nothing.
 struct ProductGrain {
   std::int64_t rows, columns;
+  double speed = 1;  ///< of its multiply-adds, in those of float32 in the same vectors
 };
 
 /// A matrix [n, k] of few nonzeros, for `sparse_gemm`. Rows come in groups of `group`, which share

@@ -46,7 +46,7 @@ double block_cycles(const ProductExtents& extents, const ProductGrain& grain, co
   if (tiles == 0) return kBlockCycles;
   const std::int64_t tile_cycles = std::max(divide_up(block.rows, tiles), kLeastTileCycles);
   const auto depth = static_cast<double>(extents.depth);
-  const double multiplies = static_cast<double>(tiles * panels * tile_cycles) * depth;
+  const double multiplies = static_cast<double>(tiles * panels * tile_cycles) * depth / grain.speed;
   const double elements = static_cast<double>(block.rows + block.columns) * depth +
                           2 * static_cast<double>(block.rows * block.columns);
   return kBlockCycles + multiplies + elements * kElementBytes / kBytesPerCycle;

@@ -1,0 +1,59 @@
+// Products of bfloat16 numbers by AVX-512 without instructions for them. Everything is in this
+// file's own namespace and nothing inline comes from outside it: see kernel_table.h.
+
+// g++ 12 takes the "undefined" operands in its own intrinsics for uninitialised variables.
+#ifndef __clang__
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#endif
+
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "lathe/engine/cpu/bf16_table.h"
+
+namespace lathe::engine::bf16_avx512 {
+
+constexpr const char* kName = "avx512";
+// The order is that of use.
+// clang-format off
+#include "lathe/engine/cpu/vector_avx512.h"
+#include "lathe/engine/cpu/lanes.inl.h"
+#include "lathe/engine/cpu/math.inl.h"
+#include "lathe/engine/cpu/elementwise.inl.h"
+#include "lathe/engine/cpu/gemm.inl.h"
+#include "lathe/engine/cpu/bf16_shape.inl.h"
+// clang-format on
+
+// The two numbers of each pair as floats, which they are the upper halves of.
+struct Pairs {
+  Vec low, high;
+};
+constexpr int kPairRows = kTileRows - 2;  // a pair takes two registers
+constexpr double kPairSpeed = 1;
+
+inline Pairs pairs_of(__m512i words) {
+  const __m512i upper = _mm512_set1_epi32(static_cast<int>(0xffff0000u));
+  return {{_mm512_castsi512_ps(_mm512_slli_epi32(words, 16))},
+          {_mm512_castsi512_ps(_mm512_and_si512(words, upper))}};
+}
+inline Pairs load_pairs(const std::uint16_t* from) {
+  return pairs_of(_mm512_loadu_si512(from));
+}
+inline Pairs broadcast_pairs(const std::uint16_t* from) {
+  int word;
+  __builtin_memcpy(&word, from, sizeof word);
+  return pairs_of(_mm512_set1_epi32(word));
+}
+inline Vec add_pairs(Vec sums, Pairs a, Pairs b) {
+  return fma(a.high, b.high, fma(a.low, b.low, sums));
+}
+
+// clang-format off
+#include "lathe/engine/cpu/bf16_pairs.inl.h"
+#include "lathe/engine/cpu/bf16_gemm.inl.h"
+// clang-format on
+
+}  // namespace lathe::engine::bf16_avx512

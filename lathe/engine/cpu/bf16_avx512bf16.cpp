@@ -1,0 +1,53 @@
+// Products of bfloat16 numbers by the instruction of AVX512-BF16. Everything is in this file's own
+// namespace and nothing inline comes from outside it: see kernel_table.h.
+
+// g++ 12 takes the "undefined" operands in its own intrinsics for uninitialised variables.
+#ifndef __clang__
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#endif
+
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "lathe/engine/cpu/bf16_table.h"
+
+namespace lathe::engine::bf16_avx512bf16 {
+
+constexpr const char* kName = "avx512_bf16";
+// The order is that of use.
+// clang-format off
+#include "lathe/engine/cpu/vector_avx512.h"
+#include "lathe/engine/cpu/lanes.inl.h"
+#include "lathe/engine/cpu/math.inl.h"
+#include "lathe/engine/cpu/elementwise.inl.h"
+#include "lathe/engine/cpu/gemm.inl.h"
+#include "lathe/engine/cpu/bf16_shape.inl.h"
+// clang-format on
+
+struct Pairs {
+  __m512bh value;
+};
+constexpr int kPairRows = kTileRows;
+constexpr double kPairSpeed = 2;
+
+inline Pairs load_pairs(const std::uint16_t* from) {
+  return {(__m512bh)_mm512_loadu_si512(from)};
+}
+inline Pairs broadcast_pairs(const std::uint16_t* from) {
+  int word;
+  __builtin_memcpy(&word, from, sizeof word);
+  return {(__m512bh)_mm512_set1_epi32(word)};
+}
+inline Vec add_pairs(Vec sums, Pairs a, Pairs b) {
+  return {_mm512_dpbf16_ps(sums.value, a.value, b.value)};
+}
+
+// clang-format off
+#include "lathe/engine/cpu/bf16_pairs.inl.h"
+#include "lathe/engine/cpu/bf16_gemm.inl.h"
+// clang-format on
+
+}  // namespace lathe::engine::bf16_avx512bf16

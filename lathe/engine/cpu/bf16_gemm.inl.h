@@ -1,0 +1,201 @@
+// Products of bfloat16 numbers, for a file that has included its vectors, gemm.inl.h and one way to
+// multiply pairs: `PairTiles`, `TileSession` and `multiply_pairs`.
+//
+// Neighbours in k lie next to each other, because the instructions multiply pairs: a panel of B has
+// for each two rows of B a line in which every column has its two numbers. The rows of x are
+// rounded into scratch once for all columns of the block, a piece of the depth at a time.
+
+inline std::uint32_t bits_of(float a) {
+  return __builtin_bit_cast(std::uint32_t, a);
+}
+// The upper half of the nearest number whose lower half is 0; NaN stays NaN.
+inline std::uint32_t bf16_bits(float a) {
+  const std::uint32_t bits = bits_of(a);
+  const std::uint32_t nearest = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
+  return (bits & 0x7fffffffu) > 0x7f800000u ? bits >> 16 | 0x40u : nearest;
+}
+
+inline void round_bf16(const float* x, std::int64_t count, float* y) {
+  for (std::int64_t i = 0; i < count; ++i) y[i] = __builtin_bit_cast(float, bf16_bits(x[i]) << 16);
+}
+inline void round_row(const float* from, std::int64_t count, std::uint16_t* to) {
+  for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<std::uint16_t>(bf16_bits(from[i]));
+}
+inline void clear_row(std::uint16_t* row, std::int64_t from, std::int64_t to) {
+  for (std::int64_t i = from; i < to; ++i) row[i] = 0;
+}
+
+inline std::int64_t bf16_packed_size(std::int64_t n, std::int64_t k) {
+  return round_up(n, kPanel) * round_up(k, kDepthGrain);
+}
+
+// Two rows of B, `columns` wide, as one line of pairs.
+inline void pack_pair(const float* first, const float* second, std::int64_t columns,
+                      std::uint32_t* to) {
+  for (std::int64_t c = 0; c < columns; ++c)
+    to[c] = bf16_bits(first[c]) | bf16_bits(second[c]) << 16;
+  for (std::int64_t c = columns; c < kPanel; ++c) to[c] = 0;
+}
+
+// Rows of B are consecutive: a panel of `columns` columns from `depth` rows.
+inline void pack_rows_panel(const float* b, std::int64_t columns, std::int64_t depth,
+                            std::int64_t stride, std::uint32_t* to) {
+  alignas(64) float nothing[kPanel] = {};
+  for (std::int64_t p = 0; p < round_up(depth, kDepthGrain); p += 2) {
+    const float* const first = p < depth ? b + p * stride : nothing;
+    const float* const second = p + 1 < depth ? b + (p + 1) * stride : nothing;
+    pack_pair(first, second, columns, to + p / 2 * kPanel);
+  }
+}
+
+// Columns of B are consecutive: their pairs are words, and blocks of words are transposed.
+inline void pack_columns_panel(const float* b, std::int64_t columns, std::int64_t depth,
+                               std::int64_t stride, std::uint32_t* to) {
+  const std::int64_t padded = round_up(depth, kDepthGrain);
+  for (std::int64_t p = 0; p < padded; p += 2 * kWidth) {
+    const std::int64_t count = smaller(depth - p, 2 * kWidth);
+    for (std::int64_t j = 0; j < kPanel; j += kWidth) {
+      alignas(64) std::uint16_t words[kWidth][2 * kWidth];
+      Vec block[kWidth];
+      for (std::int64_t c = 0; c < kWidth; ++c) {
+        const std::int64_t filled = j + c < columns && count > 0 ? count : 0;
+        round_row(b + (j + c) * stride + p, filled, words[c]);
+        clear_row(words[c], filled, 2 * kWidth);
+        block[c] = load(reinterpret_cast<const float*>(words[c]));
+      }
+      transpose(block);
+      for (std::int64_t i = 0; i < kWidth; ++i)
+        store(reinterpret_cast<float*>(to + (p / 2 + i) * kPanel + j), block[i]);
+    }
+  }
+}
+
+inline void bf16_pack(const float* b, std::int64_t n, std::int64_t k, std::int64_t stride_n,
+                      std::int64_t stride_k, std::uint16_t* packed) {
+  for (std::int64_t column = 0; column < n; column += kPanel) {
+    const std::int64_t columns = smaller(n - column, kPanel);
+    auto* const to = reinterpret_cast<std::uint32_t*>(packed + bf16_packed_size(column, k));
+    if (stride_n == 1)
+      pack_rows_panel(b + column, columns, k, stride_k, to);
+    else
+      pack_columns_panel(b + column * stride_n, columns, k, stride_n, to);
+  }
+}
+
+// A piece of x as rows of bfloat16, with zeros up to a whole number of steps.
+inline void round_left(const Bf16Args& args, std::int64_t from, std::int64_t depth,
+                       std::uint16_t* left) {
+  const std::int64_t padded = round_up(depth, kDepthGrain);
+  if (args.x_step == 1) {
+    for (std::int64_t r = 0; r < args.rows; ++r) {
+      round_row(args.x + r * args.x_stride + from, depth, left + r * kLeftStride);
+      clear_row(left + r * kLeftStride, depth, padded);
+    }
+    return;
+  }
+  for (std::int64_t r = 0; r < args.rows; r += kWidth) {
+    const std::int64_t rows = smaller(args.rows - r, kWidth);
+    const Mask lanes = first_lanes(rows);
+    for (std::int64_t p = 0; p < depth; p += kWidth) {
+      const std::int64_t count = smaller(depth - p, kWidth);
+      Vec block[kWidth];
+      for (std::int64_t i = 0; i < kWidth; ++i)
+        block[i] =
+            i < count ? load(args.x + r + (from + p + i) * args.x_step, lanes) : broadcast(0.0f);
+      transpose(block);
+      for (std::int64_t i = 0; i < rows; ++i) {
+        alignas(64) float row[kWidth];
+        store(row, block[i]);
+        round_row(row, count, left + (r + i) * kLeftStride + p);
+      }
+    }
+    for (std::int64_t i = 0; i < rows; ++i) clear_row(left + (r + i) * kLeftStride, depth, padded);
+  }
+}
+
+struct Bf16Scratch {
+  std::int64_t rows;  // those of whole tiles
+  std::int64_t sums, panel, size;
+  Bf16Scratch(std::int64_t block_rows, std::int64_t n)
+      : rows(round_up(block_rows, kPairRows)),
+        sums(round_up(rows * kLeftStride * 2, 64)),
+        panel(sums + rows * round_up(n, kPanel) * 4),
+        size(panel + kPairDepth * kPanel * 2) {}
+};
+inline std::int64_t bf16_scratch_bytes(std::int64_t rows, std::int64_t n) {
+  return Bf16Scratch(rows, n).size;
+}
+
+inline void finish_bf16(const Bf16Args& args, std::int64_t row, std::int64_t rows,
+                        std::int64_t column, float* sums) {
+  const std::int64_t columns = smaller(args.n - column, kPanel);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    float* const line = sums + r * kPanel;
+    if (args.bias != nullptr)
+      over_lanes(columns, [&](std::int64_t c, auto lanes) {
+        store(line + c, load(line + c, lanes) + load(args.bias + column + c, lanes), lanes);
+      });
+    if (args.is_rounded) round_bf16(line, columns, line);
+  }
+  finish_rows(
+      {.rows = rows,
+       .columns = columns,
+       .sums = sums,
+       .sums_stride = kPanel,
+       .activation = args.activation,
+       .residual = args.residual ? args.residual + row * args.residual_stride + column : nullptr,
+       .residual_stride = args.residual_stride,
+       .y = args.y + row * args.y_stride + column,
+       .y_stride = args.y_stride});
+}
+
+inline void bf16_multiply(const Bf16Args& args) {
+  const Bf16Scratch parts(args.rows, args.n);
+  auto* const memory = static_cast<unsigned char*>(args.scratch);
+  auto* const left = reinterpret_cast<std::uint16_t*>(memory);
+  auto* const all_sums = reinterpret_cast<float*>(memory + parts.sums);
+  auto* const panel = reinterpret_cast<std::uint32_t*>(memory + parts.panel);
+  const PairTiles tiles(args.rows);
+  for (std::int64_t r = args.rows; r < parts.rows; ++r)
+    clear_row(left + r * kLeftStride, 0, kPairDepth);
+  std::int64_t from = 0;
+  do {  // without depth, once: the sums are 0 then
+    const std::int64_t depth = smaller(args.k - from, kPairDepth);
+    const bool is_last = from + depth >= args.k;
+    round_left(args, from, depth, left);
+    const TileSession session;
+    for (std::int64_t column = 0; column < args.n; column += kPanel) {
+      if (args.packed == nullptr)
+        pack_rows_panel(args.b + column + from * args.b_stride, smaller(args.n - column, kPanel),
+                        depth, args.b_stride, panel);
+      const auto* const right = args.packed != nullptr
+                                    ? args.packed + bf16_packed_size(column, args.k) + from * kPanel
+                                    : reinterpret_cast<const std::uint16_t*>(panel);
+      for (std::int64_t t = 0; t < tiles.count; ++t) {
+        const std::int64_t row = tiles.begin(t), rows = tiles.begin(t + 1) - row;
+        float* const sums = all_sums + column * parts.rows + row * kPanel;
+        multiply_pairs({.depth = round_up(depth, kDepthGrain),
+                        .left = left + row * kLeftStride,
+                        .right = right,
+                        .sums = sums,
+                        .accumulate = from > 0},
+                       rows);
+        if (is_last) finish_bf16(args, row, rows, column, sums);
+      }
+    }
+    from += kPairDepth;
+  } while (from < args.k);
+}
+
+inline ProductGrain bf16_grain() {
+  return {kPairRows, kPanel, kPairSpeed};
+}
+
+extern const Bf16Kernels bf16_table;
+const Bf16Kernels bf16_table = {.name = kName,
+                                .grain = bf16_grain,
+                                .packed_size = bf16_packed_size,
+                                .pack = bf16_pack,
+                                .scratch_bytes = bf16_scratch_bytes,
+                                .multiply = bf16_multiply,
+                                .round = round_bf16};

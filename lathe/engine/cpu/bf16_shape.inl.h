@@ -1,0 +1,16 @@
+// How the operands of bfloat16 products lie in scratch: shared by the ways to multiply them.
+
+constexpr std::int64_t kPairDepth = 1024;  // of a piece
+constexpr std::int64_t kDepthGrain = 32;   // what the deepest instruction multiplies
+// A line more than a piece has keeps rows apart in the sets of a cache.
+constexpr std::int64_t kLeftStride = kPairDepth + kDepthGrain;
+
+// sums[rows, kPanel] = or += left[rows, depth] . right, where rows of `left` are kLeftStride apart
+// and `right` is a panel of pairs.
+struct PairTile {
+  std::int64_t depth;
+  const std::uint16_t* left;
+  const std::uint16_t* right;
+  float* sums;
+  bool accumulate;
+};

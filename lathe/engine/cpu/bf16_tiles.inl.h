@@ -1,0 +1,64 @@
+// Multiplying pairs of bfloat16 numbers in tile registers of 16 lines of 64 bytes: two by two tiles
+// of sums, 32 rows by 32 columns. `tile_zero`, `tile_load`, `tile_store`, `tile_multiply` and
+// `TileSession` are the processor's (tiles_amx.h) or stand for them (tiles_emulated.h).
+
+constexpr std::int64_t kTileLines = 16;
+constexpr std::int64_t kPairRows = 2 * kTileLines;
+constexpr double kPairSpeed = 16;
+static_assert(kPanel == 2 * kTileLines);
+
+// Tiles begin at multiples of kPairRows: scratch has room for a last one that is not full.
+struct PairTiles {
+  std::int64_t rows, count;
+  explicit PairTiles(std::int64_t all_rows)
+      : rows(all_rows), count((all_rows + kPairRows - 1) / kPairRows) {}
+  std::int64_t begin(std::int64_t tile) const { return smaller(tile * kPairRows, rows); }
+};
+
+template <bool IsTall>
+void multiply_tiles(const PairTile& tile) {
+  constexpr std::int64_t kSumsLine = kPanel * 4, kLeftLine = kLeftStride * 2,
+                         kRightLine = kPanel * 4;
+  float* const lower = tile.sums + kTileLines * kPanel;
+  if (tile.accumulate) {
+    tile_load<0>(tile.sums, kSumsLine);
+    tile_load<1>(tile.sums + kTileLines, kSumsLine);
+    if constexpr (IsTall) {
+      tile_load<2>(lower, kSumsLine);
+      tile_load<3>(lower + kTileLines, kSumsLine);
+    }
+  } else {
+    tile_zero<0>();
+    tile_zero<1>();
+    if constexpr (IsTall) {
+      tile_zero<2>();
+      tile_zero<3>();
+    }
+  }
+  for (std::int64_t p = 0; p < tile.depth; p += 2 * kTileLines) {
+    const std::uint16_t* const right = tile.right + p * kPanel;
+    tile_load<6>(right, kRightLine);
+    tile_load<7>(right + 2 * kTileLines, kRightLine);
+    tile_load<4>(tile.left + p, kLeftLine);
+    tile_multiply<0, 4, 6>();
+    tile_multiply<1, 4, 7>();
+    if constexpr (IsTall) {
+      tile_load<5>(tile.left + kTileLines * kLeftStride + p, kLeftLine);
+      tile_multiply<2, 5, 6>();
+      tile_multiply<3, 5, 7>();
+    }
+  }
+  tile_store<0>(tile.sums, kSumsLine);
+  tile_store<1>(tile.sums + kTileLines, kSumsLine);
+  if constexpr (IsTall) {
+    tile_store<2>(lower, kSumsLine);
+    tile_store<3>(lower + kTileLines, kSumsLine);
+  }
+}
+
+inline void multiply_pairs(const PairTile& tile, std::int64_t rows) {
+  if (rows > kTileLines)
+    multiply_tiles<true>(tile);
+  else
+    multiply_tiles<false>(tile);
+}

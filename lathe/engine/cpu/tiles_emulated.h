@@ -1,0 +1,51 @@
+// What tiles_amx.h offers, without the instructions: so that every machine can test the code above
+// it. Included inside a namespace.
+
+struct EmulatedTile {
+  std::uint32_t words[16][16];
+};
+inline EmulatedTile& emulated_tile(int index) {
+  static thread_local EmulatedTile tiles[8];
+  return tiles[index];
+}
+
+struct TileSession {
+  TileSession() {
+    for (int t = 0; t < 8; ++t) emulated_tile(t) = {};
+  }
+};
+
+template <int Tile>
+inline void tile_zero() {
+  emulated_tile(Tile) = {};
+}
+template <int Tile>
+inline void tile_load(const void* from, std::int64_t line_bytes) {
+  for (int line = 0; line < 16; ++line)
+    __builtin_memcpy(emulated_tile(Tile).words[line],
+                     static_cast<const unsigned char*>(from) + line * line_bytes, 64);
+}
+template <int Tile>
+inline void tile_store(void* to, std::int64_t line_bytes) {
+  for (int line = 0; line < 16; ++line)
+    __builtin_memcpy(static_cast<unsigned char*>(to) + line * line_bytes,
+                     emulated_tile(Tile).words[line], 64);
+}
+// The processor adds the product of the first of a pair, then that of the second, and takes
+// subnormal numbers for 0, which is not done here.
+template <int Sums, int A, int B>
+inline void tile_multiply() {
+  const auto number = [](std::uint32_t bits) { return __builtin_bit_cast(float, bits); };
+  for (int row = 0; row < 16; ++row)
+    for (int column = 0; column < 16; ++column) {
+      std::uint32_t& sum = emulated_tile(Sums).words[row][column];
+      float total = number(sum);
+      for (int pair = 0; pair < 16; ++pair) {
+        const std::uint32_t a = emulated_tile(A).words[row][pair];
+        const std::uint32_t b = emulated_tile(B).words[pair][column];
+        total += number(a << 16) * number(b << 16);
+        total += number(a & 0xffff0000u) * number(b & 0xffff0000u);
+      }
+      sum = __builtin_bit_cast(std::uint32_t, total);
+    }
+}
