@@ -1,6 +1,7 @@
 // How fast BERT runs forward on this machine's cores, beside their measured FMA peak.
 //
-//   bench_inference MODEL_DIR CASE [--threads N] [--seconds S | --rounds N] [--steps]
+//   bench_inference MODEL_DIR CASE [--threads N] [--seconds S | --rounds N] [--steps] [--precision
+//   P]
 //
 // CASE is `padded:ROWSxLENGTH` (full rows of made-up ids, padded executor) or `packed:FILE` (real
 // batches from a token file as written by `bench_inference MODEL_DIR dump:DATA:FILE:BATCHES`: int32
@@ -116,18 +117,21 @@ void print_steps(const engine::PlanReport& report, double peak, int rounds) {
 int run(int argc, char** argv) {
   if (argc < 3)
     fail(
-        "usage: bench_inference MODEL_DIR CASE [--threads N] [--seconds S | --rounds N] [--steps]");
+        "usage: bench_inference MODEL_DIR CASE [--threads N] [--seconds S | --rounds N] [--steps] "
+        "[--precision P]");
   const std::string what = argv[2];
   int threads = 2;
   double seconds = 3;
   int wanted_rounds = 0;
   bool steps = false;
+  engine::Precision precision = engine::Precision::Float32;
   for (int i = 3; i < argc; ++i) {
     const std::string word = argv[i];
     if (word == "--threads" && i + 1 < argc) threads = std::atoi(argv[++i]);
     if (word == "--seconds" && i + 1 < argc) seconds = std::atof(argv[++i]);
     if (word == "--rounds" && i + 1 < argc) wanted_rounds = std::atoi(argv[++i]);
     if (word == "--steps") steps = true;
+    if (word == "--precision" && i + 1 < argc) precision = engine::parse_precision(argv[++i]);
   }
   const io::Model model = io::load_model(argv[1], {.task = "classify"});
   if (what.starts_with("dump:")) {
@@ -140,7 +144,7 @@ int run(int argc, char** argv) {
   ThreadPool pool(threads);
   train::ClassifierOptions options;
   options.allows_fresh = true;
-  options.execution = {.pool = &pool};
+  options.execution = {.pool = &pool, .precision = precision};
   train::TextFeeding feeding;
   std::vector<data::Batch> batches;
   if (what.starts_with("padded:")) {

@@ -1,6 +1,7 @@
 // How fast a training step of BERT runs on this machine's cores, beside their measured FMA peak.
 //
-//   bench_training MODEL_DIR CASE [--threads N] [--seconds S | --rounds N] [--steps]
+//   bench_training MODEL_DIR CASE [--threads N] [--seconds S | --rounds N] [--steps] [--precision
+//   P]
 //
 // CASE is `full:ROWSxLENGTH` (full rows of made-up ids) or `packed:FILE` (a token file as written
 // by bench_inference; every batch is one step). Float32, the dropout of the configuration, AdamW
@@ -78,18 +79,22 @@ Feed make_feed(const Sequences& batch, std::int32_t step) {
 
 int run(int argc, char** argv) {
   if (argc < 3)
-    fail("usage: bench_training MODEL_DIR CASE [--threads N] [--seconds S | --rounds N] [--steps]");
+    fail(
+        "usage: bench_training MODEL_DIR CASE [--threads N] [--seconds S | --rounds N] [--steps] "
+        "[--precision P]");
   const std::string what = argv[2];
   int threads = 2;
   double seconds = 4;
   int wanted_rounds = 0;
   bool steps = false;
+  engine::Precision precision = engine::Precision::Float32;
   for (int i = 3; i < argc; ++i) {
     const std::string word = argv[i];
     if (word == "--threads" && i + 1 < argc) threads = std::atoi(argv[++i]);
     if (word == "--seconds" && i + 1 < argc) seconds = std::atof(argv[++i]);
     if (word == "--rounds" && i + 1 < argc) wanted_rounds = std::atoi(argv[++i]);
     if (word == "--steps") steps = true;
+    if (word == "--precision" && i + 1 < argc) precision = engine::parse_precision(argv[++i]);
   }
   std::vector<Sequences> batches;
   if (what.starts_with("full:")) {
@@ -107,7 +112,8 @@ int run(int argc, char** argv) {
   const auto start = std::chrono::steady_clock::now();
   const train::TrainingGraph training = train::make_training_graph(model, {}, state);
   ThreadPool pool(threads);
-  engine::CpuExecutor executor(training.graph, std::move(state), {.pool = &pool});
+  engine::CpuExecutor executor(training.graph, std::move(state),
+                               {.pool = &pool, .precision = precision});
   std::int32_t step = 0;
   executor.run(make_feed(batches.front(), ++step));
   const auto since = [](std::chrono::steady_clock::time_point from) {

@@ -1,5 +1,9 @@
 #include "lathe/engine/backend.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
 #include "lathe/engine/lower.h"
 #include "lathe/engine/parameter_graph.h"
 
@@ -10,9 +14,12 @@ const Backend& find_backend(std::string_view device) {
 }
 
 void check_precision(const Backend& backend, Precision precision) {
-  if (precision != Precision::Float32 && !backend.has_precisions)
-    fail("device {} computes in float32: precision {} needs device cuda", backend.name,
-         name(precision));
+  const std::vector<Precision>& known = backend.precisions;
+  if (std::find(known.begin(), known.end(), precision) != known.end()) return;
+  std::vector<std::string_view> names;
+  for (const Precision one : known) names.push_back(name(one));
+  fail("device {} computes in {}: precision {} needs device cuda", backend.name,
+       fmt::join(names, " and "), name(precision));
 }
 
 WarmUp::WarmUp(const Backend& backend) {

@@ -31,7 +31,7 @@ struct Backend {
   std::unique_ptr<DeviceMeasure> (*measure)(ThreadPool*) = nullptr;
   /// Tokens in a batch of texts whose answers alone are wanted: enough to keep the device busy.
   std::int64_t batch_tokens = 4096;
-  bool has_precisions = false;  ///< others than float32
+  std::vector<Precision> precisions = {Precision::Float32};
 };
 
 /// The backend of that name; fails with the known names and the nearest.

@@ -1,4 +1,4 @@
-#include "lathe/engine/cuda/cuda_formats.h"
+#include "lathe/engine/format_precision.h"
 
 #include <algorithm>
 #include <bit>

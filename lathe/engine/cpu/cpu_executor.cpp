@@ -8,6 +8,7 @@
 #include "lathe/core/graph_text.h"
 #include "lathe/engine/cpu/cpu_measure.h"
 #include "lathe/engine/cpu/cpu_plan.h"
+#include "lathe/engine/format_precision.h"
 #include "lathe/engine/lower.h"
 #include "lathe/engine/memory_plan.h"
 #include "lathe/engine/origin.h"
@@ -270,8 +271,8 @@ void CpuExecutor::Machine::run_products(const Stage& stage, const SymbolValues& 
     const Product& product = *planned.step->as_product();
     const ProductExtents extents{product.rows.evaluate(sizes), product.columns.evaluate(sizes),
                                  product.depth.evaluate(sizes)};
-    const Partition partition =
-        make_partition(extents, kernels->gemm_grain(), num_threads(), planned.step->block_limits());
+    const Partition partition = make_partition(extents, planned.step->block_grain(*kernels),
+                                               num_threads(), planned.step->block_limits());
     blocks += partition.count();
     bytes = std::max(bytes, planned.step->block_scratch_bytes(*kernels, partition.largest()));
     Part& part = parts.emplace_back(Part{index, &planned, extents, partition, blocks});
@@ -347,7 +348,8 @@ CpuExecutor::CpuExecutor(const Graph& graph, State state, const ExecutionOptions
     : machine_(std::make_unique<Machine>()) {
   SplitGraph split = split_parameters(graph);
   Machine& machine = *machine_;
-  machine.plan = make_cpu_plan(lower(split.main, find_backend("cpu")));
+  check_formats(graph, options.precision);
+  machine.plan = make_cpu_plan(lower(split.main, find_backend("cpu")), options.precision);
   machine.bases.resize(machine.plan.slots.size());
   machine.source = graph;
   machine.state = std::move(state);
@@ -478,6 +480,7 @@ const Register registration{Backend{
       return std::make_unique<CpuExecutor>(graph, std::move(state), options);
     },
     .measure = make_cpu_measure,
+    .precisions = {Precision::Float32, Precision::Bf16},
 }};
 
 }  // namespace

@@ -22,7 +22,7 @@ constexpr std::int64_t kProductBytes = std::int64_t{1} << 15;
 // A row that takes more than this is no row of anybody's model, and the sums below would overflow.
 constexpr std::int64_t kMostRowBytes = std::int64_t{1} << 40;
 
-void make_steps(CpuPlan& plan) {
+void make_steps(CpuPlan& plan, Precision precision) {
   for (const NodeId id : plan.graph.topological_order()) {
     plan.doubtful_sizes.add(plan.graph, id);
     if (plan.graph.op(id).is_alias) {
@@ -44,6 +44,7 @@ void make_steps(CpuPlan& plan) {
     PlanStep planned;
     planned.node = id;
     planned.step = make_step(plan.graph, id);
+    planned.step->set_precision(precision);
     planned.outputs = results;
     for (const Value& value : plan.graph.inputs(id))
       planned.inputs.push_back(value.is_none() ? -1 : plan.slot_of.at(value));
@@ -254,10 +255,10 @@ void place_values(CpuPlan& plan) {
 
 }  // namespace
 
-CpuPlan make_cpu_plan(Graph lowered) {
+CpuPlan make_cpu_plan(Graph lowered, Precision precision) {
   CpuPlan plan;
   plan.graph = std::move(lowered);
-  make_steps(plan);
+  make_steps(plan, precision);
   bind_updates(plan);
   make_stages(plan);
   place_values(plan);

@@ -73,6 +73,6 @@ struct CpuPlan {
 };
 
 /// Plans a graph that `lower` has made. Fails naming a node whose size cannot be planned for.
-CpuPlan make_cpu_plan(Graph lowered);
+CpuPlan make_cpu_plan(Graph lowered, Precision precision = Precision::Float32);
 
 }  // namespace lathe::engine

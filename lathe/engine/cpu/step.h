@@ -15,6 +15,7 @@
 #include "lathe/engine/cpu/kernels.h"
 #include "lathe/engine/cpu/product_partition.h"
 #include "lathe/engine/plan_report.h"
+#include "lathe/engine/precision.h"
 
 namespace lathe::engine {
 
@@ -84,6 +85,8 @@ class Step {
   virtual ~Step() = default;
   /// Set for steps that work row by row; the others run whole.
   virtual const RowSpace* rows() const { return nullptr; }
+  /// What products see of their operands, said before `prepare`.
+  virtual void set_precision(Precision /*precision*/) {}
   /// Called when the states' values are known; `states[i]` is null where operand i is none or no
   /// state. Packs weights, so that no run has to.
   virtual void prepare(const Kernels& /*kernels*/, std::span<const Tensor* const> /*states*/) {}
@@ -100,6 +103,8 @@ class Step {
   virtual void run_rows(const RowCall& /*call*/) const {}
   /// Set for row steps that are products.
   virtual const Product* as_product() const { return nullptr; }
+  /// The tile of the kernel that blocks are computed by, once prepared.
+  virtual ProductGrain block_grain(const Kernels& kernels) const { return kernels.gemm_grain(); }
   /// How a product may be cut, once prepared.
   virtual PartitionLimits block_limits() const { return {}; }
   /// What `run_block` needs beside its operands for a block of that size.

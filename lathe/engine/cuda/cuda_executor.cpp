@@ -6,7 +6,7 @@
 
 #include "lathe/core/graph_text.h"
 #include "lathe/engine/backend.h"
-#include "lathe/engine/cuda/cuda_formats.h"
+#include "lathe/engine/format_precision.h"
 #include "lathe/engine/cuda/cuda_machine.h"
 #include "lathe/engine/cuda/cuda_measure.h"
 #include "lathe/engine/lower.h"
@@ -294,7 +294,7 @@ const Register registration{Backend{
     },
     .measure = [](ThreadPool*) { return make_cuda_measure(); },
     .batch_tokens = 16384,
-    .has_precisions = true,
+    .precisions = {Precision::Float32, Precision::Tf32, Precision::Bf16},
 }};
 
 }  // namespace

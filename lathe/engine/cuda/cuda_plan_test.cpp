@@ -6,7 +6,7 @@
 #include "lathe/core/graph_text.h"
 #include "lathe/core/testing/error_text.h"
 #include "lathe/engine/backend.h"
-#include "lathe/engine/cuda/cuda_formats.h"
+#include "lathe/engine/format_precision.h"
 #include "lathe/engine/lower.h"
 
 // Plans need no GPU: what runs, in how many launches and with which padding is known before.
@@ -458,14 +458,14 @@ TEST(CudaPlan, RefusesFormatsThatBfloat16CannotHold) {
   EXPECT_EQ(significant_bits(*parse_format("int:9")), 8);
 }
 
-TEST(CudaPlan, IsTheOnlyOneWithOtherPrecisions) {
+TEST(CudaPlan, IsTheOnlyOneWithTf32) {
   const Graph graph = parse_graph(R"(
     x = input() : f32[T,8]
     y = relu(x)
     output y <- y)");
   EXPECT_EQ(error_text(
-                [&] { make_executor(graph, {}, {.device = "cpu", .precision = Precision::Bf16}); }),
-            "device cpu computes in float32: precision bf16 needs device cuda");
+                [&] { make_executor(graph, {}, {.device = "cpu", .precision = Precision::Tf32}); }),
+            "device cpu computes in float32 and bf16: precision tf32 needs device cuda");
 }
 
 TEST(CudaPlan, RefusesAnOpWithoutAKernelByName) {

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lathe/engine/cpu/bf16_kernels.h"
+#include "lathe/engine/cpu/bf16_values.h"
 #include "lathe/engine/cpu/step.h"
 #include "lathe/ops/attention_weight_format.h"
 #include "lathe/ops/dropout_mask.h"
@@ -47,9 +49,6 @@ class AttentionShape {
       threshold = ops::dropout_threshold(attributes.real("dropout"));
   }
 
-  const float* operand(const WholeCall& call, std::size_t index) const {
-    return reinterpret_cast<const float*>(call.inputs[first_ + index]);
-  }
   const std::int32_t* integers(const WholeCall& call, std::size_t index) const {
     const std::size_t at = first_ + index;
     return at < call.inputs.size() ? reinterpret_cast<const std::int32_t*>(call.inputs[at])
@@ -135,6 +134,35 @@ class RowRounder {
   Isa isa_;
 };
 
+// What attention multiplies under a precision: in bfloat16, operands that are not rounded already
+// are copied, and results are rounded where they lie. To be made before tasks start.
+class Rounding {
+ public:
+  Rounding(const WholeCall& call, bool is_bf16)
+      : call_(call), table_(is_bf16 ? &bf16_kernels(*parse_isa(call.kernels.isa)) : nullptr) {}
+
+  const float* operand(std::size_t input) {
+    const auto* const x = reinterpret_cast<const float*>(call_.inputs[input]);
+    const Value value = call_.graph.input(call_.node, input);
+    if (table_ == nullptr || is_bf16_result(call_.graph, value)) return x;
+    const std::int64_t count = num_elements(call_.graph.type(value).dims(call_.symbols));
+    copies_.emplace_back(std::max<std::int64_t>(count, 1) *
+                         static_cast<std::int64_t>(sizeof(float)));
+    table_->round(x, count, copies_.back().floats());
+    return copies_.back().floats();
+  }
+  void round_rows(float* first, std::int64_t rows, std::int64_t width, std::int64_t stride) const {
+    if (table_ == nullptr) return;
+    for (std::int64_t r = 0; r < rows; ++r)
+      table_->round(first + r * stride, width, first + r * stride);
+  }
+
+ private:
+  const WholeCall& call_;
+  const Bf16Kernels* table_;
+  std::vector<AlignedBuffer> copies_;
+};
+
 struct Task {
   std::size_t sequence;
   std::int64_t head, q_begin, q_end;
@@ -165,6 +193,7 @@ void reserve_floats(const WholeCall& call, std::int64_t floats) {
 class AttentionStep final : public Step {
  public:
   explicit AttentionStep(AttentionShape shape) : shape_(shape) {}
+  void set_precision(Precision precision) override { is_bf16_ = precision == Precision::Bf16; }
 
   void run_whole(const WholeCall& call) const override {
     const AttentionShape& a = shape_;
@@ -184,6 +213,10 @@ class AttentionStep final : public Step {
     reserve_floats(call, floats);
     const Dropout dropout = a.dropout(call);
     const RowRounder rounder(a, call);
+    Rounding rounding(call, is_bf16_);
+    const float* const q = rounding.operand(0);
+    const float* const k = rounding.operand(1);
+    const float* const v = rounding.operand(2);
     const std::int64_t group = a.heads / a.kv_heads;
     const std::int64_t q_stride = a.heads * a.d, k_stride = a.kv_heads * a.d;
     fill_unseeing(sequences, reinterpret_cast<float*>(call.outputs[0]), q_stride);
@@ -201,9 +234,9 @@ class AttentionStep final : public Step {
       args.d = a.d;
       args.q_begin = task.q_begin;
       args.q_end = task.q_end;
-      args.q = a.operand(call, 0) + q_place;
-      args.k = a.operand(call, 1) + k_place;
-      args.v = a.operand(call, 2) + k_place;
+      args.q = q + q_place;
+      args.k = k + k_place;
+      args.v = v + k_place;
       args.out = reinterpret_cast<float*>(call.outputs[0]) + q_place;
       args.q_stride = args.out_stride = q_stride;
       args.k_stride = args.v_stride = k_stride;
@@ -216,11 +249,14 @@ class AttentionStep final : public Step {
       args.example = a.example(call, task.sequence);
       args.rounding = rounder.rounding();
       call.kernels.attention(args);
+      rounding.round_rows(args.out + task.q_begin * q_stride, task.q_end - task.q_begin, a.d,
+                          q_stride);
     });
   }
 
  private:
   AttentionShape shape_;
+  bool is_bf16_ = false;
 };
 
 // attention_gradient, one (sequence, head of the keys) at a time: the query heads that share keys
@@ -228,6 +264,7 @@ class AttentionStep final : public Step {
 class AttentionGradientStep final : public Step {
  public:
   explicit AttentionGradientStep(AttentionShape shape) : shape_(shape) {}
+  void set_precision(Precision precision) override { is_bf16_ = precision == Precision::Bf16; }
 
   void run_whole(const WholeCall& call) const override {
     const AttentionShape& a = shape_;
@@ -243,6 +280,11 @@ class AttentionGradientStep final : public Step {
     reserve_floats(call, floats);
     const Dropout dropout = a.dropout(call);
     const RowRounder rounder(a, call);
+    Rounding rounding(call, is_bf16_);
+    const float* const dout = rounding.operand(0);
+    const float* const q = rounding.operand(1);
+    const float* const k = rounding.operand(2);
+    const float* const v = rounding.operand(3);
     const std::int64_t group = a.heads / a.kv_heads;
     const std::int64_t q_stride = a.heads * a.d, k_stride = a.kv_heads * a.d;
     fill_unseeing(sequences, reinterpret_cast<float*>(call.outputs[0]), q_stride);
@@ -261,10 +303,10 @@ class AttentionGradientStep final : public Step {
         args.lq = at.q_length;
         args.lk = at.k_length;
         args.d = a.d;
-        args.q = a.operand(call, 0) + q_place;
-        args.k = a.operand(call, 1) + k_place;
-        args.v = a.operand(call, 2) + k_place;
-        args.dout = reinterpret_cast<const float*>(call.inputs[0]) + q_place;
+        args.q = q + q_place;
+        args.k = k + k_place;
+        args.v = v + k_place;
+        args.dout = dout + q_place;
         args.q_stride = args.dout_stride = args.dq_stride = q_stride;
         args.k_stride = args.v_stride = args.dk_stride = args.dv_stride = k_stride;
         args.dq = reinterpret_cast<float*>(call.outputs[0]) + q_place;
@@ -280,12 +322,18 @@ class AttentionGradientStep final : public Step {
         args.rounding = rounder.rounding();
         args.scratch = scratch;
         call.kernels.attention_backward(args);
+        rounding.round_rows(args.dq, at.q_length, a.d, q_stride);
       }
+      float* const dk = reinterpret_cast<float*>(call.outputs[1]) + k_place;
+      float* const dv = reinterpret_cast<float*>(call.outputs[2]) + k_place;
+      rounding.round_rows(dk, at.k_length, a.d, k_stride);
+      rounding.round_rows(dv, at.k_length, a.d, k_stride);
     });
   }
 
  private:
   AttentionShape shape_;
+  bool is_bf16_ = false;
 };
 
 // Whether the kernels can do it: floats of constant width, and 32-bit integers.

@@ -1,4 +1,5 @@
 #include "lathe/engine/cpu/activations.h"
+#include "lathe/engine/cpu/packed_product.h"
 #include "lathe/engine/cpu/step.h"
 
 namespace lathe::engine {
@@ -12,49 +13,40 @@ class LinearInputGradientStep final : public Step {
   LinearInputGradientStep(RowSpace space, std::int64_t n, std::int64_t k)
       : space_(std::move(space)),
         product_{space_.rows, k, n, n * k * static_cast<std::int64_t>(sizeof(float))},
-        n_(n),
-        k_(k) {}
+        k_(k),
+        packed_(k, n) {}
   const RowSpace* rows() const override { return &space_; }
   const Product* as_product() const override { return &product_; }
 
+  void set_precision(Precision precision) override { packed_.set_precision(precision); }
   // dx = dy . W is a product whose second operand is the weight as it lies: [n, k].
   void prepare(const Kernels& kernels, std::span<const Tensor* const> states) override {
-    packed_.reserve(kernels.packed_size(k_, n_) * static_cast<std::int64_t>(sizeof(float)));
-    kernels.pack_b(states[1]->data<float>().data(), k_, n_, 1, k_, packed_.floats());
+    packed_.pack(kernels, states[1]->data<float>().data(), 1, k_);
   }
 
-  void run_rows(const RowCall& call) const override {
-    call.kernels.gemm(block_of(call, {0, call.rows, 0, k_}));
+  std::int64_t scratch_bytes(const Kernels&, std::int64_t rows) const override {
+    return packed_.rows_scratch_bytes(rows);
   }
+  void run_rows(const RowCall& call) const override {
+    packed_.multiply_rows(call.kernels, call.rows,
+                          {.x = call.input(0), .y = call.output(0), .scratch = call.scratch});
+  }
+  ProductGrain block_grain(const Kernels& kernels) const override { return packed_.grain(kernels); }
+  PartitionLimits block_limits() const override { return packed_.limits(); }
   std::int64_t block_scratch_bytes(const Kernels& kernels, const Block& size) const override {
-    return kernels.gemm_block_scratch(size.rows, size.columns) *
-           static_cast<std::int64_t>(sizeof(float));
+    return packed_.block_scratch_bytes(kernels, size);
   }
   void run_block(const BlockCall& call) const override {
-    call.kernels.gemm_block(block_of(call, call.block), reinterpret_cast<float*>(call.scratch));
+    packed_.multiply_block(call.kernels, call.block,
+                           {.x = call.input(0), .y = call.output(0), .scratch = call.scratch});
   }
+  KernelChoice choice() const override { return packed_.choice(); }
 
  private:
-  GemmArgs block_of(const auto& call, const Block& block) const {
-    return {.rows = block.rows,
-            .n = block.columns,
-            .k = n_,
-            .x = call.input(0) + block.row * n_,
-            .x_stride = n_,
-            .packed = packed_.floats() + block.column * n_,
-            .bias = nullptr,
-            .activation = Unary::None,
-            .residual = nullptr,
-            .residual_stride = 0,
-            .y = call.output(0) + block.row * k_ + block.column,
-            .y_stride = k_,
-            .accumulate = false};
-  }
-
   RowSpace space_;
   Product product_;
-  std::int64_t n_, k_;
-  AlignedBuffer packed_;
+  std::int64_t k_;
+  PackedProduct packed_;
 };
 
 class LinearWeightGradientStep final : public Step {
@@ -65,18 +57,60 @@ class LinearWeightGradientStep final : public Step {
         k_(space_.input_widths[1]),
         product_{n_, k_, space_.rows, n_ * k_ * static_cast<std::int64_t>(sizeof(float))} {}
   const RowSpace* rows() const override { return &space_; }
+  void set_precision(Precision precision) override { is_bf16_ = precision == Precision::Bf16; }
+  void prepare(const Kernels& kernels, std::span<const Tensor* const>) override {
+    bf16_ = &bf16_kernels(*parse_isa(kernels.isa));
+  }
+  std::int64_t scratch_bytes(const Kernels&, std::int64_t) const override {
+    return is_bf16_ ? bf16_->scratch_bytes(n_, k_) : 0;
+  }
   void run_rows(const RowCall& call) const override {
-    call.kernels.weight_gradient(block_of(call, call.rows, {0, n_, 0, k_}, true));
+    const Block all{0, n_, 0, k_};
+    if (is_bf16_) return multiply_bf16(call, call.rows, all, true);
+    call.kernels.weight_gradient(block_of(call, call.rows, all, true));
   }
 
   // Each of the weight's elements is one sum over all rows: threads share the weight, not the rows.
   const Product* as_product() const override { return &product_; }
   PartitionLimits block_limits() const override { return {.most_rows = 448}; }
+  ProductGrain block_grain(const Kernels& kernels) const override {
+    return is_bf16_ ? bf16_->grain() : kernels.gemm_grain();
+  }
+  std::int64_t block_scratch_bytes(const Kernels&, const Block& size) const override {
+    return is_bf16_ ? bf16_->scratch_bytes(size.rows, size.columns) : 0;
+  }
   void run_block(const BlockCall& call) const override {
+    if (is_bf16_) return multiply_bf16(call, call.extents.depth, call.block, false);
     call.kernels.weight_gradient(block_of(call, call.extents.depth, call.block, false));
   }
 
+  KernelChoice choice() const override {
+    return is_bf16_ ? KernelChoice{bf16_->name, "bf16"} : KernelChoice{};
+  }
+
  private:
+  // A weight's gradient is a float: only what is multiplied is rounded.
+  void multiply_bf16(const auto& call, std::int64_t rows, const Block& block,
+                     bool accumulate) const {
+    float* const dw = call.output(0) + block.row * k_ + block.column;
+    bf16_->multiply({.rows = block.rows,
+                     .n = block.columns,
+                     .k = rows,
+                     .x = call.input(0) + block.row,
+                     .x_stride = 1,
+                     .x_step = n_,
+                     .packed = nullptr,
+                     .b = call.input(1) + block.column,
+                     .b_stride = k_,
+                     .bias = nullptr,
+                     .is_rounded = false,
+                     .activation = Unary::None,
+                     .residual = accumulate ? dw : nullptr,
+                     .residual_stride = k_,
+                     .y = dw,
+                     .y_stride = k_,
+                     .scratch = call.scratch});
+  }
   WeightGradientArgs block_of(const auto& call, std::int64_t rows, const Block& block,
                               bool accumulate) const {
     return {.rows = rows,
@@ -94,6 +128,8 @@ class LinearWeightGradientStep final : public Step {
   RowSpace space_;
   std::int64_t n_, k_;
   Product product_;
+  bool is_bf16_ = false;
+  const Bf16Kernels* bf16_ = nullptr;
 };
 
 class SumRowsStep final : public Step {

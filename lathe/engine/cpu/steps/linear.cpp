@@ -1,5 +1,6 @@
 #include "lathe/engine/cpu/activations.h"
 #include "lathe/engine/cpu/linear_weights.h"
+#include "lathe/engine/cpu/packed_product.h"
 #include "lathe/engine/cpu/step.h"
 
 namespace lathe::engine {
@@ -14,40 +15,54 @@ class LinearStep final : public Step {
         product_{space_.rows, n, k, n * k * static_cast<std::int64_t>(sizeof(float))},
         activation_(activation),
         is_trained_(is_trained),
-        weights_(n, k) {}
+        weights_(n, k),
+        in_bf16_(n, k) {}
 
   const RowSpace* rows() const override { return &space_; }
 
+  void set_precision(Precision precision) override { in_bf16_.set_precision(precision); }
+
   void prepare(const Kernels& kernels, std::span<const Tensor* const> states) override {
     const std::span<const float> weight = states[1]->data<float>();
-    if (is_trained_)
+    if (in_bf16_.is_bf16())
+      in_bf16_.pack(kernels, weight.data(), space_.input_widths[0], 1);
+    else if (is_trained_)
       weights_.pack_dense(kernels, weight);
     else
       weights_.pack(kernels, weight);
   }
 
   std::int64_t scratch_bytes(const Kernels& kernels, std::int64_t rows) const override {
+    if (in_bf16_.is_bf16()) return in_bf16_.rows_scratch_bytes(rows);
     return weights_.scratch_floats(kernels, rows) * static_cast<std::int64_t>(sizeof(float));
   }
 
   void run_rows(const RowCall& call) const override {
     LinearArgs args = arguments(call);
     args.rows = call.rows;
+    if (in_bf16_.is_bf16())
+      return in_bf16_.multiply_rows(call.kernels, call.rows, packed_arguments(args, call.scratch));
     weights_.multiply(call.kernels, args);
   }
 
   const Product* as_product() const override { return &product_; }
+  ProductGrain block_grain(const Kernels& kernels) const override {
+    return in_bf16_.grain(kernels);
+  }
   PartitionLimits block_limits() const override {
+    if (in_bf16_.is_bf16()) return in_bf16_.limits();
     if (weights_.is_sparse()) return {.most_rows = kSparseRows, .cuts_columns = false};
     return {};
   }
   std::int64_t block_scratch_bytes(const Kernels& kernels, const Block& size) const override {
-    if (weights_.is_sparse()) return scratch_bytes(kernels, size.rows);
-    return kernels.gemm_block_scratch(size.rows, size.columns) *
-           static_cast<std::int64_t>(sizeof(float));
+    if (!in_bf16_.is_bf16() && weights_.is_sparse()) return scratch_bytes(kernels, size.rows);
+    return in_bf16_.block_scratch_bytes(kernels, size);
   }
   void run_block(const BlockCall& call) const override {
     LinearArgs args = arguments(call);
+    if (in_bf16_.is_bf16())
+      return in_bf16_.multiply_block(call.kernels, call.block,
+                                     packed_arguments(args, call.scratch));
     if (!weights_.is_sparse()) return weights_.multiply_block(call.kernels, args, call.block);
     args.rows = call.block.rows;
     args.x += call.block.row * call.extents.depth;
@@ -56,7 +71,9 @@ class LinearStep final : public Step {
     weights_.multiply(call.kernels, args);
   }
 
-  KernelChoice choice() const override { return weights_.choice(); }
+  KernelChoice choice() const override {
+    return in_bf16_.is_bf16() ? in_bf16_.choice() : weights_.choice();
+  }
 
  private:
   // Few enough for x and y of them to stay in the nearest caches while all zeros' neighbours pass.
@@ -74,11 +91,16 @@ class LinearStep final : public Step {
             .scratch = reinterpret_cast<float*>(call.scratch)};
   }
 
+  static PackedProductArgs packed_arguments(const LinearArgs& args, std::byte* scratch) {
+    return {args.x, args.bias, args.activation, args.residual, args.y, scratch};
+  }
+
   RowSpace space_;
   Product product_;
   Unary activation_;
   bool is_trained_;
-  LinearWeights weights_;
+  LinearWeights weights_;  // unless in bfloat16
+  PackedProduct in_bf16_;
 };
 
 std::unique_ptr<Step> make_linear(const Graph& graph, NodeId id) {

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "lathe/engine/cpu/packed_product.h"
 #include "lathe/engine/cpu/step.h"
 #include "lathe/ops/broadcast.h"
 
@@ -42,6 +43,8 @@ class MatmulStep final : public Step {
  public:
   MatmulStep(bool flip_a, bool flip_b) : flip_a_(flip_a), flip_b_(flip_b) {}
 
+  void set_precision(Precision precision) override { is_bf16_ = precision == Precision::Bf16; }
+
   void prepare(const Kernels& kernels, std::span<const Tensor* const> states) override {
     is_packed_ = states[1] != nullptr;
     if (!is_packed_) return;
@@ -50,6 +53,8 @@ class MatmulStep final : public Step {
     for (std::int64_t matrix = 0; matrix < packing.count; ++matrix)
       packing.pack(kernels, states[1]->data<float>().data(), matrix, 0, packing.n,
                    packed_.floats());
+    if (is_bf16_)
+      round(kernels, packed_.floats(), packing.count * packing.size(kernels), packed_.floats());
   }
 
   void run_whole(const WholeCall& call) const override {
@@ -74,6 +79,14 @@ class MatmulStep final : public Step {
       m *= static_cast<std::int64_t>(a_matrix.size());
       a_matrix = b_matrix = {0};
     }
+    // Rounded operands are multiplied as floats, which loses nothing.
+    const auto* x = reinterpret_cast<const float*>(call.inputs[0]);
+    AlignedBuffer rounded;
+    if (is_bf16_) {
+      rounded.reserve(num_elements(a) * static_cast<std::int64_t>(sizeof(float)));
+      round(call.kernels, x, num_elements(a), rounded.floats());
+      x = rounded.floats();
+    }
     const std::int64_t chunks = (m + kRowGrain - 1) / kRowGrain;
     const auto matrices = static_cast<std::int64_t>(a_matrix.size());
     call.parallel(matrices * chunks, [&](std::int64_t task, int) {
@@ -82,8 +95,7 @@ class MatmulStep final : public Step {
       call.kernels.gemm({.rows = std::min(kRowGrain, m - first),
                          .n = n,
                          .k = k,
-                         .x = reinterpret_cast<const float*>(call.inputs[0]) +
-                              a_matrix[matrix] * m * k + first * (flip_a_ ? 1 : k),
+                         .x = x + a_matrix[matrix] * m * k + first * (flip_a_ ? 1 : k),
                          .x_stride = flip_a_ ? 1 : k,
                          .x_step = flip_a_ ? m : 1,
                          .packed = packed + b_matrix[matrix] * packing.size(call.kernels),
@@ -96,9 +108,14 @@ class MatmulStep final : public Step {
                          .y_stride = n,
                          .accumulate = false});
     });
+    auto* const result = reinterpret_cast<float*>(call.outputs[0]);
+    if (is_bf16_) round(call.kernels, result, num_elements(y), result);
   }
 
  private:
+  static void round(const Kernels& kernels, const float* x, std::int64_t count, float* rounded) {
+    bf16_kernels(*parse_isa(kernels.isa)).round(x, count, rounded);
+  }
   // Into the first thread's scratch, which all of them read afterwards.
   const float* pack(const WholeCall& call, const Packing& packing) const {
     AlignedBuffer& room = call.scratch[0];
@@ -110,64 +127,56 @@ class MatmulStep final : public Step {
       packing.pack(call.kernels, reinterpret_cast<const float*>(call.inputs[1]), task / chunks,
                    first, std::min(columns, packing.n - first), room.floats());
     });
+    if (is_bf16_)
+      round(call.kernels, room.floats(), packing.count * packing.size(call.kernels), room.floats());
     return room.floats();
   }
 
   bool flip_a_, flip_b_;
   bool is_packed_ = false;
+  bool is_bf16_ = false;
   AlignedBuffer packed_;
 };
 
 class MatmulRowsStep final : public Step {
  public:
-  MatmulRowsStep(RowSpace space, bool flip_b)
+  MatmulRowsStep(RowSpace space, std::int64_t n, std::int64_t k, bool flip_b)
       : space_(std::move(space)),
-        n_(space_.output_widths[0]),
-        k_(space_.input_widths[0]),
-        product_{space_.rows, n_, k_, n_ * k_ * static_cast<std::int64_t>(sizeof(float))},
-        flip_b_(flip_b) {}
+        product_{space_.rows, n, k, n * k * static_cast<std::int64_t>(sizeof(float))},
+        flip_b_(flip_b),
+        packed_(n, k) {}
   const RowSpace* rows() const override { return &space_; }
   const Product* as_product() const override { return &product_; }
 
+  void set_precision(Precision precision) override { packed_.set_precision(precision); }
   void prepare(const Kernels& kernels, std::span<const Tensor* const> states) override {
     const Packing packing(states[1]->dims(), flip_b_);
-    packing.reserve(kernels, packed_);
-    packing.pack(kernels, states[1]->data<float>().data(), 0, 0, packing.n, packed_.floats());
+    packed_.pack(kernels, states[1]->data<float>().data(), packing.stride_n, packing.stride_k);
   }
 
-  void run_rows(const RowCall& call) const override {
-    call.kernels.gemm(block_of(call, {0, call.rows, 0, n_}));
+  std::int64_t scratch_bytes(const Kernels&, std::int64_t rows) const override {
+    return packed_.rows_scratch_bytes(rows);
   }
+  void run_rows(const RowCall& call) const override {
+    packed_.multiply_rows(call.kernels, call.rows,
+                          {.x = call.input(0), .y = call.output(0), .scratch = call.scratch});
+  }
+  ProductGrain block_grain(const Kernels& kernels) const override { return packed_.grain(kernels); }
+  PartitionLimits block_limits() const override { return packed_.limits(); }
   std::int64_t block_scratch_bytes(const Kernels& kernels, const Block& size) const override {
-    return kernels.gemm_block_scratch(size.rows, size.columns) *
-           static_cast<std::int64_t>(sizeof(float));
+    return packed_.block_scratch_bytes(kernels, size);
   }
   void run_block(const BlockCall& call) const override {
-    call.kernels.gemm_block(block_of(call, call.block), reinterpret_cast<float*>(call.scratch));
+    packed_.multiply_block(call.kernels, call.block,
+                           {.x = call.input(0), .y = call.output(0), .scratch = call.scratch});
   }
+  KernelChoice choice() const override { return packed_.choice(); }
 
  private:
-  GemmArgs block_of(const auto& call, const Block& block) const {
-    return {.rows = block.rows,
-            .n = block.columns,
-            .k = k_,
-            .x = call.input(0) + block.row * k_,
-            .x_stride = k_,
-            .packed = packed_.floats() + block.column * k_,
-            .bias = nullptr,
-            .activation = Unary::None,
-            .residual = nullptr,
-            .residual_stride = 0,
-            .y = call.output(0) + block.row * n_ + block.column,
-            .y_stride = n_,
-            .accumulate = false};
-  }
-
   RowSpace space_;
-  std::int64_t n_, k_;
   Product product_;
   bool flip_b_;
-  AlignedBuffer packed_;
+  PackedProduct packed_;
 };
 
 std::unique_ptr<Step> make_matmul(const Graph& graph, NodeId id) {
@@ -178,7 +187,8 @@ std::unique_ptr<Step> make_matmul(const Graph& graph, NodeId id) {
   const bool flip_b = graph.attribute(id).flag("transpose_b");
   const std::optional<RowShape> a = row_shape(a_type), y = row_shape(graph.types(id)[0]);
   if (a && y && !flip_a && graph.is(b.node, "state") && graph.type(b).rank() == 2)
-    return std::make_unique<MatmulRowsStep>(RowSpace{a->rows, {a->width, 0}, {y->width}}, flip_b);
+    return std::make_unique<MatmulRowsStep>(RowSpace{a->rows, {a->width, 0}, {y->width}}, y->width,
+                                            a->width, flip_b);
   return std::make_unique<MatmulStep>(flip_a, flip_b);
 }
 

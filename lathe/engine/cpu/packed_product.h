@@ -1,0 +1,55 @@
+#pragma once
+
+#include "lathe/engine/aligned_buffer.h"
+#include "lathe/engine/cpu/bf16_kernels.h"
+#include "lathe/engine/cpu/product_partition.h"
+#include "lathe/engine/cpu/step.h"
+
+namespace lathe::engine {
+
+/// y[rows, n] = activation(x[rows, k] . B[k, n] + bias[n]) + residual[rows, n], with operands in
+/// whole: rows lie side by side.
+struct PackedProductArgs {
+  const float* x = nullptr;
+  const float* bias = nullptr;  ///< or null
+  Unary activation = Unary::None;
+  const float* residual = nullptr;  ///< or null; may be y itself
+  float* y = nullptr;
+  std::byte* scratch = nullptr;  ///< as much as is asked for below, on a cache line
+};
+
+/// A product with a matrix that is packed ahead, in float32 or in bfloat16, for steps to run by
+/// rows and by blocks. What they override asks it.
+class PackedProduct {
+ public:
+  PackedProduct(std::int64_t n, std::int64_t k) : n_(n), k_(k) {}
+
+  void set_precision(Precision precision) { is_bf16_ = precision == Precision::Bf16; }
+  bool is_bf16() const { return is_bf16_; }
+  /// Packs B whose element [p, j] is b[j * stride_n + p * stride_k], one of both 1. Nothing below
+  /// may be called before.
+  void pack(const Kernels& kernels, const float* b, std::int64_t stride_n, std::int64_t stride_k);
+
+  ProductGrain grain(const Kernels& kernels) const;
+  PartitionLimits limits() const;
+  std::int64_t rows_scratch_bytes(std::int64_t rows) const;
+  std::int64_t block_scratch_bytes(const Kernels& kernels, const Block& size) const;
+  /// The first rows, read and written while they are near.
+  void multiply_rows(const Kernels& kernels, std::int64_t rows,
+                     const PackedProductArgs& args) const;
+  void multiply_block(const Kernels& kernels, const Block& block,
+                      const PackedProductArgs& args) const;
+  /// Empty in float32.
+  KernelChoice choice() const;
+
+ private:
+  GemmArgs float_block(const Block& block, const PackedProductArgs& args) const;
+  void multiply_bf16(const Block& block, const PackedProductArgs& args) const;
+
+  std::int64_t n_, k_;
+  bool is_bf16_ = false;
+  const Bf16Kernels* bf16_ = nullptr;
+  AlignedBuffer packed_;
+};
+
+}  // namespace lathe::engine
