@@ -144,6 +144,7 @@ def main():
                           "logit_differences": {} if is_absent else onnx.differences}), flush=True)
 
         def run(case, name, tokens, contenders):
+            contenders = rival_race.chosen(arguments, contenders)
             race(name, tokens, {"lathe": Lathe(arguments, case, threads), **contenders},
                  arguments.blocks, arguments.rounds)
 

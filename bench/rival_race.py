@@ -82,6 +82,8 @@ def add_arguments(parser):
     parser.add_argument("--cores", default="0,1")
     parser.add_argument("--blocks", type=int, default=3, help="turns of each contender")
     parser.add_argument("--rounds", type=int, default=10, help="rounds of a turn")
+    parser.add_argument("--precision", default="float32", help="Lathe's")
+    parser.add_argument("--rivals", help="their names, separated by commas; else all")
     parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out")
 
 
@@ -89,7 +91,8 @@ class Lathe:
     """Our bench program as a contender. What else it prints is kept in `line`."""
 
     def __init__(self, arguments, case, threads):
-        self.command = [arguments.lathe, arguments.model, case, "--threads", str(threads)]
+        self.command = [arguments.lathe, arguments.model, case, "--threads", str(threads),
+                        "--precision", arguments.precision]
         self.line = {}
 
     def block(self, rounds):
@@ -152,6 +155,13 @@ def race(case, tokens, contenders, blocks, rounds):
             line[name] = {"tokens_per_second": round(tokens / best[name]),
                           "ratio": round(best[name] / best["lathe"], 3)}
     print(json.dumps(line), flush=True)
+
+
+def chosen(arguments, contenders):
+    """Those that --rivals names."""
+    if arguments.rivals is None:
+        return contenders
+    return {name: contenders[name] for name in arguments.rivals.split(",") if name in contenders}
 
 
 def attempt(make):

@@ -53,17 +53,19 @@ def main():
         return rival_race.classifier(transformers, arguments.model)
 
     def run(case, name, tokens, contenders, rounds):
+        contenders = rival_race.chosen(arguments, contenders)
         race(name, tokens, {"lathe": Lathe(arguments, case, threads), **contenders},
              arguments.blocks, rounds)
 
     print(json.dumps({"torch": torch.__version__, "transformers": transformers.__version__,
                       "threads": torch.get_num_threads(), "cores": sorted(cores),
                       "nice": os.nice(0)}), flush=True)
+    model = fresh()
     for rows, length in rival_race.shapes(arguments):
         ids = torch.from_numpy(made_up_ids(rows, length))
         batch = [(ids, torch.ones_like(ids), torch.arange(rows) % 2)]
-        contenders = {"eager": training(torch, fresh(), batch),
-                      "eager bf16": training(torch, fresh(), batch, autocast=True)}
+        contenders = {"eager": training(torch, model, batch),
+                      "eager bf16": training(torch, model, batch, autocast=True)}
         if not arguments.no_compile:
             contenders["compile"] = attempt(
                 lambda batch=batch: training(torch, torch.compile(fresh()), batch))

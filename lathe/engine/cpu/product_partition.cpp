@@ -5,13 +5,15 @@
 namespace lathe::engine {
 namespace {
 
-// What a core gets from the third-level cache while all of them ask for something.
-constexpr double kBytesPerCycle = 8;
+// To write an element of the result where it was not before.
+constexpr double kResultCycles = 1;
 // A tile of fewer rows has too few sums to hide an addition's latency.
 constexpr std::int64_t kLeastTileCycles = 4;
 // To take a block, and to find the code and the first operands of it.
 constexpr double kBlockCycles = 1500;
-constexpr double kElementBytes = sizeof(float);
+// Cores are not equally fast: others use them too. A thread that ends first takes what is left, so
+// the last block that somebody takes costs, on average, this share of it.
+constexpr double kLastBlock = 0.25;
 
 std::int64_t divide_up(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
@@ -40,16 +42,17 @@ Block Partition::largest() const {
           std::min(extents_.columns, divide_up(panels, column_blocks_) * grain_.columns)};
 }
 
-double block_cycles(const ProductExtents& extents, const ProductGrain& grain, const Block& block) {
+double block_cycles(const ProductExtents& extents, const ProductGrain& grain, const Block& block,
+                    const PartitionLimits& limits) {
   const std::int64_t tiles = divide_up(block.rows, grain.rows);
   const std::int64_t panels = divide_up(block.columns, grain.columns);
   if (tiles == 0) return kBlockCycles;
   const std::int64_t tile_cycles = std::max(divide_up(block.rows, tiles), kLeastTileCycles);
   const auto depth = static_cast<double>(extents.depth);
   const double multiplies = static_cast<double>(tiles * panels * tile_cycles) * depth / grain.speed;
-  const double elements = static_cast<double>(block.rows + block.columns) * depth +
-                          2 * static_cast<double>(block.rows * block.columns);
-  return kBlockCycles + multiplies + elements * kElementBytes / kBytesPerCycle;
+  return kBlockCycles + multiplies +
+         static_cast<double>(block.rows + block.columns) * depth * limits.operand_cycles +
+         static_cast<double>(block.rows * block.columns) * kResultCycles;
 }
 
 Partition make_partition(const ProductExtents& extents, const ProductGrain& grain, int threads,
@@ -70,8 +73,12 @@ Partition make_partition(const ProductExtents& extents, const ProductGrain& grai
     for (std::int64_t column_blocks = 1; column_blocks <= (limits.cuts_columns ? panels : 1);
          column_blocks = next_parts(panels, column_blocks)) {
       const Partition partition(extents, grain, row_blocks, column_blocks);
+      const double block = block_cycles(extents, grain, partition.largest(), limits);
       const double rounds = static_cast<double>(divide_up(partition.count(), threads));
-      const double cycles = rounds * block_cycles(extents, grain, partition.largest());
+      const double share =
+          std::max(1.0, static_cast<double>(partition.count()) / threads) + kLastBlock;
+      const double cycles =
+          block * (threads > 1 ? std::max(rounds, share) : static_cast<double>(partition.count()));
       if (least >= 0 && cycles >= least) continue;
       least = cycles;
       best_rows = row_blocks;

@@ -22,6 +22,9 @@ struct Block {
 struct PartitionLimits {
   std::int64_t most_rows = 168;  ///< as many as stay in the second-level cache, a piece deep
   bool cuts_columns = true;
+  /// What a block's core needs for each element of its operands: to fetch it from the third-level
+  /// cache while all cores do, and to round and pack it where that is done for each block.
+  double operand_cycles = 0.5;
 };
 
 /// A product's result cut into blocks for threads to compute. The depth is never cut, so that a
@@ -52,6 +55,7 @@ Partition make_partition(const ProductExtents& extents, const ProductGrain& grai
                          const PartitionLimits& limits = {});
 
 /// The cost model's cycles for one block on one core that does two vector operations a cycle.
-double block_cycles(const ProductExtents& extents, const ProductGrain& grain, const Block& block);
+double block_cycles(const ProductExtents& extents, const ProductGrain& grain, const Block& block,
+                    const PartitionLimits& limits = {});
 
 }  // namespace lathe::engine

@@ -50,6 +50,9 @@ class LinearInputGradientStep final : public Step {
 };
 
 class LinearWeightGradientStep final : public Step {
+  // In bfloat16 both operands are rounded and packed for each block.
+  static constexpr double kBf16PackCycles = 2;
+
  public:
   explicit LinearWeightGradientStep(RowSpace space)
       : space_(std::move(space)),
@@ -72,7 +75,9 @@ class LinearWeightGradientStep final : public Step {
 
   // Each of the weight's elements is one sum over all rows: threads share the weight, not the rows.
   const Product* as_product() const override { return &product_; }
-  PartitionLimits block_limits() const override { return {.most_rows = 448}; }
+  PartitionLimits block_limits() const override {
+    return {.most_rows = 448, .operand_cycles = is_bf16_ ? kBf16PackCycles : 0.5};
+  }
   ProductGrain block_grain(const Kernels& kernels) const override {
     return is_bf16_ ? bf16_->grain() : kernels.gemm_grain();
   }
