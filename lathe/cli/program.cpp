@@ -72,7 +72,7 @@ class ProgramFormatter : public CLI::Formatter {
 }  // namespace
 
 std::string value_word(const CLI::Option& option) {
-  if (option.get_type_size() == 0) return "";
+  if (option.get_items_expected_max() == 0) return "";
   const std::string type = option.get_type_name().substr(0, option.get_type_name().find(':'));
   if (type == "INT" || type == "UINT") return "N";
   return type == "FLOAT" ? "X" : "TEXT";
