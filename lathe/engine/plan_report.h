@@ -21,10 +21,13 @@ struct PlannedStep {
   std::string op;
   std::vector<std::string> origins;  ///< nodes of the user's graph
   int stage = 0;                     ///< steps of one stage share their tiles
+  std::string stage_reason = {};     ///< why its stage begins where it does
+  std::string layout = {};           ///< "tiles of 42 rows", "16 blocks of 128 x 192"
   bool is_reference = false;         ///< the backend has no kernel: its op's definition runs
   bool is_for_states = false;        ///< runs when states change, not in every run
   KernelChoice choice = {};
   Size flops;
+  Size bytes;          ///< of operands and results that do not stay in a tile
   double seconds = 0;  ///< thread time, when timing is on
 };
 

@@ -61,6 +61,10 @@ struct CpuExecutor::Machine {
   void run(const Stage& stage, const SymbolValues& sizes);
   void run_rows(const Stage& stage, const SymbolValues& sizes);
   std::int64_t rows_of_tile(const Stage& stage, std::int64_t rows) const;
+  ProductExtents extents(const Product& product, const SymbolValues& sizes) const;
+  Partition partition(const PlanStep& planned, const ProductExtents& extents) const;
+  std::string layout(const PlanStep& planned) const;
+  Size bytes(const PlanStep& planned) const;
   void run_groups(const Stage& stage, std::int64_t rows, std::int64_t tiles);
   void run_tile(const Stage& stage, std::int64_t begin, std::int64_t rows, int thread,
                 std::byte* sums);
@@ -253,6 +257,38 @@ void CpuExecutor::Machine::run_tile(const Stage& stage, std::int64_t begin, std:
   }
 }
 
+ProductExtents CpuExecutor::Machine::extents(const Product& product,
+                                             const SymbolValues& sizes) const {
+  return {product.rows.evaluate(sizes), product.columns.evaluate(sizes),
+          product.depth.evaluate(sizes)};
+}
+
+Partition CpuExecutor::Machine::partition(const PlanStep& planned,
+                                          const ProductExtents& extents) const {
+  return make_partition(extents, planned.step->block_grain(*kernels), num_threads(),
+                        planned.step->block_limits());
+}
+
+// How the last run cut a step's work; empty before the first, and where the step cuts it itself.
+std::string CpuExecutor::Machine::layout(const PlanStep& planned) const {
+  const Stage& stage = plan.stages[static_cast<std::size_t>(planned.stage)];
+  if (last_sizes.empty() || stage.kind == Stage::Kind::Whole) return {};
+  if (stage.kind == Stage::Kind::Rows)
+    return fmt::format("tiles of {} rows", rows_of_tile(stage, stage.rows.evaluate(last_sizes)));
+  const Partition cut = partition(planned, extents(*planned.step->as_product(), last_sizes));
+  const Block block = cut.largest();
+  return fmt::format("{} blocks of {} x {}", cut.count(), block.rows, block.columns);
+}
+
+Size CpuExecutor::Machine::bytes(const PlanStep& planned) const {
+  Size total;
+  for (const std::vector<int>* list : {&planned.inputs, &planned.outputs})
+    for (const int index : *list)
+      if (index >= 0 && plan.slots[static_cast<std::size_t>(index)].kind != Slot::Kind::Tile)
+        total += plan.slots[static_cast<std::size_t>(index)].type.num_bytes();
+  return total;
+}
+
 void CpuExecutor::Machine::run_products(const Stage& stage, const SymbolValues& sizes) {
   struct Part {
     std::size_t index = 0;
@@ -268,14 +304,11 @@ void CpuExecutor::Machine::run_products(const Stage& stage, const SymbolValues& 
   std::int64_t blocks = 0, bytes = 0;
   for (const std::size_t index : stage.steps) {
     const PlanStep& planned = plan.steps[index];
-    const Product& product = *planned.step->as_product();
-    const ProductExtents extents{product.rows.evaluate(sizes), product.columns.evaluate(sizes),
-                                 product.depth.evaluate(sizes)};
-    const Partition partition = make_partition(extents, planned.step->block_grain(*kernels),
-                                               num_threads(), planned.step->block_limits());
-    blocks += partition.count();
-    bytes = std::max(bytes, planned.step->block_scratch_bytes(*kernels, partition.largest()));
-    Part& part = parts.emplace_back(Part{index, &planned, extents, partition, blocks});
+    const ProductExtents whole = extents(*planned.step->as_product(), sizes);
+    const Partition cut = partition(planned, whole);
+    blocks += cut.count();
+    bytes = std::max(bytes, planned.step->block_scratch_bytes(*kernels, cut.largest()));
+    Part& part = parts.emplace_back(Part{index, &planned, whole, cut, blocks});
     for (std::size_t i = 0; i < planned.inputs.size(); ++i)
       part.inputs[i] = planned.inputs[i] < 0 ? nullptr : base(planned.inputs[i]);
     for (std::size_t i = 0; i < planned.outputs.size(); ++i)
@@ -445,13 +478,17 @@ PlanReport CpuExecutor::report() const {
   }
   for (std::size_t i = 0; i < machine_->plan.steps.size(); ++i) {
     const PlanStep& planned = machine_->plan.steps[i];
-    PlannedStep step{.name = machine_->plan.graph.name(planned.node),
-                     .op = machine_->plan.graph.op(planned.node).name,
-                     .origins = {machine_->plan.graph.name(planned.node)},
-                     .stage = planned.stage,
-                     .is_reference = planned.step->is_reference(),
-                     .choice = planned.step->choice(),
-                     .flops = planned.flops};
+    PlannedStep step{
+        .name = machine_->plan.graph.name(planned.node),
+        .op = machine_->plan.graph.op(planned.node).name,
+        .origins = {machine_->plan.graph.name(planned.node)},
+        .stage = planned.stage,
+        .stage_reason = machine_->plan.stages[static_cast<std::size_t>(planned.stage)].reason,
+        .layout = machine_->layout(planned),
+        .is_reference = planned.step->is_reference(),
+        .choice = planned.step->choice(),
+        .flops = planned.flops,
+        .bytes = machine_->bytes(planned)};
     if (const Origin* origin = machine_->plan.graph.find_annotation<Origin>(planned.node))
       step.origins = origin->nodes;
     for (int thread = 0; thread < machine_->num_threads(); ++thread)

@@ -78,15 +78,19 @@ void bind_updates(CpuPlan& plan) {
   }
 }
 
-// Whether a step can be added to the last stage: nothing there makes what it reads, unless row by
-// row.
-bool joins_last(const CpuPlan& plan, const PlanStep& planned, Stage::Kind kind) {
-  if (plan.stages.empty()) return false;
+// Why a step cannot be added to the last stage; empty where it can: nothing there makes what it
+// reads, unless row by row.
+std::string why_apart(const CpuPlan& plan, const PlanStep& planned, Stage::Kind kind) {
+  if (kind == Stage::Kind::Whole) return "mixes rows";
+  if (plan.stages.empty()) return "first";
   const Stage& stage = plan.stages.back();
-  if (kind == Stage::Kind::Whole || stage.kind != kind) return false;
+  if (kind == Stage::Kind::Products && stage.kind != kind)
+    return fmt::format("weights beside it exceed {} KiB", kStageBytes >> 10);
+  if (stage.kind != kind) return "after what does not go by rows";
   const RowSpace& space = *planned.step->rows();
   const bool is_rows = kind == Stage::Kind::Rows;
-  if (is_rows && stage.rows != space.rows) return false;
+  if (is_rows && stage.rows != space.rows)
+    return fmt::format("{} rows after {}", space.rows.text(), stage.rows.text());
   for (std::size_t operand = 0; operand < planned.inputs.size(); ++operand) {
     if (planned.inputs[operand] < 0) continue;
     for (const std::size_t earlier : stage.steps) {
@@ -95,11 +99,11 @@ bool joins_last(const CpuPlan& plan, const PlanStep& planned, Stage::Kind kind) 
         const bool passes_by_rows =
             is_rows && produced.output_widths[output] != 0 && space.input_widths[operand] != 0;
         if (!passes_by_rows && plan.steps[earlier].outputs[output] == planned.inputs[operand])
-          return false;
+          return fmt::format("reads all of {}", plan.graph.name(plan.steps[earlier].node));
       }
     }
   }
-  return true;
+  return {};
 }
 
 void join_steps(CpuPlan& plan, const std::vector<bool>& is_product) {
@@ -109,9 +113,10 @@ void join_steps(CpuPlan& plan, const std::vector<bool>& is_product) {
     const Stage::Kind kind = is_product[i]      ? Stage::Kind::Products
                              : space != nullptr ? Stage::Kind::Rows
                                                 : Stage::Kind::Whole;
-    if (!joins_last(plan, plan.steps[i], kind)) {
+    if (std::string reason = why_apart(plan, plan.steps[i], kind); !reason.empty()) {
       plan.stages.emplace_back();
       plan.stages.back().kind = kind;
+      plan.stages.back().reason = std::move(reason);
       if (kind == Stage::Kind::Rows) plan.stages.back().rows = space->rows;
     }
     plan.stages.back().steps.push_back(i);

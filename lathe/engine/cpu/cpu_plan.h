@@ -46,7 +46,8 @@ struct Stage {
     Whole,     ///< one step that needs all of its input and cuts its own work
   };
   Kind kind = Kind::Whole;
-  Size rows;  ///< Rows
+  Size rows;           ///< Rows
+  std::string reason;  ///< why it does not go on with the stage before it
   std::vector<std::size_t> steps;
   std::int64_t tile_rows = 0;
   std::int64_t tile_bytes = 0;

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lathe/engine/executor.h"
+#include "lathe/engine/fusion_notes.h"
+#include "lathe/experiment/callbacks.h"
+
+namespace lathe::experiment {
+
+/// Compiles a model for one device and batch, to see what became of it.
+struct CompilationOptions {
+  std::string model, task;
+  std::int64_t rows = 8, length = 128;  ///< of the batch: B and L, or S sequences of T tokens
+  bool is_training = false;             ///< a step of training instead of the model alone
+  bool is_measured = false;
+  int rounds = 5;  ///< timed
+  std::uint64_t seed = 0;
+};
+
+/// One kernel call of the plan.
+struct CompiledKernel {
+  std::string kernel, name, layout, stage_reason;
+  std::vector<std::string> origins;  ///< nodes of the model's graph
+  int stage = 0;
+  double flops = 0, bytes = 0;
+  double seconds = 0;  ///< of all threads together, measured
+};
+
+struct Compilation {
+  std::size_t nodes = 0;   ///< of the model's graph, states and inputs not counted
+  double node_bytes = 0;   ///< what they would read and write one by one
+  double seconds = 0;      ///< to lower, plan and pack
+  double run_seconds = 0;  ///< the least of a run, measured
+  int threads = 1;
+  std::int64_t arena_bytes = 0, unshared_bytes = 0;
+  std::vector<CompiledKernel> kernels;
+  std::vector<engine::FusionNote> unfused;
+  double peak_flops = 0, bandwidth = 0;  ///< of all threads, a second, measured
+
+  double kernel_bytes() const;
+  /// The share of what arithmetic and memory allow that a kernel reaches; 0 where it is not known.
+  double share_of_roofline(const CompiledKernel& kernel) const;
+};
+
+Compilation compile(const CompilationOptions& options, const engine::ExecutionOptions& execution,
+                    const Callbacks& callbacks = {});
+
+}  // namespace lathe::experiment
