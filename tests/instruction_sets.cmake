@@ -1,7 +1,8 @@
 # Fails when code that every processor runs could hold instructions that only some have:
 #   cmake -D BUILD=folder -D NM=nm -D SANITIZE=... -P instruction_sets.cmake
 #
-# 1. Only files named *_avx2.cpp and *_avx512.cpp are compiled with -mavx or -march.
+# 1. Only files named *_avx2.cpp, *_avx512.cpp, *_avx512bf16.cpp and *_amx.cpp are compiled with
+#    -mavx or -march.
 # 2. Those files define no weak symbol. The linker keeps one copy of an inline function, from
 #    whichever object it likes: std::vector::push_back from an AVX-512 file would then run
 #    everywhere. (Functions in the instruction set's own namespace exist only there.)
@@ -13,11 +14,11 @@ set(kernels "")
 foreach(index RANGE ${last})
   string(JSON file GET "${commands}" ${index} file)
   string(JSON command GET "${commands}" ${index} command)
-  if(file MATCHES "_avx(2|512)\\.cpp$")
+  if(file MATCHES "_(avx2|avx512|avx512bf16|amx)\\.cpp$")
     string(REGEX MATCH " -o ([^ ]+) " ignored "${command}")
     list(APPEND kernels ${BUILD}/${CMAKE_MATCH_1})
   elseif(command MATCHES " (-mavx|-mfma|-march|-mtune=native)")
-    message(SEND_ERROR "${file}: compiled with ${CMAKE_MATCH_1}; only *_avx2.cpp and *_avx512.cpp may be")
+    message(SEND_ERROR "${file}: compiled with ${CMAKE_MATCH_1}; only files named after an instruction set may be")
   endif()
 endforeach()
 
@@ -33,7 +34,8 @@ foreach(object ${kernels})
     OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)
   string(REGEX MATCHALL "[0-9a-f]+ [WVu] [^\n]*" weak "${symbols}")
   foreach(symbol ${weak})
-    if(NOT symbol MATCHES "4avx2|6avx512")  # the namespace in a mangled name
+    # The namespace in a mangled name; a reference to the handler of exceptions has no instructions.
+    if(NOT symbol MATCHES "4avx2|6avx512|[0-9]bf16_(avx2|avx512|avx512bf16|amx|tiles)|DW\\.ref\\.")
       message(SEND_ERROR "${object}: defines an inline function that other files share: ${symbol}")
     endif()
   endforeach()
