@@ -24,7 +24,11 @@ void CudaMachine::copy_in(const Feed& feed, const SymbolValues& sizes, const Sym
     std::memset(block + inputs.offsets[at] + tensor.num_bytes(), 0,
                 static_cast<std::size_t>(all - tensor.num_bytes()));
   }
-  check_cuda(device().copy(arena.data(), block, inputs.bytes, work->stream));
+  // No fault yet: its place is the first behind the inputs.
+  const std::int64_t fault = to_lines(inputs.bytes) + fault_offset;
+  std::memset(block + fault, 0x7f, sizeof(std::int32_t));
+  check_cuda(device().copy(arena.data(), block,
+                           fault + static_cast<std::int64_t>(sizeof(std::int32_t)), work->stream));
 }
 
 CudaMachine::Begun CudaMachine::copy_out(const SymbolValues& sizes, std::size_t half) {

@@ -111,8 +111,6 @@ void CudaMachine::launch_group(const Prepared& one, std::size_t launch) {
 
 void CudaMachine::enqueue(const Prepared& one) {
   std::vector<std::byte*> operands;
-  check_cuda(device().fill(arena.data() + to_lines(inputs.bytes) + fault_offset, 0x7f,
-                           sizeof(std::int32_t), work->stream));
   for (std::size_t launch = 0; launch < plan.launches.size(); ++launch) {
     launch_early_parts(one, launch);
     const CudaLaunch& planned = plan.launches[launch];

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <tuple>
 
 #include "lathe/engine/cuda/cuda_machine.h"
 #include "lathe/engine/memory_plan.h"
@@ -63,14 +64,33 @@ void CudaMachine::ensure_capacity(const SymbolValues& needed) {
 
   std::vector<Lifetime> lifetimes;
   std::vector<std::byte**> owners;  // who gets the address
+  // Values of bfloat16 that live and die together and have one size lie side by side: one call of
+  // the library may make them all.
+  struct Neighbour {
+    std::byte** address;
+    std::size_t owner;
+    std::int64_t offset;
+  };
+  std::vector<Neighbour> neighbours;
+  std::map<std::tuple<int, int, std::int64_t>, std::size_t> owner_of;
   unshared_bytes = 0;
   for (std::size_t i = 0; i < plan.slots.size(); ++i) {
     const CudaSlot& slot = plan.slots[i];
     if (slot.kind != CudaSlot::Kind::Arena || slot.last < 0 || !slot.is_stored) continue;
     const std::int64_t bytes = to_lines(sizes.capacity(slot.type.num_bytes()));
+    unshared_bytes += bytes;
+    if (slot.type.dtype == DType::BF16) {
+      const auto [found, is_new] =
+          owner_of.try_emplace({slot.first, slot.last, bytes}, owners.size());
+      if (!is_new) {
+        Lifetime& shared = lifetimes[found->second];
+        neighbours.push_back({&bases[i], found->second, shared.bytes});
+        shared.bytes += bytes;
+        continue;
+      }
+    }
     lifetimes.push_back({slot.first, slot.last, bytes});
     owners.push_back(&bases[i]);
-    unshared_bytes += bytes;
   }
   parts.assign(plan.partials.size(), nullptr);
   for (std::size_t i = 0; i < plan.partials.size(); ++i) {
@@ -106,6 +126,8 @@ void CudaMachine::ensure_capacity(const SymbolValues& needed) {
     bases[outputs.slots[i]] = arena.data() + to_lines(inputs.bytes) + outputs.offsets[i];
   for (std::size_t i = 0; i < owners.size(); ++i)
     *owners[i] = arena.data() + blocks + layout.offsets[i];
+  for (const Neighbour& neighbour : neighbours)
+    *neighbour.address = *owners[neighbour.owner] + neighbour.offset;
   capacity = std::move(grown);  // not before there is room: this run may end above
 }
 

@@ -66,8 +66,6 @@ void add_halves(CudaPlan& plan) {
       add_half(planned.outputs[result]);
       plan.slots[static_cast<std::size_t>(planned.outputs[result])].is_rounded = true;
     }
-    if (planned.step->is_rounded_later())
-      plan.slots[static_cast<std::size_t>(planned.outputs.front())].is_raw = true;
   }
 }
 

@@ -30,7 +30,6 @@ struct CudaSlot {
   bool is_stored = true;
   int half = -1;            ///< the slot of the same as bfloat16; -1: there is none
   bool is_rounded = false;  ///< holds numbers of bfloat16: its half is as good
-  bool is_raw = false;      ///< a product's result that whoever reads it has to round to bfloat16
 };
 
 /// A value that one launch leaves in parts, to be added up by a later one.

@@ -421,8 +421,8 @@ TEST(CudaPlan, LetsAnUpdateWriteItsWeightAsBfloat16) {
   EXPECT_THAT(plan.resident_halves, testing::ElementsAre(plan.slot({plan.graph.at("w"), 0})));
 }
 
-// cuBLASLt adds a float bias to float results alone.
-TEST(CudaPlan, LeavesTheRoundingOfTheLibrarysBiasedProductsToTheirReaders) {
+// cuBLASLt adds to bfloat16 what lies as bfloat16.
+TEST(CudaPlan, HasTheBiasOfTheLibrarysProductsAsBfloat16) {
   const CudaPlan plan = bf16_plan_of(R"(
     x = input() : f32[T,512]
     w = state() : f32[512,512]
@@ -434,8 +434,10 @@ TEST(CudaPlan, LeavesTheRoundingOfTheLibrarysBiasedProductsToTheirReaders) {
     y = linear(e, w)
     z = sub(y, t)
     output z <- z)");
-  EXPECT_TRUE(plan.slots[plan.slot({plan.graph.at("h"), 0})].is_raw);
-  EXPECT_EQ(memory_of(plan, "h"), "float");
+  EXPECT_THAT(plan.resident_halves,
+              testing::UnorderedElementsAre(plan.slot({plan.graph.at("w"), 0}),
+                                            plan.slot({plan.graph.at("b"), 0})));
+  EXPECT_EQ(memory_of(plan, "h"), "bfloat16");
   EXPECT_EQ(memory_of(plan, "e"), "bfloat16");
   EXPECT_EQ(memory_of(plan, "y"), "bfloat16");
 }

@@ -1,70 +1,135 @@
 #include "lathe/engine/cuda/cuda_products.h"
 
 #include <algorithm>
+#include <span>
 
 #include "lathe/engine/cuda/cuda_library.h"
 
 namespace lathe::engine {
 namespace {
 
-// By cuBLASLt, which counts columns first: a row-major [m, n] is its [n, m]. It rounds results to
-// bfloat16 by itself where it adds nothing to them; else sums are float, and what follows is done
-// by a launch of our own.
-void multiply_by_library(const CudaCall& call, const CudaProducts::Entry& entry) {
+using Entries = std::span<const CudaProducts::Entry>;
+
+bool has_follower(const cuda::Product& product) {
+  return product.map != cuda::Map::Identity;
+}
+
+// Where the library leaves a rounded result: where it is read, or where its follower reads it.
+void* room_for_halves(const CudaProducts::Entry& entry) {
+  if (entry.product.c_half != nullptr) return entry.product.c_half;
+  return has_follower(entry.product) ? entry.sums : nullptr;
+}
+
+std::int64_t bytes_between(const void* from, const void* to) {
+  return reinterpret_cast<std::intptr_t>(to) - reinterpret_cast<std::intptr_t>(from);
+}
+
+// By cuBLASLt, which counts columns first: a row-major [m, n] is its [n, m]. With Bf16 it adds the
+// bias and rounds by itself where there is room for bfloat16; what else follows is done by a launch
+// of our own. Several entries are the batches of one call.
+void multiply_by_library(const CudaCall& call, Entries entries) {
+  const CudaProducts::Entry& entry = entries.front();
   const cuda::Product& product = entry.product;
   const std::int64_t m = product.m.capacity, n = product.n, k = product.k.capacity;
   const bool is_bf16 = call.precision == cuda::Precision::Bf16 && product.is_rounded;
-  const bool has_follower = product.map != cuda::Map::Identity || product.residual != nullptr;
-  float* const y = has_follower ? product.y : product.c;
-  std::uint16_t* const y_half = has_follower ? product.y_half : product.c_half;
-  const bool is_half =
-      is_bf16 && y_half != nullptr && !has_follower && product.bias == nullptr && k > 0;
-  const bool is_followed = !is_half && (has_follower || (is_bf16 && !entry.is_rounded_later) ||
-                                        (product.bias != nullptr && !entry.may_leave_bias));
-  float* const sums = y != nullptr ? y : entry.sums;
-  if (k == 0)
-    check_cuda(call.kernels.device.fill(sums, 0, m * n * 4, call.stream));
-  else
-    check_cuda(call.kernels.gemm(call.gemm,
-                                 {.transpose_a = !product.b_by_k,
-                                  .transpose_b = product.a_by_k,
-                                  .m = n,
-                                  .n = m,
-                                  .k = k,
-                                  .a = product.b,
-                                  .b = product.a,
-                                  .c = is_half ? static_cast<void*>(y_half) : sums,
-                                  .c_as = is_half ? cuda::Number::BF16 : cuda::Number::F32,
-                                  .lda = product.b_by_k ? n : k,
-                                  .ldb = product.a_by_k ? m : k,
-                                  .ldc = n,
-                                  .bias = is_followed ? nullptr : product.bias,
-                                  .precision = call.precision},
-                                 call.stream));
-  if (is_half && y != nullptr)
+  const bool is_mapped = has_follower(product);
+  float* const y = is_mapped ? product.y : product.c;
+  std::uint16_t* const y_half = is_mapped ? product.y_half : product.c_half;
+  void* const half = room_for_halves(entry);
+  const bool is_half = is_bf16 && half != nullptr;
+  const bool is_followed =
+      is_mapped || (is_bf16 && !is_half) || (product.bias != nullptr && !entry.may_leave_bias);
+  const bool adds_bias = is_half || !is_followed;  // the library
+  void* const sums = is_half ? half : y != nullptr ? y : entry.sums;
+  const cuda::Number sums_as = is_half ? cuda::Number::BF16 : cuda::Number::F32;
+  cuda::GemmArgs args{.transpose_a = !product.b_by_k,
+                      .transpose_b = product.a_by_k,
+                      .m = n,
+                      .n = m,
+                      .k = k,
+                      .a = product.b,
+                      .b = product.a,
+                      .c = sums,
+                      .c_as = sums_as,
+                      .lda = product.b_by_k ? n : k,
+                      .ldb = product.a_by_k ? m : k,
+                      .ldc = n,
+                      .bias = adds_bias ? product.bias : nullptr,
+                      .precision = call.precision};
+  if (entries.size() > 1) {  // of halves alone
+    const cuda::Product& next = entries[1].product;
+    args.batches = static_cast<std::int64_t>(entries.size());
+    args.stride_a = bytes_between(product.b, next.b) / 2;
+    args.stride_c = bytes_between(product.c_half, next.c_half) / 2;
+    args.stride_bias = bytes_between(product.bias, next.bias) / 2;
+  }
+  check_cuda(call.kernels.gemm(call.gemm, args, call.stream));
+  if (is_followed)
+    call.kernels.epilogue({.x = sums,
+                           .x_as = sums_as,
+                           .y = y,
+                           .y_half = y_half,
+                           .bias = adds_bias ? nullptr : product.bias,
+                           .bias_as = product.bias_as,
+                           .map = product.map,
+                           .n = n,
+                           .rows = product.m,
+                           .is_rounded = is_bf16},
+                          call.stream);
+  else if (is_half && y != nullptr)
     call.kernels.cast({.from = cuda::Number::BF16,
                        .to = cuda::Number::F32,
                        .x = y_half,
                        .y = y,
                        .count = {.capacity = m * n}},
                       call.stream);
-  if (is_followed || (k == 0 && product.bias != nullptr))
-    call.kernels.epilogue({.x = sums,
-                           .y = y,
-                           .y_half = y_half,
-                           .bias = product.bias,
-                           .residual = product.residual,
-                           .map = product.map,
-                           .n = n,
-                           .rows = product.m,
-                           .is_rounded = is_bf16},
-                          call.stream);
 }
 
-bool is_for_library(const CudaProducts::Entry& entry) {
+// Whether the library is the faster one even for a small weight, as measured: its products of
+// bfloat16 are, and what follows them is worth a launch of its own where there is much of it.
+bool suits_library(cuda::Precision precision, const CudaProducts::Entry& entry) {
+  const cuda::Product& product = entry.product;
+  constexpr std::int64_t kPlain = std::int64_t{1} << 14, kFollowed = std::int64_t{1} << 18;
+  const bool are_halves = product.a_as == cuda::Number::BF16 &&
+                          product.b_as == cuda::Number::BF16 &&
+                          (product.bias == nullptr || product.bias_as == cuda::Number::BF16);
+  const bool is_plain = !has_follower(product);
+  const std::int64_t results = product.m.capacity * product.n;
+  return precision == cuda::Precision::Bf16 && product.is_rounded && are_halves &&
+         product.before == nullptr && product.n % 8 == 0 && product.k.capacity % 8 == 0 &&
+         room_for_halves(entry) != nullptr && (is_plain || product.c == nullptr) &&
+         results >= (is_plain ? kPlain : kFollowed);
+}
+
+bool is_for_library(cuda::Precision precision, const CudaProducts::Entry& entry) {
   const cuda::Product& product = entry.product;
   const std::int64_t rows = product.a_by_k ? product.k.capacity : product.m.capacity;
-  return entry.is_large && rows > cuda::kFewRows;
+  return rows > cuda::kFewRows && (entry.is_large || suits_library(precision, entry));
+}
+
+// Whether a product can be one more batch: the same operand by weights, biases and results that are
+// as far from each other as those before, and nothing that follows.
+bool continues(cuda::Precision precision, Entries entries, const CudaProducts::Entry& next) {
+  const auto is_plain = [&](const CudaProducts::Entry& entry) {
+    return precision == cuda::Precision::Bf16 && entry.product.is_rounded &&
+           !has_follower(entry.product) && entry.product.before == nullptr &&
+           entry.product.c_half != nullptr && entry.product.c == nullptr &&
+           (entry.product.bias == nullptr || entry.may_leave_bias);
+  };
+  const cuda::Product &first = entries.front().product, &last = entries.back().product;
+  const cuda::Product& product = next.product;
+  if (!is_plain(entries.front()) || !is_plain(next) || product.a != first.a ||
+      product.a_by_k != first.a_by_k || product.b_by_k != first.b_by_k || product.n != first.n ||
+      product.k.capacity != first.k.capacity ||
+      (product.bias == nullptr) != (first.bias == nullptr))
+    return false;
+  const auto is_next = [&](auto field) {
+    const std::int64_t step = bytes_between(last.*field, product.*field);
+    return step >= 0 &&
+           (entries.size() == 1 || step == bytes_between(first.*field, entries[1].product.*field));
+  };
+  return is_next(&cuda::Product::b) && is_next(&cuda::Product::c_half) &&
+         is_next(&cuda::Product::bias);
 }
 
 }  // namespace
@@ -86,11 +151,16 @@ CudaProducts::Entry& CudaProducts::reader_of(int slot) {
 
 void CudaProducts::launch(const CudaCall& call) const {
   std::vector<cuda::Product> own;
-  for (const Entry& entry : entries_) {
-    if (is_for_library(entry))
-      multiply_by_library(call, entry);
+  std::vector<Entry> large;
+  for (const Entry& entry : entries_)
+    if (is_for_library(call.precision, entry))
+      large.push_back(entry);
     else
       own.push_back(entry.product);
+  for (std::size_t first = 0, end = 0; first < large.size(); first = end) {
+    for (end = first + 1; end < large.size(); ++end)
+      if (!continues(call.precision, Entries(large).subspan(first, end - first), large[end])) break;
+    multiply_by_library(call, Entries(large).subspan(first, end - first));
   }
   // Blocks start in order: the longest first, so that none of them is left for the end.
   const auto depth = [](const cuda::Product& product) {

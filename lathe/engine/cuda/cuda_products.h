@@ -12,11 +12,10 @@ class CudaProducts {
   /// A product and the slots that its launch makes so far.
   struct Entry {
     cuda::Product product = {};
-    bool is_large = false;          ///< for the library, unless it has few rows
-    bool may_leave_bias = false;    ///< in rows beyond the real ones
-    bool is_rounded_later = false;  ///< with Bf16: by whoever reads it
-    float* sums = nullptr;          ///< room for the library's, where something follows them
-    int c = -1, a = -1;             ///< the slots of its result and of its first operand
+    bool is_large = false;        ///< for the library, unless it has few rows
+    bool may_leave_bias = false;  ///< in rows beyond the real ones
+    float* sums = nullptr;        ///< room for the library's, where something follows them
+    int c = -1, a = -1;           ///< the slots of its result and of its first operand
   };
 
   void add(Entry entry) { entries_.push_back(entry); }

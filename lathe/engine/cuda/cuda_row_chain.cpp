@@ -31,7 +31,6 @@ class Matcher {
         loaded_[step.to] = source_of(step);
         return true;
       case Kind::Widen:
-      case Kind::Round:
         return renames(step);
       case Kind::Pair:
         return adds(step);
@@ -106,7 +105,6 @@ class Matcher {
   bool renames(const RowInstruction& step) {
     cuda::RowSource source;
     if (!take(step.a, source)) return false;
-    if (step.kind == Kind::Round) source.kind = cuda::RowSource::Kind::Raw;
     loaded_[step.to] = source;
     return true;
   }

@@ -29,7 +29,6 @@ int CudaRowProgram::operand(const CudaCall& call, std::size_t input) {
     loaded = add({.kind = Kind::Widen, .a = loaded});
   } else {
     loaded = add({.kind = Kind::Load, .memory = call.input(input)});
-    if (facts_(slot).is_raw) loaded = add({.kind = Kind::Round, .a = loaded});
   }
   register_of_[slot] = loaded;
   return loaded;

@@ -12,10 +12,9 @@ namespace lathe::engine {
 /// Writes the row program of a launch: its steps add their instructions in order.
 class CudaRowProgram {
  public:
-  /// What a program must know of a slot: whether it is to be stored, and whether it is to be
-  /// rounded when it is loaded.
+  /// What a program must know of a slot: whether it is to be stored.
   struct SlotFacts {
-    bool is_stored = true, is_raw = false;
+    bool is_stored = true;
   };
   CudaRowProgram(std::int64_t width, cuda::Extent rows, std::function<SlotFacts(int slot)> facts);
 

@@ -168,8 +168,6 @@ class CudaStep {
   /// it and writes so: those of products.
   virtual std::vector<std::size_t> half_operands() const { return {}; }
   virtual std::vector<std::size_t> half_results() const { return {}; }
-  /// Whether whoever reads its first result has to round it to bfloat16.
-  virtual bool is_rounded_later() const { return false; }
   /// Whether it can write a result as bfloat16, too.
   virtual bool can_write_half(std::size_t) const { return false; }
   /// What it can be beside a product, within the product's launch.

@@ -150,7 +150,7 @@ CudaRowProgram CudaMachine::row_program(const Prepared& one, std::size_t launch)
   const CudaRowFacts& facts = *plan.steps[steps.front()].step->rows();
   CudaRowProgram program(facts.width, one.sizes.extent(facts.rows), [&](int index) {
     const CudaSlot& slot = plan.slots[static_cast<std::size_t>(index)];
-    return CudaRowProgram::SlotFacts{slot.is_stored, slot.is_raw};
+    return CudaRowProgram::SlotFacts{slot.is_stored};
   });
   std::vector<std::byte*> operands;
   for (const std::size_t step : steps)

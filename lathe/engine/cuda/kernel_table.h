@@ -24,7 +24,7 @@ namespace lathe::engine::cuda {
 
 /// Raised whenever a struct changes that the table speaks of: a library of another number is
 /// refused.
-inline constexpr std::int32_t kTableVersion = 14;
+inline constexpr std::int32_t kTableVersion = 16;
 
 /// C[m, n] = op(A) . op(B) + beta * C, column-major as cuBLAS has it; bias of length m.
 struct GemmArgs {
@@ -33,10 +33,10 @@ struct GemmArgs {
   const void* a = nullptr;
   const void* b = nullptr;
   void* c = nullptr;
-  Number c_as = Number::F32;  ///< or BF16, without a bias
+  Number c_as = Number::F32;  ///< or BF16; the bias is as c
   std::int64_t lda = 0, ldb = 0, ldc = 0;
-  std::int64_t batches = 1, stride_a = 0, stride_b = 0, stride_c = 0;
-  const float* bias = nullptr;
+  std::int64_t batches = 1, stride_a = 0, stride_b = 0, stride_c = 0, stride_bias = 0;
+  const void* bias = nullptr;
   Precision precision = Precision::Float32;  ///< with Bf16, a and b are bfloat16 in memory
 };
 
@@ -50,12 +50,13 @@ struct Product {
   bool b_by_k = false;                            ///< b lies as [k, n]; else as [n, k]
   std::int64_t n = 0;
   Extent m, k;
-  const float* bias = nullptr;     ///< n of them, added to each row
+  /// n of them, added to each row; with Bf16 they are seen as bfloat16, as the other operands.
+  const void* bias = nullptr;
+  Number bias_as = Number::F32;    ///< or BF16
   const void* before = nullptr;    ///< as c: it is multiplied by map'(before)
   Number before_as = Number::F32;  ///< or BF16
-  const float* residual = nullptr;
-  float* c = nullptr;  ///< the sums with their bias; null where nobody reads them
-  float* y = nullptr;  ///< map(c) + residual; null where nobody reads it
+  float* c = nullptr;              ///< the sums with their bias; null where nobody reads them
+  float* y = nullptr;              ///< map(c); null where nobody reads it
   /// c and y once more, or only so, as bfloat16, ties to even; null where nobody reads them. With
   /// parts there is no c_half.
   std::uint16_t* c_half = nullptr;
@@ -111,17 +112,19 @@ struct AddPartsArgs {
   std::int64_t num_blocks = 0;
 };
 
-/// y = map(x + bias) + residual, rows beyond the real ones zero; y may be x.
+/// y = map(x + bias) + residual, rows beyond the real ones zero; y or y_half may be x.
 struct EpilogueArgs {
-  const float* x = nullptr;
+  const void* x = nullptr;
+  Number x_as = Number::F32;        ///< or BF16
   float* y = nullptr;               ///< null: nobody asks
   std::uint16_t* y_half = nullptr;  ///< y as bfloat16; null: nobody asks
-  const float* bias = nullptr;
+  const void* bias = nullptr;
+  Number bias_as = Number::F32;  ///< or BF16
   const float* residual = nullptr;
   Map map = Map::Identity;
   std::int64_t n = 0;
   Extent rows;
-  bool is_rounded = false;  ///< x + bias is rounded to bfloat16 before the map
+  bool is_rounded = false;  ///< the bias, and x + bias before the map, are rounded to bfloat16
 };
 
 /// Copies of floats rounded to bfloat16, all in one launch.

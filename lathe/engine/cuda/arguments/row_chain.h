@@ -10,7 +10,6 @@ struct RowSource {
   enum class Kind : std::int32_t {
     Float,       ///< memory[row]
     Half,        ///< the same of bfloat16
-    Raw,         ///< the same of floats that are rounded to bfloat16
     Table,       ///< memory[ids[row]]
     OfSequence,  ///< as RowInstruction has them
     ForToken,

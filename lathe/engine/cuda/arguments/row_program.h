@@ -18,7 +18,6 @@ struct RowInstruction {
     Widen,              ///< to = a, of which LoadHalf has filled the second half
     Store,              ///< memory[row] = a
     StoreHalf,          ///< the same as bfloat16
-    Round,              ///< to = a rounded to bfloat16
     Map,                ///< to = map(a)
     MapGradient,        ///< to = a * map'(b)
     Pair,               ///< to = pair(a, b)

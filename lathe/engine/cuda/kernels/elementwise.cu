@@ -209,27 +209,6 @@ __global__ void vectors_kernel(VectorArgs args) {
                            operation.b[operation.is_b_single ? 0 : i]);
 }
 
-__global__ void epilogue_kernel(EpilogueArgs args) {
-  const std::int64_t real = real_size(args.rows) * args.n, all = args.rows.capacity * args.n;
-  for (std::int64_t i = global_thread(); i < all; i += grid_stride()) {
-    float y = 0;
-    if (i < real) {
-      y = args.x[i];
-      if (args.bias != nullptr) {
-        const std::int64_t column =
-            i <= 0x7fffffff ? static_cast<std::uint32_t>(i) % static_cast<std::uint32_t>(args.n)
-                            : i % args.n;
-        y += args.bias[column];
-      }
-      if (args.is_rounded) y = round_to_bf16(y);
-      y = apply(args.map, y, 0);
-      if (args.residual != nullptr) y += args.residual[i];
-    }
-    if (args.y_half != nullptr) args.y_half[i] = static_cast<std::uint16_t>(to_bf16_pair(y, 0));
-    if (args.y != nullptr) args.y[i] = y;
-  }
-}
-
 __global__ void halves_kernel(HalvesArgs args) {
   const HalfCopy copy = of_this_block(args.copies, args.count);
   const std::int64_t first = (blockIdx.x - copy.first_block) * kHalvesBlock;
@@ -313,12 +292,6 @@ void scalars(const ScalarArgs& args, Stream* stream) {
 void vectors(const VectorArgs& args, Stream* stream) {
   if (args.count == 0) return;
   vectors_kernel<<<static_cast<unsigned>(args.count), kThreads, 0, stream_of(stream)>>>(args);
-}
-
-void epilogue(const EpilogueArgs& args, Stream* stream) {
-  const std::int64_t count = args.rows.capacity * args.n;
-  if (count == 0) return;
-  epilogue_kernel<<<blocks_for(count, kThreads), kThreads, 0, stream_of(stream)>>>(args);
 }
 
 void halves(const HalvesArgs& args, Stream* stream) {

@@ -83,7 +83,7 @@ const Library& library() {
 
 using Shape = std::tuple<bool, bool, std::int64_t, std::int64_t, std::int64_t, std::int64_t,
                          std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t,
-                         std::int64_t, bool, Precision, Number>;
+                         std::int64_t, std::int64_t, bool, Precision, Number>;
 
 Shape shape_of(const GemmArgs& args) {
   return {args.transpose_a,
@@ -98,6 +98,7 @@ Shape shape_of(const GemmArgs& args) {
           args.stride_a,
           args.stride_b,
           args.stride_c,
+          args.stride_bias,
           args.bias != nullptr,
           args.precision,
           args.c_as};
@@ -150,6 +151,7 @@ const char* make_product(Gemm& gemm, const GemmArgs& args, Gemm::Product& produc
     const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
     set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, args.bias);
+    if (args.batches > 1) set(CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE, args.stride_bias);
   }
   const cudaDataType_t operand = args.precision == Precision::Bf16 ? CUDA_R_16BF : CUDA_R_32F;
   const auto layout = [&](cublasLtMatrixLayout_t& made, cudaDataType_t type, std::int64_t rows,

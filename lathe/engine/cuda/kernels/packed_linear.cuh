@@ -86,6 +86,11 @@ __device__ inline float rounded_operand(Precision precision, float x) {
   return precision == Precision::Tf32 ? seen<Precision::Tf32>(x) : x;
 }
 
+/// A bias likewise; TF32 is of products alone.
+__device__ inline float rounded_bias(Precision precision, float x) {
+  return precision == Precision::Bf16 ? seen<Precision::Bf16>(x) : x;
+}
+
 /// What becomes of a sum. A function of its own: the maps would be compiled into every kernel.
 static __device__ __noinline__ void finish_output(const PackedLinearArgs& args, std::int64_t row,
                                                   std::int64_t output, float sum, bool is_real) {
@@ -94,7 +99,7 @@ static __device__ __noinline__ void finish_output(const PackedLinearArgs& args, 
     args.y[at] = 0;
     return;
   }
-  if (args.bias != nullptr) sum += args.bias[output];
+  if (args.bias != nullptr) sum += rounded_bias(args.precision, args.bias[output]);
   if (args.precision == Precision::Bf16) sum = __bfloat162float(__float2bfloat16_rn(sum));
   sum = apply(args.map, sum, 0);
   args.y[at] = args.residual == nullptr ? sum : sum + args.residual[at];
@@ -115,12 +120,12 @@ inline int num_multiprocessors() {
 }
 
 /// Launches a kernel whose first reads are of weights. It may begin before the one before it has
-/// ended, from Hopper on and unless that one may write them, and calls wait_for_previous before it
-/// touches what others read or write.
+/// ended, unless that one may write them, and calls wait_for_previous before it touches what others
+/// read or write. On Hopper alone: what runs elsewhere, on newer GPUs too, does not wait.
 template <typename Kernel, typename... Args>
 void launch_early(bool may_begin, Kernel kernel, dim3 grid, int threads, std::size_t bytes,
                   Stream* stream, const Args&... args) {
-  static const bool can_begin = device_attribute(cudaDevAttrComputeCapabilityMajor) >= 9;
+  static const bool can_begin = device_attribute(cudaDevAttrComputeCapabilityMajor) == 9;
   if (bytes > std::size_t{48} << 10)
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                          static_cast<int>(bytes));

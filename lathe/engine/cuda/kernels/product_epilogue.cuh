@@ -1,7 +1,7 @@
 #pragma once
 
-// What follows a product: bias, rounding, an activation or its slope, a residual, and the writes in
-// float and bfloat16.
+// What follows a product: bias, rounding, an activation or its slope, and the writes in float and
+// bfloat16.
 
 #include "lathe/engine/cuda/kernels/maps.cuh"
 #include "lathe/engine/cuda/kernels/tensor_core.cuh"
@@ -36,7 +36,6 @@ static __device__ void multiply_by_slopes(Map map, const float (&x)[4], float (&
 struct Ending {
   __device__ Ending(const Product& product, std::int64_t part, std::int64_t number_of_rows)
       : bias(product.bias),
-        residual(product.residual),
         before(product.before),
         c(product.c == nullptr ? nullptr : product.c + part * product.m.capacity * product.n),
         y(product.y),
@@ -47,17 +46,17 @@ struct Ending {
         real_rows(number_of_rows),
         map(product.map),
         is_rounded(product.is_rounded),
+        bias_is_half(product.bias_as == Number::BF16),
         before_is_half(product.before_as == Number::BF16),
         is_mapped(product.before == nullptr && (product.y != nullptr || product.y_half != nullptr)),
         is_whole(product.n % 4 == 0) {}
-  const float *bias, *residual;
-  const void* before;
+  const void *bias, *before;
   float *c, *y;
   std::uint16_t *c_half, *y_half;
   int n;
   std::int64_t rows, real_rows;
   Map map;
-  bool is_rounded, before_is_half, is_mapped;
+  bool is_rounded, bias_is_half, before_is_half, is_mapped;
   bool is_whole;  // rows are made of whole groups of four
 };
 
@@ -76,6 +75,12 @@ static __device__ float4 four_halves(const std::uint16_t* x, int there, bool is_
   }
   return make_float4(there > 0 ? number(x[0]) : 0.0f, there > 1 ? number(x[1]) : 0.0f,
                      there > 2 ? number(x[2]) : 0.0f, there > 3 ? number(x[3]) : 0.0f);
+}
+
+static __device__ float4 four_numbers(const void* x, bool is_half, std::int64_t place, int there,
+                                      bool is_whole) {
+  return is_half ? four_halves(static_cast<const std::uint16_t*>(x) + place, there, is_whole)
+                 : four_floats(static_cast<const float*>(x) + place, there, is_whole);
 }
 
 static __device__ void put_four(float* to, const float* values, int there, bool is_whole) {
@@ -103,11 +108,7 @@ template <bool IsInside>
 __device__ float4 other_of(const Ending& ending, std::int64_t place, int there) {
   const bool is_whole = IsInside || ending.is_whole;
   if (ending.before != nullptr)
-    return ending.before_is_half
-               ? four_halves(static_cast<const std::uint16_t*>(ending.before) + place, there,
-                             is_whole)
-               : four_floats(static_cast<const float*>(ending.before) + place, there, is_whole);
-  if (ending.residual != nullptr) return four_floats(ending.residual + place, there, is_whole);
+    return four_numbers(ending.before, ending.before_is_half, place, there, is_whole);
   return make_float4(0, 0, 0, 0);
 }
 
@@ -126,9 +127,6 @@ __device__ void finish(const Ending& ending, std::int64_t place, int there, bool
     multiply_by_slopes(ending.map, other, c);
   } else if (ending.is_mapped) {
     map_four(ending.map, c, y);
-    if (ending.residual != nullptr)
-#pragma unroll
-      for (int j = 0; j < 4; ++j) y[j] += other[j];
   }
   if (!IsInside && !is_real)
 #pragma unroll
@@ -153,8 +151,13 @@ __device__ void finish_rows(const Ending& ending, std::int64_t row, int column, 
   const int there = IsInside || left > 4 ? 4 : left;
   if (there <= 0) return;
   float4 bias = make_float4(0, 0, 0, 0);
-  if (ending.bias != nullptr)
-    bias = four_floats(ending.bias + column + across, there, IsInside || ending.is_whole);
+  if (ending.bias != nullptr) {
+    bias = four_numbers(ending.bias, ending.bias_is_half, column + across, there,
+                        IsInside || ending.is_whole);
+    if (P == Precision::Bf16 && ending.is_rounded)
+      bias = make_float4(round_to_bf16(bias.x), round_to_bf16(bias.y), round_to_bf16(bias.z),
+                         round_to_bf16(bias.w));
+  }
   const std::int64_t step = std::int64_t{kStep} * ending.n;
   row += first;
   std::int64_t place = row * ending.n + column + across;

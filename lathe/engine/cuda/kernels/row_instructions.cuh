@@ -364,8 +364,6 @@ struct Interpreter {
       case Kind::StoreHalf:
         if (rows.is_real) store_half(step.result, rows.row, n, a);
         return;
-      case Kind::Round:
-        return each_of(n, a, to, [](float x) { return round_to_bf16(x); });
       case Kind::Map:
         return map_row(step, n, a, to);
       case Kind::MapGradient:

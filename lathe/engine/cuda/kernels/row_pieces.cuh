@@ -141,7 +141,6 @@ __device__ inline Eight numbers_of(const RowSource& source, const Fetched& fetch
   }
 #pragma unroll
   for (int j = 0; j < 8; ++j) x.v[j] = __uint_as_float(j < 4 ? low[j] : high[j - 4]);
-  if (source.kind == Source::Raw) change(x, [](float value, int) { return round_to_bf16(value); });
   return x;
 }
 

@@ -30,23 +30,6 @@ bool may_leave_bias(const Graph& graph, NodeId id) {
   return true;
 }
 
-// Whether whoever reads a product of the library rounds it to bfloat16 on the way: row programs
-// that load it, attention and other products, which read it so.
-bool is_rounded_by_readers(const Graph& graph, NodeId id) {
-  for (const Use& use : graph.uses(id)) {
-    if (use.kind != Use::Kind::Operand) return false;
-    const std::string& op = graph.op(use.user).name;
-    if (op.starts_with("attention") || op == "linear" || op.starts_with("linear_")) continue;
-    const std::unique_ptr<CudaStep> reader = make_cuda_step(graph, use.user);
-    const CudaRowFacts* const rows = reader == nullptr ? nullptr : reader->rows();
-    if (rows == nullptr || reader->group() != CudaGroup::Rows) return false;
-    const auto operand = static_cast<std::size_t>(use.operand);
-    if (std::find(rows->operands.begin(), rows->operands.end(), operand) == rows->operands.end())
-      return false;
-  }
-  return true;
-}
-
 class ProductStep : public CudaStep {
  public:
   ProductStep(Size rows, std::int64_t weight, bool sums_rows = false)
@@ -78,8 +61,8 @@ class ProductStep : public CudaStep {
 // What a linear does beside its product.
 struct LinearFacts {
   cuda::Map map = cuda::Map::Identity;
-  bool has_bias = false, has_residual = false;
-  bool may_leave_bias = false, is_rounded_by_readers = false;
+  bool has_bias = false;
+  bool may_leave_bias = false;
 };
 
 class LinearStep final : public ProductStep {
@@ -89,32 +72,33 @@ class LinearStep final : public ProductStep {
   bool takes(CudaFollower follower) const override {
     return follower == CudaFollower::Map && !is_large() && facts_.map == cuda::Map::Identity;
   }
-  // The library adds a float bias only to float results, which are then rounded by their readers.
+  // The library adds to bfloat16 what lies as bfloat16.
+  std::vector<std::size_t> half_operands() const override {
+    if (facts_.has_bias) return {0, 1, 2};
+    return {0, 1};
+  }
   std::vector<std::size_t> half_results() const override {
-    if (is_followed() || (is_large() && facts_.has_bias)) return {};
+    if (is_followed()) return {};
     return {0};
   }
-  bool can_write_half(std::size_t) const override {
-    return is_followed() || !is_large() || !facts_.has_bias;
-  }
-  bool is_rounded_later() const override {
-    return is_large() && facts_.has_bias && !is_followed() && facts_.is_rounded_by_readers;
-  }
+  bool can_write_half(std::size_t) const override { return true; }
   std::int64_t scratch_bytes(const Graph&, NodeId, const CudaSizes& sizes) const override {
-    return is_large() && is_followed() ? sizes.capacity(rows_) * n_ * 4 : 0;
+    return is_followed() ? sizes.capacity(rows_) * n_ * (is_large() ? 4 : 2) : 0;
   }
 
   void add_to(CudaProducts& products, const CudaCall& call) const override {
     CudaProducts::Entry entry = entry_of(call);
     entry.may_leave_bias = facts_.may_leave_bias;
-    entry.is_rounded_later = is_rounded_later();
     entry.sums = reinterpret_cast<float*>(call.scratch);
     cuda::Product& product = entry.product;
     product.n = n_;
     product.m = call.extent(rows_);
     product.k = call.extent(Size(k_));
-    product.bias = call.input(2);
-    product.residual = call.input(3);
+    if (facts_.has_bias) {
+      const CudaOperand bias = call.operand(2);
+      product.bias = bias.data;
+      product.bias_as = bias.as;
+    }
     product.map = facts_.map;
     (is_followed() ? product.y : product.c) = call.output(0);
     (is_followed() ? product.y_half : product.c_half) = call.output_half(0);
@@ -123,7 +107,7 @@ class LinearStep final : public ProductStep {
 
  private:
   // Something follows the product, which is not the result itself then.
-  bool is_followed() const { return facts_.map != cuda::Map::Identity || facts_.has_residual; }
+  bool is_followed() const { return facts_.map != cuda::Map::Identity; }
   std::int64_t k_, n_;
   LinearFacts facts_;
 };
@@ -135,10 +119,8 @@ std::unique_ptr<CudaStep> make_linear(const Graph& graph, NodeId id) {
   const auto has = [&](std::size_t operand) {
     return operand < graph.inputs(id).size() && !graph.input(id, operand).is_none();
   };
-  LinearFacts facts{.has_bias = has(2),
-                    .has_residual = has(3),
-                    .may_leave_bias = may_leave_bias(graph, id),
-                    .is_rounded_by_readers = is_rounded_by_readers(graph, id)};
+  if (has(3)) return nullptr;  // whatever goes row by row takes it on the way
+  LinearFacts facts{.has_bias = has(2), .may_leave_bias = may_leave_bias(graph, id)};
   if (graph.is(id, "fused_linear")) {
     const std::optional<cuda::Map> found =
         find_cuda_epilogue(graph.attribute(id).text("activation"));
