@@ -139,7 +139,9 @@ INSTANTIATE_TEST_SUITE_P(
                       true,
                       "T",
                       {many_lengths()}},
+        AttentionCase{"LongSequences", "heads=2", 128, 128, false, "T", {{530, 3}}},
         AttentionCase{"FirstTokens", "heads=2", 128, 128, false, "S"},
+        AttentionCase{"FirstTokensOfLong", "heads=2", 128, 128, false, "S", {{700, 33, 1}}},
         AttentionCase{"FirstTokensOfOddSize", "heads=2", 66, 66, false, "S"},
         AttentionCase{"FirstTokensSharedDropout", "heads=4, kv_heads=2, dropout=0.1, site=3", 384,
                       192, true, "S"}),
@@ -151,9 +153,9 @@ TEST(CudaAttentionMask, HidesPaddedKeys) {
        {"attention(q, k, v, mask) {heads=2}", "attention(q, k, v, mask) {heads=2, causal=true}"}) {
     SCOPED_TRACE(op);
     const Graph graph = parse_graph(fmt::format(R"(
-      q = input() : f32[B,70,16]
-      k = input() : f32[B,70,16]
-      v = input() : f32[B,70,16]
+      q = input() : f32[B,70,128]
+      k = input() : f32[B,70,128]
+      v = input() : f32[B,70,128]
       mask = input() : i32[B,70]
       a = {}
       output y <- a)",
@@ -163,6 +165,11 @@ TEST(CudaAttentionMask, HidesPaddedKeys) {
     for (std::int64_t i = 0; i < 70; ++i)
       feed["mask"].mutable_data<std::int32_t>()[static_cast<std::size_t>(i)] = 0;
     expect_same_on_gpu(graph, {}, feed);
+    // Operands are rounded by 2^-9 at most, which moves scores of up to 8 by 2^-5 and each weight
+    // by that share: their average by twice as much.
+    const Feed expected = make_executor(graph, {}, {.device = "reference"})->run(feed);
+    const ExecutionOptions options{.device = "cuda", .precision = Precision::Bf16};
+    expect_near(make_executor(graph, {}, options)->run(feed), expected, 0x1p-4);
   }
 }
 

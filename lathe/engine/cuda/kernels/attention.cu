@@ -103,6 +103,7 @@ void attention(const AttentionArgs& args, Stream* stream) {
   const AttentionShape& shape = args.shape;
   const cudaStream_t on = stream_of(stream);
   if (shape.queries.capacity == 0 || most_tiles(shape, false) == 0) return;
+  if (try_attend_short(args, on)) return;
   if (asks_once(shape)) return attend_once(args, on);
   if (shape.precision == Precision::Bf16) return attend_bf16(args, on);
   if (shape.precision == Precision::Tf32 && try_attend_tf32(args, on)) return;

@@ -24,6 +24,8 @@ void attend_float(const AttentionArgs&, cudaStream_t);
 /// False where a block has too little shared memory; float does it as well then.
 bool try_attend_tf32(const AttentionArgs&, cudaStream_t);
 void attend_bf16(const AttentionArgs&, cudaStream_t);
+/// False where there is more to do than it is made for.
+bool try_attend_short(const AttentionArgs&, cudaStream_t);
 void attend_once(const AttentionArgs&, cudaStream_t);
 /// Leaves dq in parts, num_query_parts of them.
 void differentiate_float(const AttentionGradientArgs&, int parts, cudaStream_t);
