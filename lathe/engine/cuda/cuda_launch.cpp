@@ -109,10 +109,27 @@ void CudaMachine::launch_group(const Prepared& one, std::size_t launch) {
   }
 }
 
+// How many launches were done as stages of one; 0: none.
+std::size_t CudaMachine::launch_few_rows(const Prepared& one, std::size_t launch) {
+  const auto found = one.few_rows.find(launch);
+  if (found == one.few_rows.end()) return 0;
+  const auto* const stages =
+      reinterpret_cast<const cuda::FewRowsStage*>(one.tables.data() + found->second.offset);
+  for (std::size_t i = 0; i < found->second.num_launches; ++i) join_side(launch + i);
+  if (!kernels->few_rows({stages, found->second.num_stages}, work->stream)) return 0;
+  check_cuda(device().launch_error());
+  return found->second.num_launches;
+}
+
 void CudaMachine::enqueue(const Prepared& one) {
   std::vector<std::byte*> operands;
   for (std::size_t launch = 0; launch < plan.launches.size(); ++launch) {
     launch_early_parts(one, launch);
+    if (const std::size_t done = launch_few_rows(one, launch); done > 0) {
+      for (const std::size_t end = launch + done; launch + 1 < end;)
+        launch_early_parts(one, ++launch);
+      continue;
+    }
     const CudaLaunch& planned = plan.launches[launch];
     join_side(launch);
     if (planned.joined >= 0) check_cuda(device().wait_for(work->side, work->stream));

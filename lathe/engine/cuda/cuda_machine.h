@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "lathe/engine/cuda/arguments/few_rows.h"
 #include "lathe/engine/cuda/cuda_memory.h"
 #include "lathe/engine/cuda/cuda_plan.h"
 #include "lathe/engine/cuda/cuda_products.h"
@@ -95,6 +96,13 @@ struct CudaMachine {
     CudaBuffer tables;
     std::vector<CudaGroupTable> groups;       // of each launch
     std::vector<std::int64_t> table_offsets;  // of each launch
+    // Launches that are stages of one, by the first of them.
+    struct FewRows {
+      std::size_t num_launches = 0;
+      std::int32_t num_stages = 0;
+      std::int64_t offset = 0;  // of the stages, in the tables
+    };
+    std::map<std::size_t, FewRows> few_rows;
     cuda::Capture* capture = nullptr;
     std::int32_t num_nodes = 0;
     bool has_run = false;
@@ -141,8 +149,10 @@ struct CudaMachine {
                   const CudaSizes& sizes) const;
   void copy_resident_halves();
   void fill_tables(Prepared& one);
+  std::vector<cuda::FewRowsStage> few_rows_stages(const Prepared& one, std::size_t launch) const;
   void enqueue(const Prepared& one);
   void launch_group(const Prepared& one, std::size_t launch);
+  std::size_t launch_few_rows(const Prepared& one, std::size_t launch);
   void launch_early_parts(const Prepared& one, std::size_t launch);
   void join_side(std::size_t launch);
   CudaRowProgram row_program(const Prepared& one, std::size_t launch) const;

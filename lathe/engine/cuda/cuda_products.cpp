@@ -149,6 +149,15 @@ CudaProducts::Entry& CudaProducts::reader_of(int slot) {
   return *found;
 }
 
+std::optional<std::vector<cuda::Product>> CudaProducts::all_own(cuda::Precision precision) const {
+  std::vector<cuda::Product> own;
+  for (const Entry& entry : entries_) {
+    if (is_for_library(precision, entry)) return std::nullopt;
+    own.push_back(entry.product);
+  }
+  return own;
+}
+
 void CudaProducts::launch(const CudaCall& call) const {
   std::vector<cuda::Product> own;
   std::vector<Entry> large;

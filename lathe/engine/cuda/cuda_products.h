@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "lathe/engine/cuda/cuda_step.h"
@@ -25,6 +26,8 @@ class CudaProducts {
 
   /// Launches all of them: those of our own kernel together.
   void launch(const CudaCall& call) const;
+  /// All of them, unless one is for the library.
+  std::optional<std::vector<cuda::Product>> all_own(cuda::Precision precision) const;
 
  private:
   std::vector<Entry> entries_;

@@ -1,5 +1,6 @@
 #include <cstring>
 
+#include "lathe/engine/cuda/cuda_few_rows.h"
 #include "lathe/engine/cuda/cuda_machine.h"
 
 namespace lathe::engine {
@@ -52,11 +53,48 @@ void CudaMachine::fill_tables(Prepared& one) {
     append(table.scalars);
     append(table.updates);
   }
+  // Runs of launches over few rows.
+  for (std::size_t first = 0; first < plan.launches.size(); ++first) {
+    std::vector<cuda::FewRowsStage> stages = few_rows_stages(one, first);
+    if (stages.empty()) continue;
+    std::size_t end = first + 1;
+    for (; end < plan.launches.size(); ++end) {
+      const std::vector<cuda::FewRowsStage> more = few_rows_stages(one, end);
+      if (more.empty() || stages.size() + more.size() > cuda::kMostStages) break;
+      stages.insert(stages.end(), more.begin(), more.end());
+    }
+    if (end - first > 1) {
+      one.few_rows[first] = {end - first, static_cast<std::int32_t>(stages.size()),
+                             static_cast<std::int64_t>(bytes.size())};
+      append(stages);
+      first = end - 1;
+    }
+  }
   if (bytes.empty()) return;
   one.tables.reserve(static_cast<std::int64_t>(bytes.size()));
   check_cuda(device().copy(one.tables.data(), bytes.data(), static_cast<std::int64_t>(bytes.size()),
                            work->stream));
   check_cuda(device().synchronize(work->stream));
+}
+
+// A launch as stages of one over few rows; none where it cannot be.
+std::vector<cuda::FewRowsStage> CudaMachine::few_rows_stages(const Prepared& one,
+                                                             std::size_t launch) const {
+  std::vector<cuda::FewRowsStage> stages;
+  const auto add = [&](const std::optional<cuda::FewRowsStage>& stage) {
+    if (stage) stages.push_back(*stage);
+    return stage.has_value();
+  };
+  if (plan.precision != cuda::Precision::Bf16 || plan.launches[launch].joined >= 0) return {};
+  if (plan.launches[launch].group == CudaGroup::Rows) {
+    if (const auto chain = row_program(one, launch).chain()) add(few_rows_stage(*chain));
+  } else if (plan.launches[launch].group == CudaGroup::Products) {
+    const auto own = products(one, launch).all_own(plan.precision);
+    if (!own) return {};
+    for (const cuda::Product& product : *own)
+      if (!add(few_rows_stage(product))) return {};
+  }
+  return stages;
 }
 
 CudaCall CudaMachine::call(const Prepared& one, std::size_t launch, std::size_t step,

@@ -97,6 +97,13 @@ struct ProductArgs {
   Product products[kMostProducts];
 };
 
+struct FewRowsStage;  ///< a product or a norm (arguments/few_rows.h)
+/// Stages over few rows, each of which reads what those before it made.
+struct FewRowsArgs {
+  const FewRowsStage* stages = nullptr;  ///< in device memory
+  std::int32_t count = 0;
+};
+
 /// Sums that others have left in parts: y[i] = the sum of parts[p, i], in order.
 struct SummedParts {
   const float* parts = nullptr;
@@ -150,6 +157,7 @@ struct KernelTable {
   /// The program a second time in device memory, where its instructions are read.
   void (*row_program)(const RowProgramArgs&, const RowProgramArgs* on_device, Stream*);
   void (*row_chain)(const RowChainArgs&, Stream*);
+  bool (*few_rows)(const FewRowsArgs&, Stream*);  ///< false: this GPU has no clusters of blocks
   void (*halves)(const HalvesArgs&, Stream*);
   void (*epilogue)(const EpilogueArgs&, Stream*);
   void (*map)(const MapArgs&, Stream*);

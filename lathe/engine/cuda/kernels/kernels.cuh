@@ -14,6 +14,7 @@ void products(const ProductArgs&, Stream*);
 void add_parts(const AddPartsArgs&, Stream*);
 void row_program(const RowProgramArgs&, const RowProgramArgs* on_device, Stream*);
 void row_chain(const RowChainArgs&, Stream*);
+bool few_rows(const FewRowsArgs&, Stream*);
 void halves(const HalvesArgs&, Stream*);
 void epilogue(const EpilogueArgs&, Stream*);
 void map(const MapArgs&, Stream*);

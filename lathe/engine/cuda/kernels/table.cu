@@ -12,6 +12,7 @@ lathe_cuda_kernels() {
                                  add_parts,
                                  row_program,
                                  row_chain,
+                                 few_rows,
                                  halves,
                                  epilogue,
                                  map,
