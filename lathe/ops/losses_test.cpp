@@ -49,5 +49,34 @@ TEST(SquaredError, SumsSquaresAndCountsElements) {
             "node \"y\": squared_error: prediction f32[3] and target f32[4] differ in shape");
 }
 
+TEST(BinaryCrossEntropy, SumsTheLossOfEverySigmoid) {
+  // sigmoid(0) = 1/2 costs log 2 either way; sigmoid(log 3) = 3/4 costs log(4/3) or log 4.
+  const float third = std::log(3.0f);
+  const std::vector<Tensor> results =
+      evaluate("binary_cross_entropy(f32[2,2], f32[2,2])",
+               {f32({2, 2}, {0, 0, third, third}), f32({2, 2}, {0, 1, 1, 0})});
+  EXPECT_FLOAT_EQ(static_cast<float>(results[0].at(0)),
+                  2 * std::log(2.0f) + std::log(4.0f / 3) + std::log(4.0f));
+  EXPECT_EQ(results[1].at(0), 4);
+  EXPECT_EQ(refusal_of("binary_cross_entropy(f32[3], f32[4])"),
+            "node \"y\": binary_cross_entropy: logits f32[3] and targets f32[4] differ in shape");
+}
+
+TEST(BinaryCrossEntropy, IsFiniteForLogitsOfAnySize) {
+  const std::vector<Tensor> results =
+      evaluate("binary_cross_entropy(f32[4], f32[4])",
+               {f32({4}, {1e4, -1e4, 1e4, -1e4}), f32({4}, {1, 0, 0, 1})});
+  EXPECT_EQ(results[0].at(0), 2e4);
+}
+
+TEST(BinaryCrossEntropyGradient, IsTheSigmoidLessTheTarget) {
+  const std::vector<Tensor> results =
+      evaluate("binary_cross_entropy_gradient(f32[], f32[3], f32[3])",
+               {f32({}, {2}), f32({3}, {0, std::log(3.0f), -200}), f32({3}, {1, 0, 0})});
+  EXPECT_FLOAT_EQ(static_cast<float>(results[0].at(0)), -1);
+  EXPECT_FLOAT_EQ(static_cast<float>(results[0].at(1)), 1.5f);
+  EXPECT_FLOAT_EQ(static_cast<float>(results[0].at(2)), 0);
+}
+
 }  // namespace
 }  // namespace lathe::ops
