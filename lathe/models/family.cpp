@@ -46,7 +46,7 @@ Graph build(const ModelFamily& family, const Attributes& config, const BuildOpti
   for (const auto& [key, value] : task.config) with_task[key] = value;
   check_attributes(with_task, family.config);
   Graph graph = family.build(AttributeReader(with_task, family.config), complete);
-  set_inputs(graph, family, task, complete.inputs);
+  set_inputs(graph, family, task, complete.inputs, options.labels);
   return graph;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lathe/core/graph.h"
+#include "lathe/core/label_kind.h"
 #include "lathe/core/registry.h"
 
 namespace lathe::models {
@@ -14,7 +15,8 @@ namespace lathe::models {
 struct BuildOptions {
   std::string task;                      ///< one of the family's tasks
   std::vector<std::string> inputs = {};  ///< the graph's inputs; empty: the task's usual ones
-  std::int64_t num_labels = 2;           ///< 1 means regression
+  std::int64_t num_labels = 2;
+  LabelKind labels = LabelKind::Class;  ///< a class among one means a number
 };
 
 /// What a family's graphs are fed with.

@@ -1,5 +1,6 @@
 #include "lathe/models/fit_config.h"
 
+#include "lathe/models/loss.h"
 #include "lathe/models/set_inputs.h"
 #include "lathe/models/set_label_count.h"
 
@@ -26,9 +27,11 @@ Attributes fit_config(const ModelFamily& family, const Attributes& config, const
                       const Graph& graph) {
   if (family.read_sizes == nullptr) return config;
   const auto build_with = [&](const Attributes& keys) {
-    return build(
-        family, keys,
-        {.task = task, .inputs = input_names(graph), .num_labels = label_count(graph).value_or(1)});
+    return build(family, keys,
+                 {.task = task,
+                  .inputs = input_names(graph),
+                  .num_labels = label_count(graph).value_or(1),
+                  .labels = loss_kind(graph).value_or(LabelKind::Class)});
   };
   Attributes fitted = config;
   for (const auto& [key, value] : family.read_sizes(graph, config)) {

@@ -49,8 +49,8 @@ void drop_input(Graph& graph, const ModelFamily& family, NodeId input) {
           stand_in->node);
 }
 
-void add_input(Graph& graph, const ModelFamily& family, const std::string& name) {
-  if (name == kLabelsInput) return attach_loss(graph);
+void add_input(Graph& graph, const ModelFamily& family, const std::string& name, LabelKind labels) {
+  if (name == kLabelsInput) return attach_loss(graph, labels);
   const StandIn* stand_in = find_stand_in(family, name);
   const std::optional<NodeId> node =
       stand_in == nullptr ? std::nullopt : graph.find(stand_in->node);
@@ -70,13 +70,13 @@ std::vector<std::string> input_names(const Graph& graph) {
 }
 
 void set_inputs(Graph& graph, const ModelFamily& family, const TaskRecord& task,
-                const std::vector<std::string>& names) {
+                const std::vector<std::string>& names, LabelKind labels) {
   check_names(family, task, names);
   for (const NodeId id : graph.nodes_of("input"))
     if (!contains(names, graph.name(id))) drop_input(graph, family, id);
   const std::vector<std::string> present = input_names(graph);
   for (const std::string& name : names)
-    if (!contains(present, name)) add_input(graph, family, name);
+    if (!contains(present, name)) add_input(graph, family, name, labels);
   verify(graph);
 }
 

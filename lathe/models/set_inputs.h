@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "lathe/core/label_kind.h"
 #include "lathe/models/family.h"
 
 namespace lathe::models {
@@ -10,11 +11,11 @@ namespace lathe::models {
 /// Gives a graph of the family the inputs named, and no others; whatever passes put into it stays.
 ///
 /// Without `labels` the loss goes, and with it what only it needed; with them it is attached to the
-/// output `logits`. An input that is left out is replaced by what the family says stands in for it,
-/// and the other way round. Fails on a name that the task does not know and on an input that
-/// nothing stands in for.
+/// output `logits`, for the kind of labels given. An input that is left out is replaced by what the
+/// family says stands in for it, and the other way round. Fails on a name that the task does not
+/// know and on an input that nothing stands in for.
 void set_inputs(Graph& graph, const ModelFamily& family, const TaskRecord& task,
-                const std::vector<std::string>& names);
+                const std::vector<std::string>& names, LabelKind labels = LabelKind::Class);
 
 /// The names of the graph's inputs, in its order.
 std::vector<std::string> input_names(const Graph& graph);

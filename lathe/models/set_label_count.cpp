@@ -44,6 +44,7 @@ std::vector<std::string> set_label_count(Graph& graph, const TaskRecord& task, s
     fail("layer \"{}\" cannot be given {} labels: the logits come from {}, which stands behind it",
          graph.name(*layer), count, described(graph, graph.output("logits").value_or(kNone).node));
   const bool has_loss = graph.find(kLabelsInput).has_value();
+  const bool has_sets = loss_kind(graph) == LabelKind::Set;
   detach_loss(graph);
   for (const NodeId user : graph.users(*layer))
     fail("layer \"{}\" cannot be given {} labels: its logits are also read by {}",
@@ -62,7 +63,7 @@ std::vector<std::string> set_label_count(Graph& graph, const TaskRecord& task, s
     fresh.push_back(graph.name(state));
   }
   graph.set_types(*layer, infer_types(graph, *layer));
-  if (has_loss) attach_loss(graph);
+  if (has_loss) attach_loss(graph, has_sets ? LabelKind::Set : LabelKind::Class);
   verify(graph);
   return fresh;
 }
