@@ -39,10 +39,10 @@ void measure(const char* model, const char* file, int repeats) {
   start = Clock::now();
   lathe::data::Dataset dataset;
   std::size_t num_bytes = 0;
-  for (lathe::data::Row& row : lathe::data::read_tsv(lathe::data::read_text_file(file), true)) {
+  lathe::data::read_tsv(lathe::data::read_text_file(file), {}, true, [&](lathe::data::Row&& row) {
     num_bytes += row.text.size();
     dataset.examples.push_back({std::move(row.text), lathe::data::kNoLabel});
-  }
+  });
   const double megabytes = static_cast<double>(num_bytes) / 1e6;
   fmt::print("read {} texts, {:.2f} MB: {:.3f} s\n", dataset.examples.size(), megabytes,
              seconds_since(start));

@@ -7,6 +7,7 @@
 #include "lathe/cli/flags.h"
 #include "lathe/cli/settings.h"
 #include "lathe/core/registry.h"
+#include "lathe/data/columns.h"
 #include "lathe/io/storage/stored_weights.h"
 
 namespace lathe::cli {
@@ -33,6 +34,8 @@ struct ModelArguments {
 };
 void add_model_option(Flags flags, ModelArguments& arguments);
 void add_task_options(Flags flags, ModelArguments& arguments);
+/// Which columns of a table hold texts and labels.
+void add_column_options(Flags flags, data::ColumnOptions& columns);
 /// How a checkpoint's files are to be stored.
 void add_storage_option(Flags flags, io::Storage& storage);
 

@@ -63,9 +63,10 @@ void print_recipe(const experiment::FineTuneStart& start) {
              trainer.cycles > 1 ? fmt::format(" in {} cycles", trainer.cycles) : "", warmup,
              options.graph.max_norm);
   fmt::print(stderr, "  weight decay {:g} on matrices{}\n", options.graph.weight_decay,
-             start.length == 0 ? ""
-                               : fmt::format(", texts cut to {} tokens from the {}", start.length,
-                                             data::name(options.truncation)));
+             start.length == 0
+                 ? ""
+                 : fmt::format(", texts cut to {} tokens from the {}", start.length,
+                               data::name(options.truncation.value_or(data::Truncation::Head))));
   if (!options.teacher.empty()) print_teachers(options);
   const bool is_new = start.model.fresh.size() == start.model.state.size();
   if (!start.model.fresh.empty() && !is_new)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <numeric>
 
 #include "lathe/core/error.h"
@@ -23,6 +24,20 @@ void sort_windows(std::span<const std::int64_t> lengths, std::int64_t window,
   for (std::int64_t begin = 0; begin < size; begin += std::min(window, size - begin))
     std::stable_sort(order.begin() + begin, order.begin() + begin + std::min(window, size - begin),
                      [&](std::int64_t a, std::int64_t b) { return length_of(a) < length_of(b); });
+}
+
+// As many examples as there are, the classes in turn. An example that is rare comes several times.
+std::vector<std::int64_t> balanced_order(const std::vector<std::int64_t>& shuffled,
+                                         const BatchOptions& options) {
+  check(options.balanced.size() == shuffled.size(), "a class for each example");
+  std::map<std::int32_t, std::vector<std::int64_t>> classes;
+  for (const std::int64_t example : shuffled)
+    classes[options.balanced[static_cast<std::size_t>(example)]].push_back(example);
+  std::vector<std::int64_t> order;
+  for (std::size_t round = 0; order.size() < shuffled.size(); ++round)
+    for (const auto& [label, members] : classes)
+      if (order.size() < shuffled.size()) order.push_back(members[round % members.size()]);
+  return order;
 }
 
 void cut(std::span<const std::int64_t> lengths, const BatchOptions& options, BatchPlan& plan) {
@@ -84,6 +99,7 @@ BatchPlan plan_batches(std::span<const std::int64_t> lengths, const BatchOptions
   if (shuffled)
     CounterRandom(options.seed, kExampleStream, static_cast<std::uint64_t>(options.epoch))
         .shuffle(std::span(plan.order));
+  if (shuffled && !options.balanced.empty()) plan.order = balanced_order(plan.order, options);
   if (options.sort_window > 0) sort_windows(lengths, options.sort_window, plan.order);
   cut(lengths, options, plan);
   if (shuffled && options.sort_window > 0) return with_shuffled_batches(plan, options);
@@ -106,6 +122,8 @@ Batch make_batch(const TokenizedDataset& dataset, std::span<const std::int64_t> 
     batch.ids.insert(batch.ids.end(), ids.begin(), ids.end());
     batch.offsets.push_back(static_cast<std::int32_t>(batch.ids.size()));
     batch.labels.push_back(dataset.labels[static_cast<std::size_t>(example)]);
+    if (!dataset.first_lengths.empty())
+      batch.first_lengths.push_back(dataset.first_lengths[static_cast<std::size_t>(example)]);
     batch.example_indices.push_back(example);
   }
   return batch;

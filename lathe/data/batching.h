@@ -15,6 +15,8 @@ struct Batch {
   std::vector<std::int32_t> labels;
   /// Where each sequence stands in the dataset, to put results back in order.
   std::vector<std::int64_t> example_indices;
+  /// Of pairs: how many ids of each sequence belong to its first text; empty where there are none.
+  std::vector<std::int32_t> first_lengths = {};
   bool operator==(const Batch&) const = default;
 
   std::int32_t num_sequences() const { return static_cast<std::int32_t>(labels.size()); }
@@ -42,6 +44,9 @@ struct BatchOptions {
   /// With Shuffled, the order is a function of these two and the number of examples.
   std::uint64_t seed = 0;
   std::int64_t epoch = 0;
+  /// The class of each example, where as many of each are to be drawn: the classes take turns, each
+  /// through its own examples in random order, again and again. With Shuffled alone.
+  std::span<const std::int32_t> balanced = {};
   /// Sorts so many examples at a time by length, so that a batch holds similar lengths; 0 means
   /// none. With Shuffled the batches are then put into a random order again.
   std::int64_t sort_window = 0;

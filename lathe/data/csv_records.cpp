@@ -3,12 +3,11 @@
 #include <algorithm>
 
 #include "lathe/core/error.h"
+#include "lathe/data/columns.h"
 
 namespace lathe::data {
 
-CsvRecords::CsvRecords(std::string_view contents) : rest_(contents) {
-  if (rest_.starts_with("\xEF\xBB\xBF")) rest_.remove_prefix(3);  // spreadsheets write the mark
-}
+CsvRecords::CsvRecords(std::string_view contents) : rest_(without_byte_order_mark(contents)) {}
 
 std::vector<std::string> CsvRecords::next() {
   std::vector<std::string> fields;

@@ -48,6 +48,23 @@ std::string what_is_looked_for(Reads reads, std::string_view split) {
   return fmt::format("{}", fmt::join(all, "; "));
 }
 
+// Parquet needs a library larger than this program; whoever has such a file has pandas.
+void refuse_parquet(const std::string& spec, const std::string& split) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  for (const fs::path& folder : {fs::path(spec), fs::path(spec) / "data"})
+    for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+         entry.increment(error)) {
+      const std::string name = entry->path().filename().string();
+      if (!name.starts_with(split) || entry->path().extension() != ".parquet") continue;
+      throw UserError(
+          fmt::format("{}: is a Parquet file, which is not read", entry->path().string()),
+          fmt::format("convert it: python3 -c \"import pandas; "
+                      "pandas.read_parquet('{}').to_json('{}', orient='records', lines=True)\"",
+                      entry->path().string(), (fs::path(spec) / (split + ".jsonl")).string()));
+    }
+}
+
 // The one kind that reads this split; two would be a guess.
 const DataKind& require_kind(const std::string& spec, const std::string& split, Reads reads) {
   if (const DataKind* const kind = named_kind(spec)) {
@@ -72,7 +89,17 @@ const DataKind& require_kind(const std::string& spec, const std::string& split, 
     fail("{}: split \"{}\" holds {} ({}), but {} are needed: looked for {}", spec, split,
          described(all[0]->reads), all[0]->name, described(reads),
          what_is_looked_for(reads, split));
+  refuse_parquet(spec, split);
   fail("{}: has no split \"{}\": looked for {}", spec, split, what_is_looked_for(reads, split));
+}
+
+// Data that is no table has texts and labels where it has them.
+void refuse_columns(const std::string& spec, const DataKind& kind, const DatasetOptions& options) {
+  if (!options.columns.text.empty()) fail("text-column: {} ({}) has no columns", spec, kind.name);
+  if (!options.columns.label.empty()) fail("label-column: {} ({}) has no columns", spec, kind.name);
+  if (options.labels && *options.labels != LabelKind::Class)
+    fail("{}: its labels ({}) are classes, but {} is asked for", spec, kind.name,
+         problem_type(*options.labels));
 }
 
 }  // namespace
@@ -89,6 +116,17 @@ std::span<const float> Arrays::row(std::int64_t example) const {
                                    static_cast<std::size_t>(size));
 }
 
+std::int64_t Dataset::num_targets() const {
+  return examples.empty() ? 0 : static_cast<std::int64_t>(targets.size() / examples.size());
+}
+
+Dataset::Texts Dataset::texts(std::size_t example, TextStore::Texts& buffer) const {
+  const Example& found = examples[example];
+  if (found.stored < 0) return {found.text, found.second};
+  buffer = store->read(found.stored);
+  return {buffer.text, buffer.second};
+}
+
 std::vector<std::int32_t> Dataset::labels() const {
   std::vector<std::int32_t> all;
   all.reserve(examples.size());
@@ -100,16 +138,24 @@ Dataset load_dataset(std::string_view spec, std::string_view split, const Datase
                      const ShouldStop& should_stop) {
   check_split_name(split);
   const std::string place(spec), name(split);
-  Dataset dataset = require_kind(place, name, options.reads).load(place, name, should_stop);
+  const DataKind& kind = require_kind(place, name, options.reads);
+  if (!kind.has_columns) refuse_columns(place, kind, options);
+  Dataset dataset = kind.load(place, name, options, should_stop);
   check(!dataset.arrays ||
             static_cast<std::int64_t>(dataset.arrays->values.size()) ==
                 static_cast<std::int64_t>(dataset.examples.size()) * dataset.arrays->size_of_one(),
         "one row of numbers for each example");
+  check(dataset.examples.empty() || dataset.targets.size() % dataset.examples.size() == 0,
+        "as many targets for each example");
   return dataset;
 }
 
 Dataset load_dataset(std::string_view spec, std::string_view split, const ShouldStop& should_stop) {
   return load_dataset(spec, split, DatasetOptions{}, should_stop);
+}
+
+bool is_directory_of_data(std::string_view spec) {
+  return named_kind(spec) == nullptr;
 }
 
 bool has_split(std::string_view spec, std::string_view split, const DatasetOptions& options) {

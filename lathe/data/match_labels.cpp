@@ -53,12 +53,37 @@ std::optional<std::int32_t> match(const std::string& name, const Names& used, co
   return number;
 }
 
+[[noreturn]] void refuse(const Names& data, const Names& model) {
+  fail("the labels of the data are {}, but the model's are {}: expected the same names",
+       fmt::join(data, ", "), fmt::join(model, ", "));
+}
+
+// Puts each label's column where the model has it; labels that the data does not know are absent.
+Dataset match_sets(Dataset dataset, const Names& model) {
+  if (dataset.label_names == model) return dataset;
+  std::vector<std::size_t> columns;
+  for (const std::string& name : dataset.label_names) {
+    const auto position = match(name, dataset.label_names, model);
+    if (!position) refuse(dataset.label_names, model);
+    columns.push_back(static_cast<std::size_t>(*position));
+  }
+  std::vector<float> targets(dataset.examples.size() * model.size());
+  for (std::size_t i = 0; i < dataset.examples.size(); ++i)
+    for (std::size_t label = 0; label < columns.size(); ++label)
+      targets[i * model.size() + columns[label]] = dataset.targets[i * columns.size() + label];
+  dataset.targets = std::move(targets);
+  dataset.label_names = model;
+  return dataset;
+}
+
 }  // namespace
 
 Dataset match_labels(Dataset dataset, const Names& model_label_names) {
   const Names& model = model_label_names;
+  if (dataset.label_kind == LabelKind::Number) return dataset;
   if (std::set<std::string>(model.begin(), model.end()).size() != model.size())
     fail("the model has a label twice: {}", fmt::join(model, ", "));
+  if (dataset.label_kind == LabelKind::Set) return match_sets(std::move(dataset), model);
   std::vector<bool> occurs(dataset.label_names.size());
   for (const Example& example : dataset.examples)
     if (example.label != kNoLabel) occurs.at(static_cast<std::size_t>(example.label)) = true;
@@ -70,9 +95,7 @@ Dataset match_labels(Dataset dataset, const Names& model_label_names) {
   for (std::size_t label = 0; label < occurs.size(); ++label) {
     if (!occurs[label]) continue;
     const auto position = match(dataset.label_names[label], used, model);
-    if (!position)
-      fail("the labels of the data are {}, but the model's are {}: expected the same names",
-           fmt::join(dataset.label_names, ", "), fmt::join(model, ", "));
+    if (!position) refuse(dataset.label_names, model);
     positions[label] = *position;
   }
   for (Example& example : dataset.examples)

@@ -13,6 +13,7 @@ constexpr std::int64_t kExamplesPerTask = 256;
 struct Part {
   std::vector<std::int32_t> ids;
   std::vector<std::int64_t> lengths;
+  std::vector<std::int32_t> first_lengths;
 };
 
 }  // namespace
@@ -22,6 +23,18 @@ std::vector<std::int64_t> TokenizedDataset::lengths() const {
   all.reserve(labels.size());
   for (std::int64_t i = 0; i < size(); ++i) all.push_back(length(i));
   return all;
+}
+
+std::int32_t encode_example(const Dataset& dataset, std::size_t example, const Tokenizer& tokenizer,
+                            std::vector<std::int32_t>& ids, std::int64_t max_length,
+                            Truncation truncation) {
+  TextStore::Texts buffer;
+  const Dataset::Texts texts = dataset.texts(example, buffer);
+  if (dataset.has_pairs)
+    return static_cast<std::int32_t>(
+        tokenizer.encode_pair(texts.text, texts.second, ids, max_length, truncation));
+  tokenizer.encode(texts.text, ids, max_length, truncation);
+  return 0;
 }
 
 TokenizedDataset tokenize(const Dataset& dataset, const Tokenizer& tokenizer,
@@ -39,8 +52,9 @@ TokenizedDataset tokenize(const Dataset& dataset, const Tokenizer& tokenizer,
     Part& part = parts[static_cast<std::size_t>(task)];
     for (std::int64_t i = begin; i < end; ++i) {
       const std::size_t before = part.ids.size();
-      tokenizer.encode(dataset.examples[static_cast<std::size_t>(i)].text, part.ids, max_length,
-                       truncation);
+      const std::int32_t first = encode_example(dataset, static_cast<std::size_t>(i), tokenizer,
+                                                part.ids, max_length, truncation);
+      if (dataset.has_pairs) part.first_lengths.push_back(first);
       part.lengths.push_back(static_cast<std::int64_t>(part.ids.size() - before));
     }
   });
@@ -54,6 +68,8 @@ TokenizedDataset tokenize(const Dataset& dataset, const Tokenizer& tokenizer,
     tokenized.ids.insert(tokenized.ids.end(), part.ids.begin(), part.ids.end());
     for (const std::int64_t length : part.lengths)
       tokenized.offsets.push_back(tokenized.offsets.back() + length);
+    tokenized.first_lengths.insert(tokenized.first_lengths.end(), part.first_lengths.begin(),
+                                   part.first_lengths.end());
     part = {};  // so that the ids are not held twice to the end
   }
   tokenized.labels = dataset.labels();

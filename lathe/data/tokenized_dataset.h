@@ -16,6 +16,8 @@ struct TokenizedDataset {
   std::vector<std::int32_t> ids;
   std::vector<std::int64_t> offsets = {0};
   std::vector<std::int32_t> labels;
+  /// Of pairs: how many ids of each example belong to its first text; empty where there are none.
+  std::vector<std::int32_t> first_lengths = {};
   bool operator==(const TokenizedDataset&) const = default;
 
   std::int64_t size() const { return static_cast<std::int64_t>(labels.size()); }
@@ -30,6 +32,12 @@ struct TokenizedDataset {
   }
   std::vector<std::int64_t> lengths() const;
 };
+
+/// Appends the ids of an example, a text or a pair of them; gives how many belong to its first
+/// text, 0 where there is no second.
+std::int32_t encode_example(const Dataset& dataset, std::size_t example, const Tokenizer& tokenizer,
+                            std::vector<std::int32_t>& ids, std::int64_t max_length,
+                            Truncation truncation);
 
 /// Tokenizes every example, in order, on all threads of the pool. `max_length` counts the
 /// special tokens too. The result does not depend on the number of threads.

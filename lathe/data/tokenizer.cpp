@@ -36,6 +36,55 @@ void Tokenizer::encode(std::string_view text, std::vector<std::int32_t>& ids,
   ids.insert(ids.end(), after.begin(), after.end());
 }
 
+namespace {
+
+// Keeps `room` ids of those from `first` on.
+void truncate(std::vector<std::int32_t>& ids, std::size_t first, std::size_t room,
+              Truncation truncation) {
+  const std::size_t found = ids.size() - first;
+  if (found <= room) return;
+  const std::size_t head = truncation == Truncation::Head ? room : room / 4;
+  const auto begin = ids.begin() + static_cast<std::ptrdiff_t>(first + head);
+  ids.erase(begin, begin + static_cast<std::ptrdiff_t>(found - room));
+}
+
+}  // namespace
+
+std::int64_t Tokenizer::encode_pair(std::string_view first, std::string_view second,
+                                    std::vector<std::int32_t>& ids, std::int64_t max_length,
+                                    Truncation truncation) const {
+  const std::vector<std::int32_t>& before = vocabulary_.before;
+  const std::vector<std::int32_t>& after = vocabulary_.after;
+  const auto num_after = static_cast<std::int64_t>(after.size());
+  if (max_length < num_special() + num_after + 2)
+    fail("max_length is {}, expected at least {} for a pair of texts", max_length,
+         num_special() + num_after + 2);
+  const std::size_t begin = ids.size();
+  ids.insert(ids.end(), before.begin(), before.end());
+  const std::size_t first_begin = ids.size();
+  constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
+  append_ids(first, ids, kAll);
+  std::vector<std::int32_t> others;
+  append_ids(second, others, kAll);
+  // What each may have: the shorter keeps all it has up to half of the room.
+  const auto room = static_cast<std::size_t>(max_length - num_special() - num_after);
+  std::size_t most_first = ids.size() - first_begin, most_second = others.size();
+  if (most_first + most_second > room) {
+    const bool is_first_shorter = most_first <= most_second;
+    std::size_t& shorter = is_first_shorter ? most_first : most_second;
+    std::size_t& longer = is_first_shorter ? most_second : most_first;
+    shorter = std::min(shorter, room / 2);
+    longer = room - shorter;
+  }
+  truncate(ids, first_begin, most_first, truncation);
+  ids.insert(ids.end(), after.begin(), after.end());
+  const auto num_first = static_cast<std::int64_t>(ids.size() - begin);
+  truncate(others, 0, most_second, truncation);
+  ids.insert(ids.end(), others.begin(), others.end());
+  ids.insert(ids.end(), after.begin(), after.end());
+  return num_first;
+}
+
 std::vector<std::int32_t> Tokenizer::encode(std::string_view text) const {
   std::vector<std::int32_t> ids;
   encode(text, ids);

@@ -62,6 +62,12 @@ class Tokenizer {
   void encode(std::string_view text, std::vector<std::int32_t>& ids,
               std::int64_t max_length = kNoLimit, Truncation truncation = Truncation::Head) const;
   std::vector<std::int32_t> encode(std::string_view text) const;
+  /// Appends the ids of a pair of texts, each followed by what follows a text. Where both are too
+  /// long for `max_length`, the longer one gives way first, as Hugging Face's `longest_first` has
+  /// it. Gives how many of the ids belong to the first text, special tokens included.
+  std::int64_t encode_pair(std::string_view first, std::string_view second,
+                           std::vector<std::int32_t>& ids, std::int64_t max_length = kNoLimit,
+                           Truncation truncation = Truncation::Head) const;
 
   std::int32_t vocabulary_size() const {
     return static_cast<std::int32_t>(vocabulary_.tokens.size());

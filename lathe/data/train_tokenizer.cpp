@@ -18,7 +18,7 @@
 namespace lathe::data {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr std::size_t kTextsPerTask = 64;
 // Hugging Face's limit: a text of many scripts would otherwise fill the vocabulary with characters.
@@ -115,18 +115,18 @@ std::vector<std::string> alphabet_of(const std::vector<CountedWord>& words) {
   return kept;
 }
 
-std::string dump(const Json& json) {
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+std::string dump(const OrderedJson& json) {
+  return json.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 
-Json vocabulary_json(const std::vector<std::string>& tokens) {
-  Json vocabulary = Json::object();
+OrderedJson vocabulary_json(const std::vector<std::string>& tokens) {
+  OrderedJson vocabulary = OrderedJson::object();
   for (std::size_t id = 0; id < tokens.size(); ++id) vocabulary[tokens[id]] = id;
   return vocabulary;
 }
 
-Json added_tokens(const std::vector<std::string>& special) {
-  Json added = Json::array();
+OrderedJson added_tokens(const std::vector<std::string>& special) {
+  OrderedJson added = OrderedJson::array();
   for (std::size_t id = 0; id < special.size(); ++id)
     added.push_back({{"id", id},
                      {"content", special[id]},
@@ -138,22 +138,23 @@ Json added_tokens(const std::vector<std::string>& special) {
   return added;
 }
 
-Json sequence_piece(const char* id, int type) {
+OrderedJson sequence_piece(const char* id, int type) {
   return {{"Sequence", {{"id", id}, {"type_id", type}}}};
 }
 
-Json special_piece(const char* token, int type) {
+OrderedJson special_piece(const char* token, int type) {
   return {{"SpecialToken", {{"id", token}, {"type_id", type}}}};
 }
 
-Json bert_template() {
+OrderedJson bert_template() {
   const auto special = [](const char* token, int id) {
-    return Json{{"id", token}, {"ids", {id}}, {"tokens", {token}}};
+    return OrderedJson{{"id", token}, {"ids", {id}}, {"tokens", {token}}};
   };
-  const Json single = {special_piece("[CLS]", 0), sequence_piece("A", 0),
-                       special_piece("[SEP]", 0)};
-  const Json pair = {special_piece("[CLS]", 0), sequence_piece("A", 0), special_piece("[SEP]", 0),
-                     sequence_piece("B", 1), special_piece("[SEP]", 1)};
+  const OrderedJson single = {special_piece("[CLS]", 0), sequence_piece("A", 0),
+                              special_piece("[SEP]", 0)};
+  const OrderedJson pair = {special_piece("[CLS]", 0), sequence_piece("A", 0),
+                            special_piece("[SEP]", 0), sequence_piece("B", 1),
+                            special_piece("[SEP]", 1)};
   return {{"type", "TemplateProcessing"},
           {"single", single},
           {"pair", pair},
@@ -163,33 +164,34 @@ Json bert_template() {
 std::vector<TokenizerFile> wordpiece_files(const std::vector<std::string>& tokens, bool lowercase) {
   std::string lines;
   for (const std::string& token : tokens) lines += token + "\n";
-  const Json json = {{"version", "1.0"},
-                     {"truncation", nullptr},
-                     {"padding", nullptr},
-                     {"added_tokens", added_tokens(kBertTokens)},
-                     {"normalizer",
-                      {{"type", "BertNormalizer"},
-                       {"clean_text", true},
-                       {"handle_chinese_chars", true},
-                       {"strip_accents", nullptr},
-                       {"lowercase", lowercase}}},
-                     {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
-                     {"post_processor", bert_template()},
-                     {"decoder", {{"type", "WordPiece"}, {"prefix", kPrefix}, {"cleanup", true}}},
-                     {"model",
-                      {{"type", "WordPiece"},
-                       {"unk_token", "[UNK]"},
-                       {"continuing_subword_prefix", kPrefix},
-                       {"max_input_chars_per_word", 100},
-                       {"vocab", vocabulary_json(tokens)}}}};
-  const Json config = {{"tokenizer_class", "BertTokenizer"},
-                       {"do_lower_case", lowercase},
-                       {"tokenize_chinese_chars", true},
-                       {"unk_token", "[UNK]"},
-                       {"cls_token", "[CLS]"},
-                       {"sep_token", "[SEP]"},
-                       {"pad_token", "[PAD]"},
-                       {"mask_token", "[MASK]"}};
+  const OrderedJson json = {
+      {"version", "1.0"},
+      {"truncation", nullptr},
+      {"padding", nullptr},
+      {"added_tokens", added_tokens(kBertTokens)},
+      {"normalizer",
+       {{"type", "BertNormalizer"},
+        {"clean_text", true},
+        {"handle_chinese_chars", true},
+        {"strip_accents", nullptr},
+        {"lowercase", lowercase}}},
+      {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
+      {"post_processor", bert_template()},
+      {"decoder", {{"type", "WordPiece"}, {"prefix", kPrefix}, {"cleanup", true}}},
+      {"model",
+       {{"type", "WordPiece"},
+        {"unk_token", "[UNK]"},
+        {"continuing_subword_prefix", kPrefix},
+        {"max_input_chars_per_word", 100},
+        {"vocab", vocabulary_json(tokens)}}}};
+  const OrderedJson config = {{"tokenizer_class", "BertTokenizer"},
+                              {"do_lower_case", lowercase},
+                              {"tokenize_chinese_chars", true},
+                              {"unk_token", "[UNK]"},
+                              {"cls_token", "[CLS]"},
+                              {"sep_token", "[SEP]"},
+                              {"pad_token", "[PAD]"},
+                              {"mask_token", "[MASK]"}};
   return {{"tokenizer.json", dump(json)},
           {"vocab.txt", lines},
           {"tokenizer_config.json", dump(config)}};
@@ -242,33 +244,33 @@ std::vector<TokenizerFile> train_wordpiece(std::span<const std::string_view> tex
 
 std::vector<TokenizerFile> bpe_files(const std::vector<std::string>& tokens,
                                      const std::vector<std::string>& merges) {
-  const Json byte_level = {{"type", "ByteLevel"},
-                           {"add_prefix_space", false},
-                           {"trim_offsets", true},
-                           {"use_regex", true}};
-  const Json json = {{"version", "1.0"},
-                     {"truncation", nullptr},
-                     {"padding", nullptr},
-                     {"added_tokens", added_tokens({kEndOfText})},
-                     {"normalizer", nullptr},
-                     {"pre_tokenizer", byte_level},
-                     {"post_processor", byte_level},
-                     {"decoder", byte_level},
-                     {"model",
-                      {{"type", "BPE"},
-                       {"dropout", nullptr},
-                       {"unk_token", nullptr},
-                       {"continuing_subword_prefix", nullptr},
-                       {"end_of_word_suffix", nullptr},
-                       {"fuse_unk", false},
-                       {"byte_fallback", false},
-                       {"vocab", vocabulary_json(tokens)},
-                       {"merges", merges}}}};
-  const Json config = {{"tokenizer_class", "GPT2Tokenizer"},
-                       {"add_prefix_space", false},
-                       {"bos_token", kEndOfText},
-                       {"eos_token", kEndOfText},
-                       {"unk_token", kEndOfText}};
+  const OrderedJson byte_level = {{"type", "ByteLevel"},
+                                  {"add_prefix_space", false},
+                                  {"trim_offsets", true},
+                                  {"use_regex", true}};
+  const OrderedJson json = {{"version", "1.0"},
+                            {"truncation", nullptr},
+                            {"padding", nullptr},
+                            {"added_tokens", added_tokens({kEndOfText})},
+                            {"normalizer", nullptr},
+                            {"pre_tokenizer", byte_level},
+                            {"post_processor", byte_level},
+                            {"decoder", byte_level},
+                            {"model",
+                             {{"type", "BPE"},
+                              {"dropout", nullptr},
+                              {"unk_token", nullptr},
+                              {"continuing_subword_prefix", nullptr},
+                              {"end_of_word_suffix", nullptr},
+                              {"fuse_unk", false},
+                              {"byte_fallback", false},
+                              {"vocab", vocabulary_json(tokens)},
+                              {"merges", merges}}}};
+  const OrderedJson config = {{"tokenizer_class", "GPT2Tokenizer"},
+                              {"add_prefix_space", false},
+                              {"bos_token", kEndOfText},
+                              {"eos_token", kEndOfText},
+                              {"unk_token", kEndOfText}};
   std::string lines = "#version: 0.2\n";
   for (const std::string& merge : merges) lines += merge + "\n";
   return {{"tokenizer.json", dump(json)},

@@ -53,11 +53,17 @@ Dataset select(const Dataset& dataset, std::span<const std::int64_t> examples) {
   Dataset selected;
   selected.label_names = dataset.label_names;
   selected.examples.reserve(examples.size());
+  selected.label_kind = dataset.label_kind;
+  selected.has_pairs = dataset.has_pairs;
+  selected.store = dataset.store;
+  const std::int64_t width = dataset.num_targets();
   if (dataset.arrays) selected.arrays = Arrays{dataset.arrays->shape, {}};
   for (const std::int64_t example : examples) {
     check(example >= 0 && example < static_cast<std::int64_t>(dataset.examples.size()),
           "an example of the dataset");
     selected.examples.push_back(dataset.examples[static_cast<std::size_t>(example)]);
+    const auto first = dataset.targets.begin() + example * width;
+    selected.targets.insert(selected.targets.end(), first, first + width);
     if (!dataset.arrays) continue;
     const std::span<const float> row = dataset.arrays->row(example);
     selected.arrays->values.insert(selected.arrays->values.end(), row.begin(), row.end());

@@ -134,6 +134,23 @@ TEST(WordpieceTokenizer, TruncatesToTheHeadOrToHeadAndTail) {
             "max_length is 2, expected at least 3: [CLS], a token, [SEP]");
 }
 
+TEST(WordpieceTokenizer, PutsPairsOneAfterTheOther) {
+  const auto tokenizer = WordpieceTokenizer::from_vocabulary(
+      {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "b", "c", "d", "e", "f"});
+  std::vector<std::int32_t> ids;
+  EXPECT_EQ(tokenizer.encode_pair("a b", "c", ids), 4);
+  EXPECT_THAT(ids, ElementsAre(2, 4, 5, 3, 6, 3));
+  // The longer one gives way first; then both.
+  ids.clear();
+  EXPECT_EQ(tokenizer.encode_pair("a b c d", "e", ids, 7), 5);
+  EXPECT_THAT(ids, ElementsAre(2, 4, 5, 6, 3, 8, 3));
+  ids.clear();
+  EXPECT_EQ(tokenizer.encode_pair("a b c d", "d e f", ids, 8), 5);
+  EXPECT_THAT(ids, ElementsAre(2, 4, 5, 6, 3, 7, 8, 3));
+  EXPECT_EQ(error_of([&] { tokenizer.encode_pair("a", "b", ids, 4); }),
+            "max_length is 4, expected at least 5 for a pair of texts");
+}
+
 TEST(WordpieceTokenizer, KnowsItsSpecialTokensAndItsSize) {
   const auto tokenizer = WordpieceTokenizer::from_vocabulary(kVocabulary);
   EXPECT_EQ(tokenizer.padding_id(), 0);

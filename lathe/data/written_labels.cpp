@@ -2,22 +2,32 @@
 
 #include <algorithm>
 #include <charconv>
-#include <optional>
+#include <cmath>
 #include <set>
+#include <unordered_map>
 
 #include "lathe/core/error.h"
+#include "lathe/data/dataset_reader.h"
 
 namespace lathe::data {
 namespace {
 
-// More labels than this are a file that was misread, such as one of ratings or ids.
-constexpr std::int32_t kMostLabels = 10'000;
+// More labels than this are a file that was misread, such as one of ids.
+constexpr std::size_t kMostLabels = 10'000;
 
-std::optional<std::int64_t> as_integer(std::string_view text) {
-  std::int64_t value = 0;
+// The finite number that a text is, if it is one.
+std::optional<double> as_real(std::string_view text) {
+  if (text.starts_with('+')) text.remove_prefix(1);
+  double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  if (text.empty() || error != std::errc{} || end != text.data() + text.size() ||
+      !std::isfinite(value))
+    return std::nullopt;
   return value;
+}
+
+bool is_whole(double value) {
+  return value == std::floor(value) && std::abs(value) < 1e15;
 }
 
 std::string place_of(const WrittenLabels& written, std::size_t index) {
@@ -25,79 +35,120 @@ std::string place_of(const WrittenLabels& written, std::size_t index) {
                                : fmt::format("{}:{}", written.place, written.lines[index]);
 }
 
-std::vector<std::int32_t> integers_of(const WrittenLabels& written) {
-  std::vector<std::int32_t> numbers;
-  for (std::size_t i = 0; i < written.labels.size(); ++i) {
-    const std::optional<std::int64_t> label = as_integer(written.labels[i]);
-    if (!label)
-      fail("{}: label is \"{}\", expected an integer", place_of(written, i), written.labels[i]);
-    if (*label < 0 || *label >= kMostLabels)
-      fail("{}: label is {}, expected 0 to {}", place_of(written, i), *label, kMostLabels - 1);
-    numbers.push_back(static_cast<std::int32_t>(*label));
+std::vector<std::string> parts_of(const std::string& list) {
+  std::vector<std::string> parts;
+  for (std::size_t begin = 0; begin < list.size();) {
+    const std::size_t end = std::min(list.find(kBetweenLabels, begin), list.size());
+    parts.push_back(label_name(list.substr(begin, end - begin)));
+    begin = end + 1;
   }
-  return numbers;
+  return parts;
 }
 
-void check_every_label_occurs(const WrittenLabels& written,
-                              const std::vector<std::int32_t>& numbers, std::int32_t count) {
-  std::vector<bool> seen(static_cast<std::size_t>(count));
-  for (const std::int32_t number : numbers) seen[static_cast<std::size_t>(number)] = true;
-  for (std::int32_t label = 0; label < count; ++label)
-    if (!seen[static_cast<std::size_t>(label)])
-      fail("{}: labels go up to {}, but none is {}: expected 0 to n-1 without gaps", written.place,
-           count - 1, label);
-}
-
-// The first label decides, so that one stray word among numbers is an error and not a name.
-bool are_names(const WrittenLabels& written) {
-  return written.may_be_names && !written.labels.empty() && !as_integer(written.labels.front());
-}
-
-// Which labels there are, in the order of their numbers.
-std::vector<std::string> names_of(const WrittenLabels& written) {
-  if (are_names(written)) {
-    const std::set<std::string> names(written.labels.begin(), written.labels.end());
-    if (names.size() > static_cast<std::size_t>(kMostLabels))
-      fail("{}: has {} different labels, expected at most {}", written.place, names.size(),
-           kMostLabels);
-    return {names.begin(), names.end()};
+LabelKind kind_of(const WrittenLabels& written) {
+  if (written.are_lists) return LabelKind::Set;
+  bool has_fraction = false;
+  for (const std::string& label : written.labels) {
+    const std::optional<double> value = as_real(label);
+    if (!value) return LabelKind::Class;
+    has_fraction = has_fraction || !is_whole(*value);
   }
-  const std::vector<std::int32_t> numbers = integers_of(written);
-  const std::int32_t count =
-      numbers.empty() ? 0 : *std::max_element(numbers.begin(), numbers.end()) + 1;
-  if (written.is_training) check_every_label_occurs(written, numbers, count);
-  std::vector<std::string> names;
-  for (std::int32_t label = 0; label < count; ++label) names.push_back(std::to_string(label));
+  return has_fraction ? LabelKind::Number : LabelKind::Class;
+}
+
+// One stray word among numbers is a mistake and not a class.
+void refuse_mixture(const WrittenLabels& written) {
+  const auto is_number = [](const std::string& label) { return as_real(label).has_value(); };
+  const bool first = written.labels.empty() || is_number(written.labels.front());
+  for (std::size_t i = 0; i < written.labels.size(); ++i)
+    if (is_number(written.labels[i]) != first)
+      fail("{}: label is \"{}\", but the first one is \"{}\": expected {}", place_of(written, i),
+           written.labels[i], written.labels.front(), first ? "numbers alone" : "names alone");
+}
+
+// Which labels there are, in order.
+std::vector<std::string> names_of(const WrittenLabels& written, LabelKind kind) {
+  if (!written.list_names.empty()) return written.list_names;
+  std::set<std::string> found;
+  for (const std::string& label : written.labels) {
+    if (kind == LabelKind::Class)
+      found.insert(label_name(label));
+    else
+      for (std::string& part : parts_of(label)) found.insert(std::move(part));
+    if (found.size() > kMostLabels)
+      fail("{}: has more than {} different labels: are they labels?", written.place, kMostLabels);
+  }
+  std::vector<std::string> names(found.begin(), found.end());
+  const auto is_number = [](const std::string& name) { return as_real(name).has_value(); };
+  if (std::ranges::all_of(names, is_number))
+    std::ranges::sort(names, {}, [](const std::string& name) { return *as_real(name); });
   return names;
+}
+
+class Numbering {
+ public:
+  explicit Numbering(std::vector<std::string> names) : names_(std::move(names)) {
+    for (std::size_t i = 0; i < names_.size(); ++i)
+      numbers_[names_[i]] = static_cast<std::int32_t>(i);
+  }
+  std::int32_t number(const std::string& label, const WrittenLabels& written,
+                      std::size_t index) const {
+    const auto found = numbers_.find(label);
+    if (found == numbers_.end())
+      fail("{}: label \"{}\" does not occur in the training split, whose labels are {}",
+           place_of(written, index), label, fmt::join(names_, ", "));
+    return found->second;
+  }
+  const std::vector<std::string>& names() const { return names_; }
+
+ private:
+  std::vector<std::string> names_;
+  std::unordered_map<std::string, std::int32_t> numbers_;
+};
+
+void set_numbers(Dataset& dataset, const WrittenLabels& written) {
+  dataset.targets.reserve(written.labels.size());
+  for (std::size_t i = 0; i < written.labels.size(); ++i) {
+    const std::optional<double> value = as_real(written.labels[i]);
+    if (!value)
+      fail("{}: label is \"{}\", expected a number", place_of(written, i), written.labels[i]);
+    dataset.targets.push_back(static_cast<float>(*value));
+    dataset.examples[i].label = 0;
+  }
+}
+
+void set_sets(Dataset& dataset, const WrittenLabels& written, const Numbering& numbering) {
+  const std::size_t width = numbering.names().size();
+  if (width == 0) fail("{}: no example has a label", written.place);
+  dataset.targets.assign(written.labels.size() * width, 0);
+  for (std::size_t i = 0; i < written.labels.size(); ++i) {
+    for (const std::string& part : parts_of(written.labels[i]))
+      dataset.targets[i * width + static_cast<std::size_t>(numbering.number(part, written, i))] = 1;
+    dataset.examples[i].label = 0;
+  }
 }
 
 }  // namespace
 
-NumberedLabels number_labels(const WrittenLabels& written, const WrittenLabels* training) {
-  const bool by_training = training && !training->labels.empty();
-  const WrittenLabels& known = by_training ? *training : written;
-  NumberedLabels result;
-  result.names = names_of(known);
-  std::vector<std::int32_t> integers;
-  if (!are_names(known)) integers = integers_of(written);
-  for (std::size_t i = 0; i < written.labels.size(); ++i) {
-    const std::string label =
-        integers.empty() ? written.labels[i] : std::to_string(integers[i]);  // "01" is 1
-    std::int32_t number = 0;
-    if (!integers.empty()) {
-      number = integers[i];
-    } else {
-      const auto at = std::lower_bound(result.names.begin(), result.names.end(), label);
-      number = at != result.names.end() && *at == label
-                   ? static_cast<std::int32_t>(at - result.names.begin())
-                   : static_cast<std::int32_t>(result.names.size());
-    }
-    if (number >= static_cast<std::int32_t>(result.names.size()))
-      fail("{}: label \"{}\" does not occur in the training split, whose labels are {}",
-           place_of(written, i), label, fmt::join(result.names, ", "));
-    result.numbers.push_back(number);
-  }
-  return result;
+std::string label_name(const std::string& written) {
+  const std::optional<double> value = as_real(written);
+  return value && is_whole(*value) ? fmt::format("{:.0f}", *value + 0.0) : written;
+}
+
+void set_labels(Dataset& dataset, const WrittenLabels& written, const WrittenLabels* training,
+                std::optional<LabelKind> kind) {
+  check(written.labels.size() == dataset.examples.size(), "a label for each example");
+  const WrittenLabels& known = training && !training->labels.empty() ? *training : written;
+  dataset.label_kind = kind.value_or(kind_of(known));
+  if (dataset.label_kind == LabelKind::Number) return set_numbers(dataset, written);
+  if (dataset.label_kind == LabelKind::Class && written.are_lists)
+    fail("{}: labels are lists, expected one label a row", written.place);
+  if (dataset.label_kind == LabelKind::Class) refuse_mixture(known);
+  const Numbering numbering(names_of(known, dataset.label_kind));
+  dataset.label_names = numbering.names();
+  if (dataset.label_kind == LabelKind::Set) return set_sets(dataset, written, numbering);
+  for (std::size_t i = 0; i < written.labels.size(); ++i)
+    dataset.examples[i].label = numbering.number(label_name(written.labels[i]), written, i);
 }
 
 }  // namespace lathe::data

@@ -1,7 +1,6 @@
 #include "lathe/data/written_labels.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "lathe/core/testing/error_text.h"
 
@@ -9,32 +8,68 @@ namespace lathe::data {
 namespace {
 
 using testing::ElementsAre;
+using testing::IsEmpty;
 
-TEST(WrittenLabels, KeepTheirNumbersOrAreNumberedByName) {
-  const NumberedLabels numbers = number_labels({.place = "f", .labels = {"1", "0", "1"}}, nullptr);
-  EXPECT_THAT(numbers.numbers, ElementsAre(1, 0, 1));
-  EXPECT_THAT(numbers.names, ElementsAre("0", "1"));
-  const NumberedLabels names = number_labels({.place = "f", .labels = {"b", "a", "b"}}, nullptr);
-  EXPECT_THAT(names.numbers, ElementsAre(1, 0, 1));
-  EXPECT_THAT(names.names, ElementsAre("a", "b"));
+Dataset labelled(const WrittenLabels& written, const WrittenLabels* training = nullptr,
+                 std::optional<LabelKind> kind = {}) {
+  Dataset dataset;
+  dataset.examples.resize(written.labels.size());
+  set_labels(dataset, written, training, kind);
+  return dataset;
 }
 
-TEST(WrittenLabels, AreNumberedByTheTrainingSplit) {
-  const WrittenLabels training{.place = "train", .labels = {"a", "b", "c"}, .is_training = true};
-  const NumberedLabels labels = number_labels({.place = "test", .labels = {"c"}}, &training);
-  EXPECT_THAT(labels.numbers, ElementsAre(2));
-  EXPECT_THAT(labels.names, ElementsAre("a", "b", "c"));
-  EXPECT_EQ(error_text([&] { number_labels({.place = "test", .labels = {"d"}}, &training); }),
-            "test: label \"d\" does not occur in the training split, whose labels are a, b, c");
-  EXPECT_EQ(error_text([&] { number_labels({.place = "test", .labels = {"0"}}, &training); }),
-            "test: label \"0\" does not occur in the training split, whose labels are a, b, c");
+TEST(SetLabels, NumbersClassesInTheOrderOfTheirNames) {
+  const Dataset words = labelled({.place = "f", .labels = {"b", "a", "b"}});
+  EXPECT_THAT(words.labels(), ElementsAre(1, 0, 1));
+  EXPECT_THAT(words.label_names, ElementsAre("a", "b"));
+  const Dataset stars = labelled({.place = "f", .labels = {"5", "1", "10", "5"}});
+  EXPECT_THAT(stars.labels(), ElementsAre(1, 0, 2, 1));
+  EXPECT_THAT(stars.label_names, ElementsAre("1", "5", "10"));
+  const Dataset signs = labelled({.place = "f", .labels = {"1", "-1", "+1", "1.0"}});
+  EXPECT_THAT(signs.labels(), ElementsAre(1, 0, 1, 1));
+  EXPECT_THAT(signs.label_names, ElementsAre("-1", "1"));
 }
 
-TEST(WrittenLabels, NameTheLineThatIsWrong) {
+TEST(SetLabels, TakesLabelsWithAFractionForNumbers) {
+  const Dataset numbers = labelled({.place = "f", .labels = {"0.5", "-2", "1e1"}});
+  EXPECT_EQ(numbers.label_kind, LabelKind::Number);
+  EXPECT_THAT(numbers.targets, ElementsAre(0.5f, -2, 10));
+  EXPECT_THAT(numbers.label_names, IsEmpty());
+  EXPECT_THAT(labelled({.place = "f", .labels = {"1", "2"}}, nullptr, LabelKind::Number).targets,
+              ElementsAre(1, 2));
+}
+
+TEST(SetLabels, MakesColumnsOfLists) {
+  const WrittenLabels written{.place = "f",
+                              .labels = {"b\x1f"
+                                         "a",
+                                         "", "c"},
+                              .are_lists = true};
+  const Dataset sets = labelled(written);
+  EXPECT_EQ(sets.label_kind, LabelKind::Set);
+  EXPECT_THAT(sets.label_names, ElementsAre("a", "b", "c"));
+  EXPECT_THAT(sets.targets, ElementsAre(1, 1, 0, 0, 0, 0, 0, 0, 1));
+}
+
+TEST(SetLabels, GoesByTheTrainingSplit) {
+  const WrittenLabels training{.place = "train", .labels = {"a", "b", "c"}};
+  const Dataset test = labelled({.place = "test", .labels = {"c"}}, &training);
+  EXPECT_THAT(test.labels(), ElementsAre(2));
+  EXPECT_THAT(test.label_names, ElementsAre("a", "b", "c"));
+  EXPECT_EQ(
+      error_text([&] { labelled({.place = "test", .labels = {"d"}, .lines = {7}}, &training); }),
+      "test:7: label \"d\" does not occur in the training split, whose labels are a, b, c");
+  const WrittenLabels numbers{.place = "train", .labels = {"0.5", "1"}};
+  EXPECT_EQ(labelled({.place = "test", .labels = {"1"}}, &numbers).label_kind, LabelKind::Number);
+  EXPECT_EQ(error_text([&] { labelled({.place = "test", .labels = {"x"}}, &numbers); }),
+            "test: label is \"x\", expected a number");
+}
+
+TEST(SetLabels, RefusesAWordAmongNumbers) {
   EXPECT_EQ(error_text([] {
-              number_labels({.place = "f", .labels = {"0", "x"}, .lines = {1, 5}}, nullptr);
+              labelled({.place = "f", .labels = {"0", "x"}, .lines = {1, 5}});
             }),
-            "f:5: label is \"x\", expected an integer");
+            "f:5: label is \"x\", but the first one is \"0\": expected numbers alone");
 }
 
 }  // namespace

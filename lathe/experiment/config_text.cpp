@@ -1,6 +1,7 @@
 #include "lathe/experiment/config_text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "lathe/experiment/run_record.h"
 
@@ -11,7 +12,7 @@ using nlohmann::json;
 
 // What an option has that nobody gave: no text, or a number that stands for "all" or "none".
 bool is_open(const json& value) {
-  return value == "" || value == 0 || (value.is_array() && value.empty());
+  return value.is_null() || value == "" || value == 0 || (value.is_array() && value.empty());
 }
 
 // One pattern that matches what any of several does: a file's list would be read as one word.
@@ -39,6 +40,9 @@ std::string to_config(const FineTuneOptions& options) {
       if (!options.graph.dropout) add("no-dropout", true);
     } else if (key == "freeze") {
       if (!is_open(value)) add(key, joined_patterns(value));
+    } else if (key == "text-column" || key == "label-column") {
+      if (!is_open(value))
+        add(key, fmt::format("{}", fmt::join(value.get<std::vector<std::string>>(), ",")));
     } else if (key == "warmup" || key == "seed" || !is_open(value)) {
       add(key, value);
     }

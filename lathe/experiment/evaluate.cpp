@@ -49,24 +49,48 @@ io::Model load_for_evaluation(const std::string& model, const std::string& task,
   return io::load_model(model, {.task = "classify", .seed = seed});
 }
 
+data::Dataset read_for(const io::Model& model, const EvaluateOptions& options,
+                       const ShouldStop& should_stop) {
+  data::Dataset examples = read_examples(model, options.data, options.split, options.limit,
+                                         should_stop, options.columns);
+  if (is_language_task(model.task)) return examples;
+  if (examples.label_kind != model.labels)
+    fail("{}: its labels are for {}, but the model is for {}", options.data,
+         problem_type(examples.label_kind), problem_type(model.labels));
+  return data::match_labels(std::move(examples), model.label_names);
+}
+
 ModelEvaluation evaluate_on(const io::Model& model, const EvaluateOptions& options,
                             const engine::ExecutionOptions& execution, const Callbacks& callbacks) {
-  data::Dataset examples =
-      read_examples(model, options.data, options.split, options.limit, callbacks.should_stop);
-  const bool is_language = is_language_task(model.task);
-  if (!is_language) examples = data::match_labels(std::move(examples), model.label_names);
-  const auto source = train::make_evaluation_source(
-      model, examples, source_options(options, model.task), execution.pool, callbacks.should_stop);
+  return evaluate_examples(model, read_for(model, options, callbacks.should_stop), options,
+                           execution, callbacks);
+}
+
+ModelEvaluation evaluate_examples(const io::Model& model, const data::Dataset& examples,
+                                  const EvaluateOptions& options,
+                                  const engine::ExecutionOptions& execution,
+                                  const Callbacks& callbacks) {
+  const io::Model reading = examples.has_pairs ? train::with_token_types(model) : model;
+  const auto source =
+      train::make_evaluation_source(reading, examples, source_options(options, model.task),
+                                    execution.pool, callbacks.should_stop);
   const train::EvaluationOptions batches =
       batch_options(options, "evaluating", source->size(), callbacks);
   ModelEvaluation result;
-  if (is_language) {
-    result.loss = train::evaluate_loss(model, *source, execution, batches.progress);
+  if (is_language_task(model.task)) {
+    result.loss = train::evaluate_loss(reading, *source, execution, batches.progress);
     return result;
   }
-  train::Classifier classifier(model, classifier_options(options, execution));
-  result.classes = train::evaluate(classifier, *source,
-                                   static_cast<std::int64_t>(model.label_names.size()), batches);
+  train::Classifier classifier(reading, classifier_options(options, execution));
+  if (model.labels == LabelKind::Number)
+    result.numbers =
+        train::score_numbers(train::answer_all(classifier, *source, batches), examples.targets);
+  else if (model.labels == LabelKind::Set)
+    result.sets =
+        train::score_label_sets(train::answer_all(classifier, *source, batches), examples.targets);
+  else
+    result.classes = train::evaluate(classifier, *source,
+                                     static_cast<std::int64_t>(model.label_names.size()), batches);
   return result;
 }
 
@@ -76,9 +100,10 @@ EnsembleEvaluation evaluate_ensemble(std::span<const io::Model> members,
                                      const Callbacks& callbacks) {
   check(!members.empty(), "an ensemble with members");
   const io::Model& first = members.front();
-  const data::Dataset examples = data::match_labels(
-      read_examples(first, options.data, options.split, options.limit, callbacks.should_stop),
-      first.label_names);
+  const data::Dataset examples =
+      data::match_labels(read_examples(first, options.data, options.split, options.limit,
+                                       callbacks.should_stop, options.columns),
+                         first.label_names);
   const std::vector<std::int32_t> labels = examples.labels();
   EnsembleEvaluation result;
   train::Answers together;

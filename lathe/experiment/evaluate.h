@@ -5,12 +5,15 @@
 #include <string>
 #include <vector>
 
+#include "lathe/data/dataset.h"
 #include "lathe/data/tokenizer.h"
 #include "lathe/engine/executor.h"
 #include "lathe/experiment/callbacks.h"
 #include "lathe/io/model.h"
 #include "lathe/train/evaluation.h"
+#include "lathe/train/label_set_score.h"
 #include "lathe/train/loss_evaluation.h"
+#include "lathe/train/number_score.h"
 
 namespace lathe::experiment {
 
@@ -18,27 +21,42 @@ namespace lathe::experiment {
 struct EvaluateOptions {
   std::string data = {};
   std::string split = "test";
-  std::int64_t length = 0;  ///< most tokens of a text; 0: the model's most
+  std::int64_t length = 0;  ///< most tokens of a text; 0: as the model was trained
   std::int64_t limit = 0;   ///< examples, each label in its share; 0: all
-  data::Truncation truncation = data::Truncation::Head;
-  std::int64_t batch_tokens = 0;    ///< 0: what suits the device
-  std::int64_t batch_examples = 0;  ///< instead of a number of tokens
-  bool is_padded = false;           ///< pads and masks, as other frameworks do
-  bool allows_fresh = false;        ///< measures a classifier nobody trained, to look at it
-  std::uint64_t seed = 0;           ///< of the tokens that are hidden from a masked language model
+  std::optional<data::Truncation> truncation = {};  ///< nothing: as the model was trained
+  data::ColumnOptions columns = {};                 ///< of tables
+  std::int64_t batch_tokens = 0;                    ///< 0: what suits the device
+  std::int64_t batch_examples = 0;                  ///< instead of a number of tokens
+  bool is_padded = false;                           ///< pads and masks, as other frameworks do
+  bool allows_fresh = false;  ///< measures a classifier nobody trained, to look at it
+  std::uint64_t seed = 0;     ///< of the tokens that are hidden from a masked language model
 };
 
-/// How well a model does: one of the two.
+/// How well a model does: one of these.
 struct ModelEvaluation {
-  std::optional<train::Evaluation> classes;   ///< of a classifier
-  std::optional<train::LossEvaluation> loss;  ///< of a language model
+  std::optional<train::Evaluation> classes = {};   ///< of a classifier
+  std::optional<train::NumberScore> numbers = {};  ///< of a model of numbers
+  std::optional<train::LabelSetScore> sets = {};   ///< of a model of sets of labels
+  std::optional<train::LossEvaluation> loss = {};  ///< of a language model
 };
 
-/// Measures a model on data: a classifier by its accuracy, a language model by its loss. Labels are
-/// matched by name.
+/// Measures a model on data: a classifier by its accuracy, a model of numbers by its squared error
+/// and correlations, one of sets of labels by F1, a language model by its loss. Labels are matched
+/// by name.
 ModelEvaluation evaluate_on(const io::Model& model, const EvaluateOptions& options,
                             const engine::ExecutionOptions& execution,
                             const Callbacks& callbacks = {});
+
+/// The same on examples that are read (`read_for`); their labels must be the model's.
+ModelEvaluation evaluate_examples(const io::Model& model, const data::Dataset& examples,
+                                  const EvaluateOptions& options,
+                                  const engine::ExecutionOptions& execution,
+                                  const Callbacks& callbacks = {});
+
+/// Reads the examples that a model is to be measured on, with its labels; fails where they do not
+/// fit it.
+data::Dataset read_for(const io::Model& model, const EvaluateOptions& options,
+                       const ShouldStop& should_stop = {});
 
 /// How well classifiers do together, and each alone.
 struct EnsembleEvaluation {

@@ -1,5 +1,9 @@
 #include "lathe/experiment/fine_tune.h"
 
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
 #include "lathe/compress/layer_match.h"
 #include "lathe/compress/lora.h"
 #include "lathe/compress/lora_adapter.h"
@@ -12,14 +16,17 @@
 #include "lathe/data/match_labels.h"
 #include "lathe/data/validation_split.h"
 #include "lathe/experiment/evaluate.h"
+#include "lathe/experiment/evaluation_json.h"
 #include "lathe/experiment/fine_tune_ranges.h"
 #include "lathe/experiment/model_list.h"
 #include "lathe/experiment/read_data.h"
 #include "lathe/experiment/run_record.h"
+#include "lathe/experiment/run_report.h"
 #include "lathe/experiment/teachers.h"
 #include "lathe/io/model_family.h"
 #include "lathe/io/output_directory.h"
 #include "lathe/train/make_source.h"
+#include "lathe/train/targets.h"
 #include "lathe/train/train_model.h"
 #include "lathe/train/training_feed.h"
 
@@ -34,6 +41,16 @@ constexpr std::int64_t kHeldOut = 2000;
 struct Examples {
   data::Dataset train, validation;
 };
+
+// What whoever runs the model must know of its examples.
+void remember_reading(io::Model& model, const FineTuneOptions& options) {
+  io::Reading& reading = model.reading;
+  if (options.length > 0) reading.length = options.length;
+  reading.truncation = options.truncation.value_or(reading.truncation);
+  if (!options.text_column.empty()) reading.text_columns = options.text_column;
+  if (!options.label_column.empty()) reading.label_columns = options.label_column;
+  reading.label_separator = options.label_separator;
+}
 
 // The same rows are held out whatever the seed, so that runs can be compared; with `labelled`, of
 // those that have a label, whatever others there are.
@@ -62,10 +79,69 @@ Examples hold_out(data::Dataset all, std::int64_t count, bool labelled) {
           .validation = data::select(all, split.validation)};
 }
 
+data::ColumnOptions columns_of(const FineTuneOptions& options) {
+  const io::Reading known = io::model_reading(options.model);
+  return {.text = options.text_column,
+          .label = options.label_column,
+          .known_text = known.text_columns,
+          .known_label = known.label_columns,
+          .header = options.header,
+          .separator = options.label_separator};
+}
+
+// Data of its own to validate on; made-up data has some for whoever asks.
+bool has_validation_file(const FineTuneOptions& options, data::Reads reads) {
+  if (!data::is_directory_of_data(options.data) ||
+      !data::has_split(options.data, "validation", {.reads = reads}))
+    return false;
+  if (options.validation > 0)
+    throw UserError(fmt::format("validation {}: {} has a validation split of its own",
+                                options.validation, options.data),
+                    "leave the option out to validate on it");
+  return true;
+}
+
+// What cannot be learned is said before anything is.
+void check_classes(const FineTuneOptions& options, const data::Dataset& examples) {
+  if (examples.label_kind != LabelKind::Class || options.graph.objective != "classify") return;
+  if (examples.label_names.size() == 1)
+    fail("{}: every example of {} has the label \"{}\": expected two labels or more to tell apart",
+         options.data, options.split, examples.label_names.front());
+}
+
+// `balanced`, or a weight for each name.
+std::vector<float> class_weights_of(const FineTuneOptions& options, const io::Model& model,
+                                    const data::Dataset& examples) {
+  if (options.class_weights.empty()) return {};
+  if (options.graph.objective != "classify")
+    fail("class-weights: is for the objective classify, not {}", options.graph.objective);
+  if (!options.teacher.empty()) fail("class-weights: cannot be given together with a teacher");
+  if (options.class_weights == "balanced") return train::balanced_weights(examples);
+  std::vector<float> weights(model.label_names.size(), 1);
+  for (std::size_t begin = 0; begin < options.class_weights.size();) {
+    const std::size_t end =
+        std::min(options.class_weights.find(',', begin), options.class_weights.size());
+    const std::string part = options.class_weights.substr(begin, end - begin);
+    const std::size_t equals = part.rfind('=');
+    const auto label = std::ranges::find(model.label_names, part.substr(0, equals));
+    double weight = 0;
+    const char* const stop = part.data() + part.size();
+    const auto [read, error] =
+        equals == part.npos ? std::from_chars_result{part.data(), std::errc::invalid_argument}
+                            : std::from_chars(part.data() + equals + 1, stop, weight);
+    if (error != std::errc{} || read != stop || !(weight >= 0) || !std::isfinite(weight))
+      fail("class-weights {}: expected NAME=WEIGHT with a weight of 0 or more, or balanced", part);
+    if (label == model.label_names.end())
+      fail("class-weights {}: the labels are {}", part, fmt::join(model.label_names, ", "));
+    weights[static_cast<std::size_t>(label - model.label_names.begin())] =
+        static_cast<float>(weight);
+    begin = end + 1;
+  }
+  return weights;
+}
+
 // What is decided by held-out rows needs some.
 void decide_validation(FineTuneOptions& options, std::int64_t examples) {
-  if (options.trainer.patience > 0 && options.validation == 0)
-    fail("patience {}: needs validation, a number of rows to hold out", options.trainer.patience);
   const bool is_choosing = options.trainer.validate_every > 0;
   if (is_choosing && options.validation == 0) options.validation = std::min(kHeldOut, examples / 5);
 }
@@ -118,6 +194,8 @@ std::vector<std::string> inputs_with_labels(const models::ModelFamily& family,
 // A classifier that was trained and knows the data's labels keeps its head; any other starts one
 // with a logit for each of them.
 bool keeps_labels(const io::Model& model, const data::Dataset& examples) {
+  if (model.labels != examples.label_kind) return false;
+  if (examples.label_kind == LabelKind::Number) return true;
   const std::string& layer = models::find_task(*model.family, model.task).label_layer;
   for (const std::string& name : model.fresh)
     if (layer.empty() || name.starts_with(layer + ".")) return false;
@@ -132,21 +210,52 @@ bool keeps_labels(const io::Model& model, const data::Dataset& examples) {
   }
 }
 
+io::Model unpacked(io::Model model) {
+  compress::unpack_model(model);
+  return model;
+}
+
 io::Model load_student(const FineTuneOptions& options, const data::Dataset& examples) {
   const std::string task = train::task_of(options.graph.objective);
   io::LoadOptions loading{.task = task,
                           .inputs = inputs_with_labels(io::model_family(options.model), task),
                           .seed = options.trainer.seed,
                           .with_masters = true};
-  if (options.graph.objective == "regression") loading.num_labels = 1;
-  io::Model model = load_with_tokenizer(options.model, options.tokenizer, options.data, loading);
-  if (options.graph.objective == "classify" && !keeps_labels(model, examples)) {
-    loading.num_labels = std::max(2, examples.num_labels());
-    if (loading.num_labels != static_cast<std::int64_t>(model.label_names.size()))
-      model = load_with_tokenizer(options.model, options.tokenizer, options.data, loading);
+  const bool is_classifier = task == "classify";
+  if (is_classifier) loading.labels = examples.label_kind;
+  if (is_classifier && examples.label_kind == LabelKind::Number) loading.num_labels = 1;
+  if (examples.has_pairs) {
+    const std::vector<std::string>& others =
+        models::find_task(io::model_family(options.model), task).optional_inputs;
+    if (std::ranges::find(others, train::kTokenTypes) != others.end())
+      loading.inputs.emplace_back(train::kTokenTypes);
   }
-  compress::unpack_model(model);
-  return model;
+  if (options.labels > 0 || options.new_head) {
+    if (!is_classifier) fail("labels: a model for {} has none to choose", task);
+    if (options.labels > 0 && options.labels < examples.num_labels())
+      fail("labels {}: the data has {}: {}", options.labels, examples.num_labels(),
+           fmt::join(examples.label_names, ", "));
+    loading.new_head = options.new_head;
+    if (examples.label_kind != LabelKind::Number)
+      loading.num_labels = options.labels > 0 ? options.labels : examples.num_labels();
+    return unpacked(load_with_tokenizer(options.model, options.tokenizer, options.data, loading));
+  }
+  io::LoadOptions first = loading;
+  first.labels = std::nullopt;  // as it was trained, to see whether that fits
+  if (examples.label_kind == LabelKind::Number) first.num_labels = 0;
+  io::Model model = load_with_tokenizer(options.model, options.tokenizer, options.data, first);
+  if (is_classifier && !keeps_labels(model, examples)) {
+    if (examples.label_kind != LabelKind::Number)
+      loading.num_labels =
+          std::max(examples.label_kind == LabelKind::Class ? 2 : 1, examples.num_labels());
+    if (loading.num_labels != static_cast<std::int64_t>(model.label_names.size()) ||
+        model.labels != examples.label_kind) {
+      // What told classes apart has nothing to say of numbers or sets.
+      loading.new_head = model.labels != examples.label_kind && model.fresh.empty();
+      model = load_with_tokenizer(options.model, options.tokenizer, options.data, loading);
+    }
+  }
+  return unpacked(std::move(model));
 }
 
 // A pattern that freezes nothing is a typing error as a rule.
@@ -239,6 +348,15 @@ train::TrainCallbacks to_train_callbacks(const FineTuneCallbacks& callbacks) {
   return result;
 }
 
+EvaluateOptions test_options(const FineTuneOptions& options) {
+  EvaluateOptions result{.data = options.data,
+                         .length = options.length,
+                         .limit = options.limit,
+                         .truncation = options.truncation};
+  result.columns = columns_of(options);
+  return result;
+}
+
 // The directory of a run that is resumed; nothing for a new one.
 std::optional<train::RunDirectory> open_run(const FineTuneOptions& options,
                                             const Callbacks& callbacks) {
@@ -303,6 +421,34 @@ class FailedRun {
   int uncaught_ = std::uncaught_exceptions();
 };
 
+// More epochs: in cycles as long as those before, where whole ones make them, so that the run is as
+// one that was started with so many; else in one cycle more.
+void extend_run(FineTuneOptions& options, std::int64_t epochs) {
+  train::TrainerOptions& trainer = options.trainer;
+  if (epochs < trainer.epochs)
+    throw UserError(fmt::format("epochs {}: the run in {} was started with {}", epochs,
+                                options.out.string(), trainer.epochs),
+                    "more of them extend it; fewer cannot be taken back");
+  if (trainer.max_steps > 0)
+    fail("epochs {}: the run in {} was started with steps {}, which end it", epochs,
+         options.out.string(), trainer.max_steps);
+  if (trainer.ended.empty() && epochs * trainer.cycles % trainer.epochs == 0)
+    trainer.cycles = epochs * trainer.cycles / trainer.epochs;
+  else
+    trainer.ended.push_back(trainer.epochs);
+  trainer.epochs = epochs;
+}
+
+// The test split as the trained model will see it, and its labels: a mistake there is found before
+// hours of training, not after them.
+std::optional<data::Dataset> read_test(const FineTuneOptions& options, const io::Model& model,
+                                       const Callbacks& callbacks) {
+  if (!options.is_tested || model.task != "classify" ||
+      !data::has_split(options.data, "test", {.reads = train::reads_of(*model.family)}))
+    return std::nullopt;
+  return read_for(model, test_options(options), callbacks.should_stop);
+}
+
 }  // namespace
 
 bool take_up_run(FineTuneOptions& options, const std::set<std::string>& given) {
@@ -311,7 +457,11 @@ bool take_up_run(FineTuneOptions& options, const std::set<std::string>& given) {
       train::RunDirectory::recorded_configuration(options.out);
   if (!recorded && options.model.empty()) throw no_run_error(options.out);
   if (!recorded) return false;
-  take_recorded(options, *recorded, given);
+  const std::int64_t asked = given.contains("epochs") ? options.trainer.epochs : 0;
+  std::set<std::string> fixed = given;
+  fixed.erase("epochs");
+  take_recorded(options, *recorded, fixed);
+  if (asked > 0 && asked != options.trainer.epochs) extend_run(options, asked);
   return true;
 }
 
@@ -324,11 +474,36 @@ FineTuned fine_tune(FineTuneOptions options, const engine::ExecutionOptions& exe
   const train::TrainingCheckpoint* const checkpoint =
       directory && directory->checkpoint() ? &*directory->checkpoint() : nullptr;
 
-  data::Dataset all = read_examples(options.model, options.data, options.split, options.limit,
-                                    callbacks.should_stop);
-  decide_validation(options, static_cast<std::int64_t>(all.examples.size()));
+  train::task_of(options.graph.objective);  // refuses an unknown one
+  const data::ColumnOptions columns = columns_of(options);
+  data::Dataset all =
+      read_examples(options.model, options.data, options.split, options.limit,
+                    callbacks.should_stop, columns, train::labels_of(options.graph.objective));
+  options.graph.objective = train::objective_for(options.graph.objective, all.label_kind);
+  if (!options.teacher.empty() && options.graph.objective != "classify")
+    fail("teacher: is for the objective classify, not {}", options.graph.objective);
+  if (options.trainer.is_balanced && options.graph.objective != "classify")
+    fail("balanced: is for the objective classify, not {}", options.graph.objective);
+  check_classes(options, all);
+  const bool validates_on_file =
+      has_validation_file(options, train::reads_of(io::model_family(options.model)));
+  if (!validates_on_file && options.trainer.patience > 0 && options.validation == 0)
+    fail("patience {}: needs validation, a number of rows to hold out", options.trainer.patience);
+  if (!validates_on_file)
+    decide_validation(options, static_cast<std::int64_t>(all.examples.size()));
   io::Model model = checkpoint != nullptr ? checkpoint->model : load_student(options, all);
-  if (options.graph.objective == "classify") adopt_labels(model, all);
+  const bool has_labels = train::task_of(options.graph.objective) == "classify";
+  if (has_labels) adopt_labels(model, all);
+  if (!options.truncation) options.truncation = model.reading.truncation;
+  remember_reading(model, options);
+  options.graph.class_weights = class_weights_of(options, model, all);
+  std::optional<data::Dataset> validation_file;
+  if (validates_on_file) {
+    EvaluateOptions reading = test_options(options);
+    reading.split = "validation";
+    validation_file = read_for(model, reading, callbacks.should_stop);
+  }
+  const std::optional<data::Dataset> test = read_test(options, model, callbacks);
   warn_of_idle_patterns(options, model.graph, callbacks);
   if (!options.lora.empty())
     options.graph.train_only = prepare_lora(model, options, checkpoint, callbacks);
@@ -351,9 +526,13 @@ FineTuned fine_tune(FineTuneOptions options, const engine::ExecutionOptions& exe
         options.graph.distillation.teachers.push_back(&teacher);
     }
   }
-  const Examples examples = hold_out(std::move(all), options.validation, !options.teacher.empty());
+  Examples examples = hold_out(std::move(all), options.validation, !options.teacher.empty());
+  if (validation_file) examples.validation = std::move(*validation_file);
   const bool is_new = !options.out.empty() && !directory;
-  if (is_new) directory = create_run(options);
+  if (is_new)
+    directory = create_run(options);
+  else if (directory)
+    directory->set_configuration(to_json(options));
   FailedRun failed(is_new ? &*directory : nullptr, options.out);
 
   train::TrainOptions training = to_train_options(options, execution);
@@ -380,20 +559,18 @@ FineTuned fine_tune(FineTuneOptions options, const engine::ExecutionOptions& exe
       train::train_model(std::move(model), examples.train, examples.validation, training,
                          to_train_callbacks(callbacks), directory ? &*directory : nullptr);
   failed.keep();
-  FineTuned result{std::move(outcome.model), std::move(outcome.result), std::nullopt};
+  FineTuned result{std::move(outcome.model), std::move(outcome.result), std::nullopt, {}};
   if (result.training.ending == train::Ending::Interrupted) return result;
   if (directory && !options.lora.empty())
     save_adapter(options.out, result.model, options.graph.train_only,
                  to_json(options)["model"].get<std::string>(), callbacks);
-  if (options.is_tested && options.graph.objective == "classify" &&
-      data::has_split(options.data, "test", {.reads = train::reads_of(*result.model.family)}))
-    result.test = evaluate_on(result.model,
-                              {.data = options.data,
-                               .length = options.length,
-                               .limit = options.limit,
-                               .truncation = options.truncation},
-                              execution, callbacks)
-                      .classes;
+  if (directory) write_curves(options.out);
+  if (!test) return result;
+  result.measured =
+      evaluate_examples(result.model, *test, test_options(options), execution, callbacks);
+  result.test = result.measured.classes;
+  if (directory)
+    write_results(options.out, options.data, "test", to_json(result.measured, result.model));
   return result;
 }
 

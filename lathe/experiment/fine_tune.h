@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lathe/experiment/callbacks.h"
+#include "lathe/experiment/evaluate.h"
 #include "lathe/experiment/fine_tune_options.h"
 #include "lathe/train/validation.h"
 
@@ -34,6 +35,8 @@ struct FineTuned {
   io::Model model;
   train::TrainingResult training;
   std::optional<train::Evaluation> test;  ///< of a classifier whose data has a split `test`
+  /// The same with what other kinds of labels are measured by; empty where nothing was.
+  ModelEvaluation measured = {};
 };
 
 /// Trains a model, fully or by LoRA, from a file or from nothing, and tests it.
@@ -45,6 +48,10 @@ FineTuned fine_tune(FineTuneOptions options, const engine::ExecutionOptions& exe
 
 /// Takes up the run in `options.out`, if there is one: its options become `options`, those in
 /// `given` must be the same. False when no run was started there.
+///
+/// More `epochs` than it was started with extend the run by cycles of the rate like those before,
+/// and the result is that of a run that was started with so many epochs and cycles; where whole
+/// cycles do not make the epochs, one more cycle does.
 bool take_up_run(FineTuneOptions& options, const std::set<std::string>& given);
 
 }  // namespace lathe::experiment

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "lathe/data/columns.h"
 #include "lathe/data/tokenizer.h"
 #include "lathe/train/trainer.h"
 #include "lathe/train/training_graph.h"
@@ -18,9 +20,17 @@ struct FineTuneOptions {
   std::string tokenizer = {};   ///< directory with the tokenizer of a builder's model
   std::string split = "train";  ///< or several: `train,unsup`
   std::int64_t limit = 0;       ///< examples, each label in its share; 0: all
-  std::int64_t length = 0;      ///< most tokens of a text; 0: the model's most
-  data::Truncation truncation = data::Truncation::Head;
-  double mask = 0.15;           ///< share of tokens to guess, for `mlm`
+  /// Columns of a table: the text's, or two of a pair; the label's, or several of 0 and 1.
+  std::vector<std::string> text_column = {}, label_column = {};
+  data::Header header = data::Header::Auto;  ///< of a .tsv
+  std::string label_separator = ",";         ///< between several labels in one column
+  std::int64_t labels = 0;  ///< outputs of a fresh head; 0: as many as the data has labels
+  bool new_head = false;    ///< the layer of labels starts fresh, whatever it was trained for
+  /// How much an example of each class counts: `balanced`, or `NAME=WEIGHT,...`; empty: all alike.
+  std::string class_weights = {};
+  std::int64_t length = 0;  ///< most tokens of a text; 0: as the model was trained, or its most
+  std::optional<data::Truncation> truncation = {};  ///< nothing: as the model was trained
+  double mask = 0.15;                               ///< share of tokens to guess, for `mlm`
   std::int64_t validation = 0;  ///< examples held out, by which the best weights are chosen
   train::TrainerOptions trainer = {};
   train::TrainingGraphOptions graph = {};

@@ -68,6 +68,65 @@ TEST_F(FineTune, LeavesARunThatGoesOnToTheSameBits) {
     EXPECT_TRUE(identical(second.model.state.at(name), tensor)) << name;
 }
 
+// A finished run of two epochs that is extended to four ends where one of four does.
+TEST_F(FineTune, IsExtendedToTheSameBits) {
+  options_.trainer.epochs = 4;
+  options_.trainer.cycles = 4;
+  const FineTuned whole = run();
+
+  options_.trainer.epochs = 2;
+  options_.trainer.cycles = 2;
+  options_.out = scratch_ / "extended";
+  run();
+  FineTuneOptions longer;
+  longer.out = options_.out;
+  longer.resumes = true;
+  longer.trainer.epochs = 4;
+  ASSERT_TRUE(take_up_run(longer, {"epochs"}));
+  EXPECT_EQ(longer.trainer.cycles, 4);
+  const FineTuned extended = fine_tune(longer, {});
+  EXPECT_EQ(extended.training.progress.step, whole.training.progress.step);
+  for (const auto& [name, tensor] : whole.model.state)
+    EXPECT_TRUE(identical(extended.model.state.at(name), tensor)) << name;
+
+  FineTuneOptions again;
+  again.out = options_.out;
+  again.trainer.epochs = 5;
+  ASSERT_TRUE(take_up_run(again, {"epochs"})) << "what was recorded is the extended run";
+  EXPECT_EQ(again.trainer.cycles, 5);
+  again.trainer.epochs = 3;
+  EXPECT_THAT(error_text([&] { take_up_run(again, {"epochs"}); }),
+              HasSubstr("epochs 3: the run in"));
+}
+
+TEST_F(FineTune, RemembersHowItReadTexts) {
+  options_.trainer.epochs = 1;
+  options_.length = 7;
+  options_.truncation = data::Truncation::HeadTail;
+  options_.out = scratch_ / "run";
+  run();
+  const io::Model model = io::load_model(options_.out.string());
+  EXPECT_EQ(model.reading.length, 7);
+  EXPECT_EQ(model.reading.truncation, data::Truncation::HeadTail);
+  EXPECT_EQ(model.labels, LabelKind::Class);
+  EXPECT_TRUE(std::filesystem::exists(options_.out / "results.json"));
+  EXPECT_TRUE(std::filesystem::exists(options_.out / "curves.svg"));
+}
+
+TEST_F(FineTune, ReplacesAHeadWhenAsked) {
+  options_.trainer.epochs = 1;
+  options_.out = scratch_ / "first";
+  run();
+  options_.model = options_.out.string();
+  options_.out = scratch_ / "second";
+  options_.data = write_opinions(scratch_, "other", "worse", "better");
+  EXPECT_THAT(error_text([&] { run(); }), HasSubstr("expected the same names"));
+  options_.new_head = true;
+  options_.labels = 3;
+  const FineTuned result = run();
+  EXPECT_THAT(result.model.label_names, testing::ElementsAre("better", "worse", "LABEL_2"));
+}
+
 TEST_F(FineTune, TrainsPathsOfLoraAndNothingElse) {
   options_.trainer.epochs = 2;
   options_.lora = "rank=2,targets=query|value";

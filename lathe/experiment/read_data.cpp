@@ -14,6 +14,21 @@ namespace {
 
 void append(data::Dataset& all, data::Dataset part) {
   if (part.label_names.size() > all.label_names.size()) all.label_names = part.label_names;
+  if (!part.targets.empty() || !all.targets.empty()) {
+    // An unlabelled split has none: what is not known is never read, since it has no label.
+    part.targets.resize(part.examples.size() * static_cast<std::size_t>(all.num_targets()));
+    all.targets.insert(all.targets.end(), part.targets.begin(), part.targets.end());
+  }
+  if (part.store && all.store) {
+    data::TextStore::Texts texts;
+    for (data::Example& example : part.examples) {
+      if (example.stored < 0) continue;
+      texts = part.store->read(example.stored);
+      example.stored = all.store->add(texts.text, texts.second);
+    }
+  } else if (part.store) {
+    all.store = part.store;
+  }
   std::move(part.examples.begin(), part.examples.end(), std::back_inserter(all.examples));
   if (!part.arrays || !all.arrays) return;
   if (part.arrays->shape != all.arrays->shape)
@@ -24,13 +39,13 @@ void append(data::Dataset& all, data::Dataset part) {
                             part.arrays->values.end());
 }
 
-data::Dataset read(data::Reads reads, const std::string& data, const std::string& splits,
-                   std::int64_t limit, const ShouldStop& should_stop) {
+data::Dataset read(const data::DatasetOptions& options, const std::string& data,
+                   const std::string& splits, std::int64_t limit, const ShouldStop& should_stop) {
   data::Dataset all;
   for (std::size_t begin = 0; begin <= splits.size();) {
     const std::size_t end = std::min(splits.find(',', begin), splits.size());
     data::Dataset part =
-        data::load_dataset(data, splits.substr(begin, end - begin), {.reads = reads}, should_stop);
+        data::load_dataset(data, splits.substr(begin, end - begin), options, should_stop);
     if (begin == 0)
       all = std::move(part);
     else
@@ -44,6 +59,13 @@ bool is_reviews(const std::string& data) {
   return data == "reviews" || data.starts_with("reviews:");
 }
 
+// 0, 1, 2, ...: labels that name nothing but the model's positions.
+bool are_positions(const std::vector<std::string>& names) {
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (names[i] != std::to_string(i)) return false;
+  return true;
+}
+
 bool is_unnamed(const std::vector<std::string>& names) {
   for (std::size_t i = 0; i < names.size(); ++i)
     if (names[i] != fmt::format("LABEL_{}", i)) return false;
@@ -54,19 +76,28 @@ bool is_unnamed(const std::vector<std::string>& names) {
 
 data::Dataset read_examples(const std::string& model, const std::string& data,
                             const std::string& splits, std::int64_t limit,
-                            const ShouldStop& should_stop) {
-  return read(train::reads_of(io::model_family(model)), data, splits, limit, should_stop);
+                            const ShouldStop& should_stop, const data::ColumnOptions& columns,
+                            std::optional<LabelKind> labels) {
+  return read(
+      {.reads = train::reads_of(io::model_family(model)), .columns = columns, .labels = labels},
+      data, splits, limit, should_stop);
 }
 
 data::Dataset read_examples(const io::Model& model, const std::string& data,
                             const std::string& splits, std::int64_t limit,
-                            const ShouldStop& should_stop) {
-  return read(train::reads_of(*model.family), data, splits, limit, should_stop);
+                            const ShouldStop& should_stop, const data::ColumnOptions& columns) {
+  data::DatasetOptions options{.reads = train::reads_of(*model.family), .columns = columns};
+  options.columns.known_text = model.reading.text_columns;
+  options.columns.known_label = model.reading.label_columns;
+  if (columns.separator == data::ColumnOptions().separator)
+    options.columns.separator = model.reading.label_separator;
+  if (model.task == "classify" && model.labels != LabelKind::Class) options.labels = model.labels;
+  return read(options, data, splits, limit, should_stop);
 }
 
 data::Dataset read_texts(const std::string& data, const std::string& splits,
-                         const ShouldStop& should_stop) {
-  return read(data::Reads::Text, data, splits, 0, should_stop);
+                         const data::ColumnOptions& columns, const ShouldStop& should_stop) {
+  return read({.reads = data::Reads::Text, .columns = columns}, data, splits, 0, should_stop);
 }
 
 io::Model load_with_tokenizer(const std::string& model, const std::string& tokenizer,
@@ -93,12 +124,14 @@ io::Model load_with_tokenizer(const std::string& model, const std::string& token
 }
 
 void adopt_labels(io::Model& model, data::Dataset& examples) {
-  const std::size_t count = model.label_names.size();
+  if (examples.label_kind == LabelKind::Number) return;
+  const std::size_t count = model.label_names.size(), known = examples.label_names.size();
   const bool is_fresh = !model.fresh.empty();
-  if (examples.label_names.size() == count && (is_fresh || is_unnamed(model.label_names)) &&
-      examples.label_names.front() != "0") {
-    model.label_names = examples.label_names;
-    return;
+  if (known > 0 && known <= count && (is_fresh || is_unnamed(model.label_names)) &&
+      (known == count || is_fresh) && !are_positions(examples.label_names)) {
+    // A head with more labels than the data has keeps names of its own for the others.
+    std::copy(examples.label_names.begin(), examples.label_names.end(), model.label_names.begin());
+    if (known == count) return;
   }
   examples = data::match_labels(std::move(examples), model.label_names);
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "lathe/data/dataset.h"
@@ -11,16 +12,20 @@ namespace lathe::experiment {
 /// Reads one split, or several joined by commas, of what a model of that name reads.
 data::Dataset read_examples(const std::string& model, const std::string& data,
                             const std::string& splits, std::int64_t limit,
-                            const ShouldStop& should_stop = {});
+                            const ShouldStop& should_stop = {},
+                            const data::ColumnOptions& columns = {},
+                            std::optional<LabelKind> labels = {});
 
-/// The same for a model that is there.
+/// The same for a model that is there: columns and labels are those it was trained with, unless
+/// others are asked for.
 data::Dataset read_examples(const io::Model& model, const std::string& data,
                             const std::string& splits, std::int64_t limit,
-                            const ShouldStop& should_stop = {});
+                            const ShouldStop& should_stop = {},
+                            const data::ColumnOptions& columns = {});
 
 /// Reads the texts of one split, or of several joined by commas, for no model in particular.
 data::Dataset read_texts(const std::string& data, const std::string& splits,
-                         const ShouldStop& should_stop = {});
+                         const data::ColumnOptions& columns, const ShouldStop& should_stop = {});
 
 /// Loads a model; one that is made by name takes its tokenizer from the directory `tokenizer`, or
 /// from the built-in reviews when they are the data.

@@ -16,7 +16,10 @@ template <typename T>
 json write(const T& value) {
   return value;
 }
-json write(data::Truncation value) {
+json write(const std::optional<data::Truncation>& value) {
+  return value ? json(std::string(data::name(*value))) : json();
+}
+json write(data::Header value) {
   return std::string(data::name(value));
 }
 json write(train::Decay value) {
@@ -29,8 +32,12 @@ template <typename T>
 void read(const json& text, T& value) {
   text.get_to(value);
 }
-void read(const json& text, data::Truncation& value) {
-  value = data::parse_truncation(text.get<std::string>());
+void read(const json& text, std::optional<data::Truncation>& value) {
+  value = std::nullopt;
+  if (!text.is_null()) value = data::parse_truncation(text.get<std::string>());
+}
+void read(const json& text, data::Header& value) {
+  value = data::parse_header(text.get<std::string>());
 }
 void read(const json& text, train::Decay& value) {
   value = train::parse_decay(text.get<std::string>());
@@ -46,6 +53,13 @@ void each_option(Options& options, Visit visit) {
   visit("data", options.data);
   visit("tokenizer", options.tokenizer);
   visit("split", options.split);
+  visit("text-column", options.text_column);
+  visit("label-column", options.label_column);
+  visit("header", options.header);
+  visit("label-separator", options.label_separator);
+  visit("labels", options.labels);
+  visit("new-head", options.new_head);
+  visit("class-weights", options.class_weights);
   visit("limit", options.limit);
   visit("length", options.length);
   visit("truncation", options.truncation);
@@ -61,6 +75,8 @@ void each_option(Options& options, Visit visit) {
   visit("lr", trainer.learning_rate);
   visit("schedule", trainer.decay);
   visit("warmup", trainer.warmup);
+  visit("ended", trainer.ended);
+  visit("balanced", trainer.is_balanced);
   visit("seed", trainer.seed);
   visit("validate-every", trainer.validate_every);
   visit("patience", trainer.patience);

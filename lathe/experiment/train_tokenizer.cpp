@@ -25,13 +25,18 @@ TrainedTokenizer train_tokenizer(const TrainTokenizerOptions& options, ThreadPoo
   io::check_output_directory(options.out, options.replaces, {options.data});
   TrainedTokenizer result;
   auto start = Clock::now();
-  const data::Dataset examples = read_texts(options.data, options.split, callbacks.should_stop);
+  const data::Dataset examples =
+      read_texts(options.data, options.split, options.columns, callbacks.should_stop);
+  if (examples.store)
+    fail("{}: its texts do not fit memory: expected at most {} bytes to learn from", options.data,
+         data::DatasetOptions().most_bytes);
   std::vector<std::string_view> texts;
   for (const data::Example& example : examples.examples) {
     texts.push_back(example.text);
-    result.bytes += static_cast<std::int64_t>(example.text.size());
+    if (examples.has_pairs) texts.push_back(example.second);
+    result.bytes += static_cast<std::int64_t>(example.text.size() + example.second.size());
   }
-  result.texts = static_cast<std::int64_t>(texts.size());
+  result.texts = static_cast<std::int64_t>(examples.examples.size());
   result.read_seconds = seconds_since(start);
   start = Clock::now();
   const std::vector<data::TokenizerFile> files =

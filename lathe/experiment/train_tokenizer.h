@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <string>
 
+#include "lathe/data/columns.h"
 #include "lathe/data/train_tokenizer.h"
 #include "lathe/experiment/callbacks.h"
 
@@ -12,6 +13,7 @@ namespace lathe::experiment {
 struct TrainTokenizerOptions {
   std::string data = {};        ///< directory, or `reviews`
   std::string split = "train";  ///< or several: `train,unsup`
+  data::ColumnOptions columns = {};
   data::TokenizerTraining training = {};
   std::filesystem::path out = {};
   bool replaces = false;  ///< may replace a tokenizer or model that is in `out`

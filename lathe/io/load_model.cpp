@@ -13,6 +13,7 @@
 #include "lathe/io/safetensors.h"
 #include "lathe/io/weight_directory.h"
 #include "lathe/models/initialize.h"
+#include "lathe/models/loss.h"
 #include "lathe/models/set_inputs.h"
 #include "lathe/models/set_label_count.h"
 #include "lathe/models/tensor_names.h"
@@ -101,7 +102,35 @@ void build_graph(Model& model, const std::vector<std::string>& inputs) {
   model.graph = models::build(*model.family, model.config,
                               {.task = model.task,
                                .inputs = inputs,
-                               .num_labels = static_cast<std::int64_t>(model.label_names.size())});
+                               .num_labels = static_cast<std::int64_t>(model.label_names.size()),
+                               .labels = model.labels});
+}
+
+// The loss that belongs to the labels, where the graph has one.
+void choose_label_kind(Model& model, const LoadOptions& options) {
+  if (model.task != "classify") return;
+  if (options.labels) model.labels = *options.labels;
+  const bool is_one = models::label_count(model.graph) == 1;
+  if (!options.labels && is_one && model.labels == LabelKind::Class)
+    model.labels = LabelKind::Number;
+  const std::optional<LabelKind> present = models::loss_kind(model.graph);
+  if (!present || *present == model.labels) return;
+  models::detach_loss(model.graph);
+  models::attach_loss(model.graph, model.labels);
+}
+
+// The states of the layer that gives the logits, as they would be where it is made anew.
+void add_head(const Model& model, std::vector<std::string>& fresh) {
+  const std::string& layer = models::find_task(*model.family, model.task).label_layer;
+  const std::optional<NodeId> node = layer.empty() ? std::nullopt : model.graph.find(layer);
+  if (!node) fail("new-head: a {} model has no layer of labels to replace", model.family->name);
+  for (const Value& operand : model.graph.inputs(*node)) {
+    if (operand.is_none() || !model.graph.is(operand.node, "state")) continue;
+    const std::string& name = model.graph.name(operand.node);
+    if (std::ranges::find(fresh, name) == fresh.end()) fresh.push_back(name);
+  }
+  if (fresh.empty())
+    fail("new-head: the layer \"{}\" is not made of plain parameters and stays", layer);
 }
 
 // Makes the graph give the number of labels asked for; returns the states that start afresh then.
@@ -119,6 +148,11 @@ std::vector<std::string> choose_labels(Model& model, const LoadOptions& options)
   const std::optional<std::int64_t> count = models::label_count(model.graph);
   if (count && *count != static_cast<std::int64_t>(model.label_names.size()))
     model.label_names = numbered_labels(*count);
+  choose_label_kind(model, options);
+  if (options.new_head) {
+    add_head(model, fresh);
+    model.label_names = numbered_labels(static_cast<std::int64_t>(model.label_names.size()));
+  }
   return fresh;
 }
 
@@ -142,6 +176,8 @@ Model load_huggingface(const fs::path& directory, const LoadOptions& options) {
     model.family = &find_family(config, weights);
     model.config = read_family_config(*model.family, config);
     model.label_names = read_label_names(config);
+    model.labels = options.labels.value_or(read_label_kind(config, model.label_names.size()));
+    model.reading = read_reading(config);
     model.task = options.task.empty()
                      ? read_task(*model.family, config).value_or(model.family->tasks.front().name)
                      : options.task;
@@ -165,7 +201,8 @@ void change_task(Model& model, const std::string& task, const std::vector<std::s
   const Graph own = models::build(*model.family, model.config,
                                   {.task = model.task,
                                    .inputs = models::input_names(model.graph),
-                                   .num_labels = models::label_count(model.graph).value_or(1)});
+                                   .num_labels = models::label_count(model.graph).value_or(1),
+                                   .labels = model.labels});
   if (const std::optional<std::string> difference = describe_difference(model.graph, own))
     fail("cannot be loaded for {}: its graph for {} is not the one that {} builds: {}", task,
          model.task, model.family->name, *difference);
@@ -184,6 +221,10 @@ Model load_checkpoint(const fs::path& directory, const LoadOptions& options) {
   model.config_text = std::string(MappedFile::open(directory / "config.json")->text());
   const json config = parse_json(model.config_text, (directory / "config.json").string());
   model.config = read_family_config(*model.family, config);
+  with_place((directory / "config.json").string(), [&] {
+    model.labels = read_label_kind(config, model.label_names.size());
+    model.reading = read_reading(config);
+  });
   const State weights = read_weights(directory);
   std::error_code error;
   if (options.with_masters && fs::exists(directory / kMastersName, error))
@@ -202,7 +243,7 @@ Model load_checkpoint(const fs::path& directory, const LoadOptions& options) {
       change_task(model, options.task, options.inputs);
     else if (!options.inputs.empty())
       models::set_inputs(model.graph, *model.family, models::find_task(*model.family, model.task),
-                         options.inputs);
+                         options.inputs, options.labels.value_or(model.labels));
     std::vector<std::string> fresh = choose_labels(model, options);
     if (is_other_task) add_missing_heads(model, weights, fresh);
     fill_state(model, weights, fresh, options);
@@ -226,6 +267,8 @@ Model build_named(const models::NamedModel& named, const LoadOptions& options) {
   model.task = options.task.empty() ? named.family->tasks.front().name : options.task;
   model.label_names = options.num_labels > 0 ? numbered_labels(options.num_labels)
                                              : read_label_names(json::object());
+  model.labels =
+      options.labels.value_or(model.label_names.size() == 1 ? LabelKind::Number : LabelKind::Class);
   build_graph(model, options.inputs);
   choose_labels(model, options);
   model.state = models::initialize(model.graph, options.seed);

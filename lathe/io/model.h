@@ -2,15 +2,27 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "lathe/core/graph.h"
+#include "lathe/core/label_kind.h"
 #include "lathe/data/tokenizer.h"
 #include "lathe/io/storage/stored_weights.h"
 #include "lathe/models/family.h"
 
 namespace lathe::io {
+
+/// How examples were read when a model was trained, so that it can be run on others alike. It
+/// stands in config.json under the key `lathe`, where other programs pass over it.
+struct Reading {
+  std::int64_t length = 0;  ///< most tokens of a text; 0: as many as the model takes
+  data::Truncation truncation = data::Truncation::Head;
+  std::vector<std::string> text_columns = {}, label_columns = {};  ///< by name; empty: not told
+  std::string label_separator = ",";  ///< between the labels of a set in one column
+  bool operator==(const Reading&) const = default;
+};
 
 /// A model ready to be run, transformed or written: what it is, its graph and its states' values.
 struct Model {
@@ -19,6 +31,8 @@ struct Model {
   std::string config_text = {};  ///< config.json as it was found, so that unknown keys survive
   std::string task = {};
   std::vector<std::string> label_names = {};
+  LabelKind labels = LabelKind::Class;  ///< of a classifier: `problem_type`
+  Reading reading = {};
   /// The tokenizer where it is not the directory's: of a builder's model, of one whose vocabulary
   /// was made smaller; null otherwise.
   std::shared_ptr<const data::Tokenizer> tokenizer = {};
@@ -38,6 +52,8 @@ struct LoadOptions {
   std::string task = {};                 ///< empty: what the model was saved for
   std::vector<std::string> inputs = {};  ///< empty: as stored, or the task's usual ones
   std::int64_t num_labels = 0;           ///< 0: what the configuration says
+  std::optional<LabelKind> labels = {};  ///< what a loss is for; nothing: what it was trained for
+  bool new_head = false;                 ///< the layer of labels starts fresh
   Attributes config = {};                ///< changes to a builder's configuration
   std::uint64_t seed = 0;                ///< of states that start fresh
   bool with_masters = false;             ///< also read the floats of packed parameters

@@ -11,6 +11,17 @@ namespace {
 using nlohmann::json;
 
 constexpr std::int64_t kMostLabels = 1'000'000;
+constexpr const char* kReadingKey = "lathe";
+
+json to_json(const Reading& reading) {
+  json result = json::object();
+  if (reading.length > 0) result["length"] = reading.length;
+  result["truncation"] = name(reading.truncation);
+  if (!reading.text_columns.empty()) result["text_columns"] = reading.text_columns;
+  if (!reading.label_columns.empty()) result["label_columns"] = reading.label_columns;
+  result["label_separator"] = reading.label_separator;
+  return result;
+}
 
 Attribute read_attribute(const AttributeSpec& spec, const json& value) {
   const AttributeKind kind = kind_of(spec.default_value);
@@ -101,6 +112,39 @@ std::vector<std::string> read_label_names(const json& config) {
   return names;
 }
 
+LabelKind read_label_kind(const json& config, std::size_t num_labels) {
+  if (const auto problem = config.find("problem_type");
+      problem != config.end() && !problem->is_null()) {
+    const std::optional<LabelKind> kind =
+        problem->is_string() ? find_label_kind(problem->get<std::string>()) : std::nullopt;
+    if (!kind)
+      fail(
+          "problem_type is {}: expected single_label_classification, multi_label_classification "
+          "or regression",
+          problem->dump());
+    return *kind;
+  }
+  return num_labels == 1 ? LabelKind::Number : LabelKind::Class;
+}
+
+Reading read_reading(const json& config) {
+  Reading reading;
+  const auto found = config.find(kReadingKey);
+  if (found == config.end() || !found->is_object()) return reading;
+  try {
+    reading.length = found->value("length", reading.length);
+    reading.truncation =
+        data::parse_truncation(found->value("truncation", std::string(name(reading.truncation))));
+    reading.text_columns = found->value("text_columns", reading.text_columns);
+    reading.label_columns = found->value("label_columns", reading.label_columns);
+    reading.label_separator = found->value("label_separator", reading.label_separator);
+  } catch (const json::exception&) {
+    fail("{}: has a value that is not of its kind: {}", kReadingKey, found->dump());
+  }
+  if (reading.length < 0) fail("{}: length is {}: expected 0 or more", kReadingKey, reading.length);
+  return reading;
+}
+
 std::optional<std::string> read_task(const models::ModelFamily& family, const json& config) {
   // A decoder's head on a model that attends both ways does not predict the next token.
   const auto has_keys = [&](const models::TaskRecord& task) {
@@ -154,7 +198,12 @@ json write_config(const Model& model) {
     config.erase("num_labels");
     config["id2label"] = id2label;
     config["label2id"] = label2id;
+    config["problem_type"] = problem_type(model.labels);
   }
+  if (model.reading != Reading())
+    config[kReadingKey] = to_json(model.reading);
+  else
+    config.erase(kReadingKey);
   return config;
 }
 

@@ -4,6 +4,7 @@
 
 #include "lathe/io/json_file.h"
 #include "lathe/io/model.h"
+#include "lathe/io/model_config.h"
 
 namespace lathe::io {
 
@@ -22,6 +23,16 @@ const models::ModelFamily& model_family(const std::string& directory_or_name) {
   }
   // Whatever is wrong or left out there, loading says or finds it.
   return *load_model(directory_or_name).family;
+}
+
+Reading model_reading(const std::string& directory_or_name) {
+  const std::filesystem::path config_path =
+      std::filesystem::path(directory_or_name) / "config.json";
+  std::error_code error;
+  if (models::find_named_model(directory_or_name) ||
+      !std::filesystem::is_regular_file(config_path, error))
+    return {};
+  return with_place(config_path.string(), [&] { return read_reading(read_json(config_path)); });
 }
 
 }  // namespace lathe::io

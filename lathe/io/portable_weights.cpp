@@ -149,7 +149,8 @@ State portable_weights(const Model& model) {
   const Graph own = models::build(*model.family, model.config,
                                   {.task = model.task,
                                    .inputs = models::input_names(model.graph),
-                                   .num_labels = models::label_count(model.graph).value_or(1)});
+                                   .num_labels = models::label_count(model.graph).value_or(1),
+                                   .labels = model.labels});
   return Comparison(model, own).run();
 }
 

@@ -38,7 +38,12 @@ class Fingerprint {
 
 std::string fingerprint_of(const data::Dataset& examples) {
   Fingerprint result;
-  for (const data::Example& example : examples.examples) result.add(example.text);
+  data::TextStore::Texts buffer;
+  for (std::size_t i = 0; i < examples.examples.size(); ++i) {
+    const data::Dataset::Texts texts = examples.texts(i, buffer);
+    result.add(std::string(texts.text));
+    if (examples.has_pairs) result.add(std::string(texts.second));
+  }
   if (examples.arrays) {
     result.add(to_text(examples.arrays->shape));
     result.add(std::as_bytes(std::span(examples.arrays->values)));
@@ -58,7 +63,7 @@ std::string key_of(const io::Model& classifier, const data::Dataset& examples,
   key.add(fingerprint(classifier));
   key.add(fingerprint_of(examples));
   key.add(fmt::format("{}", length_for(classifier, options.length)));
-  key.add(data::name(options.truncation));
+  key.add(data::name(options.truncation.value_or(data::Truncation::Head)));
   return key.hex();
 }
 

@@ -20,8 +20,8 @@ std::string fingerprint(const io::Model& classifier);
 /// How a classifier is asked, and who hears of it.
 struct AskOptions {
   std::int64_t length = 0;  ///< most tokens of a text; 0, or more than it takes: its most
-  data::Truncation truncation = data::Truncation::Head;
-  std::filesystem::path cache = {};  ///< directory; empty: nothing is kept
+  std::optional<data::Truncation> truncation = {};  ///< nothing: as the model was trained
+  std::filesystem::path cache = {};                 ///< directory; empty: nothing is kept
   engine::ExecutionOptions execution = {};
   /// Hears of progress, only where the classifier is run; false stops it.
   std::function<bool(std::int64_t examples_done, std::int64_t tokens_done)> progress = {};

@@ -30,7 +30,8 @@ void check_is_classifier(const Graph& graph, const io::Model& model, bool is_pad
          place_of(model));
   if (reads_tokens)
     for (const NodeId id : graph.nodes_of("input"))
-      if (graph.name(id) != "input_ids" && graph.name(id) != "attention_mask")
+      if (graph.name(id) != "input_ids" && graph.name(id) != "attention_mask" &&
+          graph.name(id) != kTokenTypes)
         fail("{}: its graph has the input \"{}\", which is not made from texts", place_of(model),
              graph.name(id));
   const Type& logits = graph.type(graph.outputs().front().second);

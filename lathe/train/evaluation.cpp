@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "lathe/core/error.h"
+#include "lathe/data/dataset.h"
 
 namespace lathe::train {
 
@@ -29,8 +30,11 @@ double cross_entropy(std::span<const float> logits, std::size_t label) {
 }
 
 void check_labels(std::span<const std::int32_t> labels, std::int64_t num_labels) {
+  if (num_labels < 2) fail("a model of {} label has no accuracy", num_labels);
   for (std::size_t i = 0; i < labels.size(); ++i)
-    if (labels[i] < 0 || labels[i] >= num_labels)
+    if (labels[i] == data::kNoLabel)
+      fail("example {} has no class for its label, and so no accuracy", i + 1);
+    else if (labels[i] < 0 || labels[i] >= num_labels)
       fail("example {} has label {}: expected 0 to {}", i + 1, labels[i], num_labels - 1);
 }
 

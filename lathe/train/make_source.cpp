@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "lathe/core/pass.h"
+#include "lathe/models/set_inputs.h"
 #include "lathe/train/array_source.h"
+#include "lathe/train/targets.h"
 #include "lathe/train/text_source.h"
 
 namespace lathe::train {
@@ -48,10 +50,25 @@ std::unique_ptr<ExampleSource> make_array_source(const io::Model& model,
                                        dataset.arrays->values, dataset.labels());
 }
 
+// Rows of numbers as labels, where the data has them.
+std::unique_ptr<ExampleSource> with_targets(std::unique_ptr<ExampleSource> source,
+                                            const data::Dataset& dataset,
+                                            const SourceOptions& options) {
+  if (!dataset.targets.empty())
+    return std::make_unique<WithTargets>(std::move(source), dataset.targets, dataset.num_targets());
+  if (labels_of(options.objective) != LabelKind::Number) return source;
+  // Classes are numbers too, for whoever wants to come close to them.
+  const std::vector<std::int32_t> labels = dataset.labels();
+  return std::make_unique<WithTargets>(std::move(source),
+                                       std::vector<float>(labels.begin(), labels.end()), 1);
+}
+
 TextFeeding make_feeding(const io::Model& model, const data::Tokenizer& tokenizer,
                          const SourceOptions& options) {
   TextFeeding feeding{
       .objective = make_objective(options.objective, tokenizer, options.mask_share, options.seed)};
+  const std::optional<NodeId> types = model.graph.find(kTokenTypes);
+  feeding.objective.has_token_types = types && model.graph.is(*types, "input");
   if (options.is_padded)
     feeding.padding_id =
         static_cast<std::int32_t>(config_integer(model, model.family->token_keys.padding));
@@ -64,6 +81,20 @@ std::string objective_of(const io::Model& model) {
   const std::vector<std::string>& names = objective_names();
   const bool is_objective = std::find(names.begin(), names.end(), model.task) != names.end();
   return is_objective ? model.task : "classify";
+}
+
+io::Model with_token_types(io::Model model) {
+  const std::vector<std::string>& others =
+      models::find_task(*model.family, model.task).optional_inputs;
+  const std::optional<NodeId> present = model.graph.find(kTokenTypes);
+  if (std::ranges::find(others, kTokenTypes) == others.end() ||
+      (present && model.graph.is(*present, "input")))
+    return model;
+  std::vector<std::string> inputs = models::input_names(model.graph);
+  inputs.emplace_back(kTokenTypes);
+  models::set_inputs(model.graph, *model.family, models::find_task(*model.family, model.task),
+                     inputs, model.labels);
+  return model;
 }
 
 data::Reads reads_of(const models::ModelFamily& family) {
@@ -86,7 +117,9 @@ std::int64_t max_length(const io::Model& model) {
 
 std::int64_t text_length(const io::Model& model, std::int64_t length) {
   const std::int64_t longest = max_length(model);
-  if (length == 0 || longest == 0) return longest;
+  if (longest == 0) return 0;
+  if (length == 0)
+    return model.reading.length > 0 ? std::min(model.reading.length, longest) : longest;
   if (length < 3 || length > longest)
     fail("length {}: expected 3 to {}, the model's longest sequence", length, longest);
   return length;
@@ -101,25 +134,46 @@ std::unique_ptr<ExampleSource> make_evaluation_source(const io::Model& model,
                                                       const SourceOptions& options,
                                                       ThreadPool* pool,
                                                       const ShouldStop& should_stop) {
-  if (!reads_tokens(model)) return make_array_source(model, dataset);
+  if (!reads_tokens(model))
+    return with_targets(make_array_source(model, dataset), dataset, options);
   const std::shared_ptr<const data::Tokenizer> tokenizer = load_tokenizer(model);
+  const std::int64_t length = text_length(model, options.length);
+  TextFeeding feeding = make_feeding(model, *tokenizer, options);
+  if (dataset.store)
+    return with_targets(
+        std::make_unique<UnkeptTexts>(dataset, tokenizer, length,
+                                      options.truncation.value_or(model.reading.truncation),
+                                      std::move(feeding)),
+        dataset, options);
   ThreadPool alone(1);
-  return std::make_unique<TokenizedTexts>(
-      data::tokenize(dataset, *tokenizer, text_length(model, options.length), options.truncation,
-                     pool != nullptr ? *pool : alone, should_stop),
-      make_feeding(model, *tokenizer, options));
+  return with_targets(std::make_unique<TokenizedTexts>(
+                          data::tokenize(dataset, *tokenizer, length,
+                                         options.truncation.value_or(model.reading.truncation),
+                                         pool != nullptr ? *pool : alone, should_stop),
+                          std::move(feeding)),
+                      dataset, options);
 }
 
 std::unique_ptr<ExampleSource> make_training_source(const io::Model& model,
                                                     const data::Dataset& dataset,
                                                     const SourceOptions& options,
                                                     std::vector<std::int64_t> order) {
-  if (!reads_tokens(model)) return make_array_source(model, dataset);
+  if (!reads_tokens(model))
+    return with_targets(make_array_source(model, dataset), dataset, options);
   std::shared_ptr<const data::Tokenizer> tokenizer = load_tokenizer(model);
+  const std::int64_t length = text_length(model, options.length);
   TextFeeding feeding = make_feeding(model, *tokenizer, options);
-  return std::make_unique<StreamedTexts>(dataset, std::move(tokenizer),
-                                         text_length(model, options.length), options.truncation,
-                                         std::move(order), std::move(feeding));
+  if (dataset.store)
+    return with_targets(
+        std::make_unique<UnkeptTexts>(dataset, std::move(tokenizer), length,
+                                      options.truncation.value_or(model.reading.truncation),
+                                      std::move(feeding)),
+        dataset, options);
+  return with_targets(
+      std::make_unique<StreamedTexts>(dataset, std::move(tokenizer), length,
+                                      options.truncation.value_or(model.reading.truncation),
+                                      std::move(order), std::move(feeding)),
+      dataset, options);
 }
 
 }  // namespace lathe::train

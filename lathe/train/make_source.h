@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "lathe/core/interrupt.h"
@@ -16,15 +17,21 @@ namespace lathe::train {
 /// How the examples of a dataset are fed to a model.
 struct SourceOptions {
   std::string objective = "classify";
-  std::int64_t length = 0;  ///< most tokens of a text; 0: the model's most
-  data::Truncation truncation = data::Truncation::Head;
-  bool is_padded = false;  ///< for a graph in padded form
+  std::int64_t length = 0;                          ///< most tokens of a text; 0: the model's most
+  std::optional<data::Truncation> truncation = {};  ///< nothing: as the model was trained
+  bool is_padded = false;                           ///< for a graph in padded form
   double mask_share = 0.15;
   std::uint64_t seed = 0;  ///< of what is hidden from a masked language model
 };
 
 /// What a model that was saved for a task is measured by; `classify` for one without a loss.
 std::string objective_of(const io::Model& model);
+
+/// The input that says which text of a pair a token belongs to.
+inline constexpr const char* kTokenTypes = "token_type_ids";
+
+/// The model with that input, where its family knows it: to be run on pairs.
+io::Model with_token_types(io::Model model);
 
 /// What data must hold for a model: what its family reads.
 data::Reads reads_of(const models::ModelFamily& family);
@@ -35,8 +42,8 @@ std::shared_ptr<const data::Tokenizer> load_tokenizer(const io::Model& model);
 
 /// The longest sequence the model takes; 0 for a model that reads no text.
 std::int64_t max_length(const io::Model& model);
-/// The length that texts are cut to: `length`, or for 0 the model's most; 0 for a model that reads
-/// no text. Fails on a length that the model does not take.
+/// The length that texts are cut to: `length`, or for 0 what the model was trained with, or its
+/// most; 0 for a model that reads no text. Fails on a length that the model does not take.
 std::int64_t text_length(const io::Model& model, std::int64_t length);
 
 /// Turns a graph of the model, which is in padded form, into the form that sources feed: sequences

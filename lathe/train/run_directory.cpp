@@ -39,6 +39,13 @@ RunDirectory RunDirectory::create(fs::path path, json configuration) {
   return run;
 }
 
+void RunDirectory::set_configuration(json configuration) {
+  if (configuration == configuration_) return;
+  configuration_ = std::move(configuration);
+  const json text = {{"format", kRunFormat}, {"version", 1}, {"configuration", configuration_}};
+  io::write_atomically(path_ / kRunFile, text.dump(2) + "\n");
+}
+
 std::optional<json> RunDirectory::recorded_configuration(const fs::path& path) {
   std::error_code error;
   const fs::path file = path / kRunFile;
@@ -100,6 +107,20 @@ void RunDirectory::log(const Validation& validation) {
     line["validation_confusion"] = validation.classes->confusion;
     scalars["validation/accuracy"] = validation.classes->accuracy;
     scalars["validation/f1"] = f1;
+  }
+  if (validation.numbers) {
+    for (const auto& [name, value] : {std::pair("pearson", validation.numbers->pearson),
+                                      std::pair("spearman", validation.numbers->spearman)}) {
+      if (!value) continue;
+      line[std::string("validation_") + name] = *value;
+      scalars[std::string("validation/") + name] = *value;
+    }
+  }
+  if (validation.sets) {
+    line["validation_micro_f1"] = validation.sets->micro_f1;
+    line["validation_macro_f1"] = validation.sets->macro_f1;
+    scalars["validation/micro_f1"] = validation.sets->micro_f1;
+    scalars["validation/macro_f1"] = validation.sets->macro_f1;
   }
   metrics_->write(line);
   events_->write(validation.step, scalars);

@@ -31,6 +31,8 @@ class RunDirectory {
 
   const std::filesystem::path& path() const { return path_; }
   const nlohmann::json& configuration() const { return configuration_; }
+  /// Records that the run goes on with another configuration, where it does: one that was extended.
+  void set_configuration(nlohmann::json configuration);
   /// What to go on from; nullopt when the run ended before its first checkpoint.
   const std::optional<TrainingCheckpoint>& checkpoint() const { return checkpoint_; }
   /// A line for each damaged checkpoint that was passed over.

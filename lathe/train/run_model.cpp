@@ -24,7 +24,8 @@ Graph graph_for(const io::Model& model, const Feed& tensors) {
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   Graph graph = model.graph;
   if (names != models::input_names(graph))
-    models::set_inputs(graph, *model.family, models::find_task(*model.family, model.task), names);
+    models::set_inputs(graph, *model.family, models::find_task(*model.family, model.task), names,
+                       model.labels);
   return graph;
 }
 

@@ -38,6 +38,36 @@ class TokenizedTexts final : public ExampleSource {
   TextFeeding feeding_;
 };
 
+/// Texts that are tokenized each time they are asked for, and forgotten: of data larger than
+/// memory.
+class UnkeptTexts final : public ExampleSource {
+ public:
+  /// The dataset must outlive the source.
+  UnkeptTexts(const data::Dataset& dataset, std::shared_ptr<const data::Tokenizer> tokenizer,
+              std::int64_t max_length, data::Truncation truncation, TextFeeding feeding)
+      : dataset_(dataset),
+        tokenizer_(std::move(tokenizer)),
+        max_length_(max_length),
+        truncation_(truncation),
+        feeding_(std::move(feeding)) {}
+  std::int64_t size() const override { return static_cast<std::int64_t>(dataset_.examples.size()); }
+  std::vector<std::int64_t> lengths() override;
+  std::int32_t label(std::int64_t example) const override {
+    return dataset_.examples[static_cast<std::size_t>(example)].label;
+  }
+  ExampleBatch training_batch(std::span<const std::int64_t> examples, std::int64_t epoch) override;
+  ExampleBatch evaluation_batch(std::span<const std::int64_t> examples) override;
+
+ private:
+  data::Batch batch(std::span<const std::int64_t> examples) const;
+
+  const data::Dataset& dataset_;
+  std::shared_ptr<const data::Tokenizer> tokenizer_;
+  std::int64_t max_length_;
+  data::Truncation truncation_;
+  TextFeeding feeding_;
+};
+
 /// Texts that are tokenized while training is under way, in the order it needs them.
 class StreamedTexts final : public ExampleSource {
  public:

@@ -29,7 +29,8 @@ TokenStream::TokenStream(const data::Dataset& dataset, const data::Tokenizer& to
       truncation_(truncation),
       order_(std::move(order)),
       rank_(order_.size(), -1),
-      ids_(order_.size()) {
+      ids_(order_.size()),
+      first_lengths_(dataset.has_pairs ? order_.size() : 0) {
   if (max_length < 3)
     fail("sequences of {} tokens: expected at least 3: [CLS], a token, [SEP]", max_length);
   check(order_.size() == dataset.examples.size(), "an order of all examples");
@@ -54,7 +55,9 @@ void TokenStream::tokenize() {
       const std::int64_t end = std::min(size(), done + kExamplesPerNotice);
       for (; done < end; ++done) {
         const auto example = static_cast<std::size_t>(order_[static_cast<std::size_t>(done)]);
-        tokenizer_.encode(dataset_.examples[example].text, ids_[example], max_length_, truncation_);
+        const std::int32_t first = data::encode_example(dataset_, example, tokenizer_,
+                                                        ids_[example], max_length_, truncation_);
+        if (dataset_.has_pairs) first_lengths_[example] = first;
         ids_[example].shrink_to_fit();
       }
       const std::lock_guard lock(mutex_);
@@ -95,6 +98,7 @@ data::Batch TokenStream::batch(std::span<const std::int64_t> examples) {
     result.ids.insert(result.ids.end(), ids_[index].begin(), ids_[index].end());
     result.offsets.push_back(static_cast<std::int32_t>(result.ids.size()));
     result.labels.push_back(dataset_.examples[index].label);
+    if (dataset_.has_pairs) result.first_lengths.push_back(first_lengths_[index]);
     result.example_indices.push_back(example);
   }
   return result;

@@ -5,6 +5,7 @@
 #include "lathe/train/make_source.h"
 #include "lathe/train/non_finite.h"
 #include "lathe/train/soft_labels.h"
+#include "lathe/train/targets.h"
 #include "lathe/train/training_feed.h"
 
 namespace lathe::train {
@@ -12,7 +13,7 @@ namespace {
 
 void check_labels(const data::Dataset& examples, const io::Model& model,
                   const std::string& objective, bool may_lack = false) {
-  if (objective != "classify" && objective != "regression") return;
+  if (objective != "classify" && !labels_of(objective)) return;
   const auto num_labels = static_cast<std::int64_t>(model.label_names.size());
   for (std::size_t i = 0; i < examples.examples.size(); ++i) {
     const std::int32_t label = examples.examples[i].label;
@@ -38,14 +39,28 @@ io::Model with_state(io::Model model, const State& state) {
   return model;
 }
 
-Validation validate(const io::Model& model, ExampleSource& examples, const TrainOptions& options) {
+Validation validate(const io::Model& model, ExampleSource& examples, std::span<const float> targets,
+                    const TrainOptions& options) {
   Validation result;
-  if (options.graph.objective != "classify") {
+  const std::optional<LabelKind> labels = labels_of(options.graph.objective);
+  if (options.graph.objective != "classify" && !labels) {
     result.loss = evaluate_loss(model, examples, options.execution).loss;
     result.score = -result.loss;
     return result;
   }
   Classifier classifier(model, {.execution = options.execution});
+  if (labels == LabelKind::Number) {
+    result.numbers = score_numbers(answer_all(classifier, examples), targets);
+    result.loss = result.numbers->loss;
+    result.score = -result.loss;
+    return result;
+  }
+  if (labels == LabelKind::Set) {
+    result.sets = score_label_sets(answer_all(classifier, examples), targets);
+    result.loss = result.sets->loss;
+    result.score = result.sets->micro_f1;
+    return result;
+  }
   result.classes =
       evaluate(classifier, examples, static_cast<std::int64_t>(model.label_names.size()));
   result.loss = result.classes->loss;
@@ -75,13 +90,14 @@ TrainOutcome train_model(io::Model model, const data::Dataset& examples,
   // Tokenizing begins here and runs beside the planning of the graph.
   std::unique_ptr<ExampleSource> source;
   if (options.source == nullptr)
-    source = make_training_source(
-        model, examples, source_options(options),
-        next_examples(options.trainer, static_cast<std::int64_t>(examples.examples.size()),
-                      progress));
-  check(options.source == nullptr || !options.soft_labels, "soft labels of a source of one's own");
+    source = make_training_source(model, examples, source_options(options),
+                                  next_examples(options.trainer, examples.labels(), progress));
+  check(options.source == nullptr || (!options.soft_labels && options.graph.class_weights.empty()),
+        "soft labels and weights of a source of one's own");
   if (options.soft_labels)
     source = std::make_unique<SoftlyLabelled>(std::move(source), *options.soft_labels);
+  if (!options.graph.class_weights.empty())
+    source = std::make_unique<WithClassWeights>(std::move(source), options.graph.class_weights);
   TrainingGraphOptions graph_options = options.graph;
   graph_options.accumulation = static_cast<int>(options.trainer.accumulation);
   graph_options.distillation.has_soft_labels = options.soft_labels.has_value();
@@ -106,7 +122,8 @@ TrainOutcome train_model(io::Model model, const data::Dataset& examples,
   };
   if (held_out != nullptr)
     hooks.validate = [&](const State& values, const TrainingProgress& at) {
-      Validation result = validate(with_state(model, values), *held_out, options);
+      Validation result =
+          validate(with_state(model, values), *held_out, validation.targets, options);
       result.step = at.step;
       result.epoch = epochs_done;
       if (directory != nullptr) directory->log(result);

@@ -28,9 +28,9 @@ struct TrainOptions {
   /// What teachers answer to the examples: probabilities f32[examples, labels] at the temperature
   /// of the graph's distillation. Empty: the model learns from labels alone.
   std::optional<Tensor> soft_labels = {};
-  double mask_share = 0.15;  ///< of tokens to guess, for `mlm`
-  std::int64_t length = 0;   ///< most tokens of a text; 0: the model's most
-  data::Truncation truncation = data::Truncation::Head;
+  double mask_share = 0.15;                         ///< of tokens to guess, for `mlm`
+  std::int64_t length = 0;                          ///< most tokens of a text; 0: the model's most
+  std::optional<data::Truncation> truncation = {};  ///< nothing: as the model was trained
   /// The examples as the model is fed with them, made before for several runs that may read them at
   /// once (make_evaluation_source); null: texts are tokenized while the run is under way.
   ExampleSource* source = nullptr;

@@ -41,15 +41,23 @@ class Loop {
         lengths_(options.batch_tokens > 0
                      ? source.lengths()
                      : std::vector<std::int64_t>(static_cast<std::size_t>(source.size()), 1)) {
-    schedule_ = {.peak = options.learning_rate, .decay = options.decay};
-    schedule_.num_steps = count_steps();
-    schedule_.cycles = options.cycles;
-    schedule_.warmup_steps = warmup_steps(options.warmup, schedule_.cycle_steps());
+    if (options.is_balanced)
+      for (std::int64_t i = 0; i < source.size(); ++i) labels_.push_back(source.label(i));
+    std::vector<std::int64_t> ends = options.ended;
+    ends.push_back(options.epochs);
+    for (const std::int64_t end : ends) {
+      Schedule part{.peak = options.learning_rate, .decay = options.decay};
+      part.num_steps = count_steps(end) - num_steps_;
+      part.cycles = parts_.empty() ? options.cycles : 1;
+      part.warmup_steps = warmup_steps(options.warmup, part.cycle_steps());
+      parts_.push_back(part);
+      num_steps_ += part.num_steps;
+    }
   }
 
   TrainingResult run() {
     while (!is_over()) {
-      const data::BatchPlan plan = plan_epoch(options_, lengths_, progress_.epoch);
+      const data::BatchPlan plan = plan_epoch(options_, lengths_, labels_, progress_.epoch);
       while (progress_.batch < plan.num_batches() && !is_over()) {
         step(plan);
         if (after_step(progress_.batch == plan.num_batches())) return result(Ending::Interrupted);
@@ -63,21 +71,31 @@ class Loop {
   }
 
  private:
-  std::int64_t count_steps() const {
+  // The steps of the first so many epochs.
+  std::int64_t count_steps(std::int64_t epochs) const {
     std::int64_t count = 0;
     if (options_.batch_tokens > 0) {
-      for (std::int64_t epoch = 0; epoch < options_.epochs; ++epoch)
-        count += steps_of(plan_epoch(options_, lengths_, epoch), options_.accumulation);
+      for (std::int64_t epoch = 0; epoch < epochs; ++epoch)
+        count += steps_of(plan_epoch(options_, lengths_, labels_, epoch), options_.accumulation);
     } else {
-      count = options_.epochs * steps_of(plan_epoch(options_, lengths_, 0), options_.accumulation);
+      count = epochs * steps_of(plan_epoch(options_, lengths_, labels_, 0), options_.accumulation);
     }
     return options_.max_steps > 0 ? std::min(options_.max_steps, count) : count;
+  }
+
+  // Each part of an extended run has a schedule of its own.
+  double rate(std::int64_t step) const {
+    for (const Schedule& part : parts_) {
+      if (step < part.num_steps) return part.rate(step);
+      step -= part.num_steps;
+    }
+    return 0;
   }
 
   bool has_lost_patience() const {
     return options_.patience > 0 && progress_.num_worse >= options_.patience;
   }
-  bool is_over() const { return progress_.step >= schedule_.num_steps || has_lost_patience(); }
+  bool is_over() const { return progress_.step >= num_steps_ || has_lost_patience(); }
 
   // A batch whose run was begun.
   struct BegunBatch {
@@ -91,10 +109,9 @@ class Loop {
   // Begins a step. Where the device works beside us, the step before is finished meanwhile: its
   // loss is known one step later, and the GPU never waits for the next inputs.
   void step(const data::BatchPlan& plan) {
-    StepReport report{.step = progress_.step + 1,
-                      .num_steps = schedule_.num_steps,
-                      .learning_rate = schedule_.rate(progress_.step)};
-    if (hooks_.before_step) hooks_.before_step(progress_.step, schedule_.num_steps);
+    StepReport report{
+        .step = progress_.step + 1, .num_steps = num_steps_, .learning_rate = rate(progress_.step)};
+    if (hooks_.before_step) hooks_.before_step(progress_.step, num_steps_);
     bool ends_step = false;
     for (std::int64_t micro = 0; !ends_step; ++micro) {
       const Clock::time_point start = Clock::now();
@@ -170,7 +187,7 @@ class Loop {
 
   // Validates and saves when it is time to; true when the run was asked to stop.
   bool after_step(bool ends_epoch) {
-    const bool ends_run = progress_.step == schedule_.num_steps;
+    const bool ends_run = progress_.step == num_steps_;
     const auto is_due = [&](std::int64_t every) {
       return ends_run || (every > 0 ? progress_.step % every == 0 : ends_epoch);
     };
@@ -182,7 +199,7 @@ class Loop {
     if (validates) {
       state = executor_.state();
       const double score = hooks_.validate(*state, progress_);
-      if (hooks_.is_eligible && !hooks_.is_eligible(progress_.step, schedule_.num_steps)) {
+      if (hooks_.is_eligible && !hooks_.is_eligible(progress_.step, num_steps_)) {
         // Too early to be the best, or to lose patience.
       } else if (!progress_.best_score || score > *progress_.best_score) {
         progress_.best_score = score;
@@ -206,7 +223,7 @@ class Loop {
   TrainingResult result(Ending ending) {
     return {.ending = ending,
             .progress = progress_,
-            .num_steps = schedule_.num_steps,
+            .num_steps = num_steps_,
             .state = executor_.state(),
             .best = std::move(best_),
             .loss = progress_.epoch_loss_sum / std::max(1.0, progress_.epoch_loss_count),
@@ -220,7 +237,9 @@ class Loop {
   const TrainerHooks& hooks_;
   TrainingProgress progress_;
   std::vector<std::int64_t> lengths_;
-  Schedule schedule_;
+  std::vector<std::int32_t> labels_;  // where they say what is drawn
+  std::vector<Schedule> parts_;
+  std::int64_t num_steps_ = 0;
   std::optional<State> best_;
   std::deque<BegunBatch> begun_;
   struct {
@@ -235,26 +254,39 @@ class Loop {
 }  // namespace
 
 data::BatchPlan plan_epoch(const TrainerOptions& options, std::span<const std::int64_t> lengths,
-                           std::int64_t epoch) {
+                           std::span<const std::int32_t> labels, std::int64_t epoch) {
   data::BatchOptions batching;
   batching.max_examples = options.batch_tokens > 0 ? 0 : options.batch_examples;
   batching.max_tokens = options.batch_tokens;
   batching.order = data::BatchOrder::Shuffled;
   batching.seed = options.seed;
   batching.epoch = epoch;
+  if (options.is_balanced) batching.balanced = labels;
   return data::plan_batches(lengths, batching);
 }
 
-std::vector<std::int64_t> next_examples(const TrainerOptions& options, std::int64_t num_examples,
+std::vector<std::int64_t> next_examples(const TrainerOptions& options,
+                                        std::span<const std::int32_t> labels,
                                         const TrainingProgress& progress) {
   // The order of examples does not depend on where it is cut into batches, nor on lengths.
-  const std::vector<std::int64_t> lengths(static_cast<std::size_t>(num_examples), 1);
-  data::BatchPlan plan = plan_epoch(options, lengths, progress.epoch);
+  const std::vector<std::int64_t> lengths(labels.size(), 1);
+  data::BatchPlan plan = plan_epoch(options, lengths, labels, progress.epoch);
   const std::int64_t batch =
       options.batch_tokens > 0 ? 0 : std::min(progress.batch, plan.num_batches());
   const auto start = plan.starts[static_cast<std::size_t>(batch)];
   std::rotate(plan.order.begin(), plan.order.begin() + start, plan.order.end());
-  return plan.order;
+  if (!options.is_balanced) return plan.order;
+  // Some are drawn several times, others in a later epoch.
+  std::vector<std::int64_t> order;
+  std::vector<bool> is_known(labels.size());
+  for (std::int64_t example = 0; example < static_cast<std::int64_t>(labels.size()); ++example)
+    plan.order.push_back(example);
+  for (const std::int64_t example : plan.order) {
+    if (is_known[static_cast<std::size_t>(example)]) continue;
+    is_known[static_cast<std::size_t>(example)] = true;
+    order.push_back(example);
+  }
+  return order;
 }
 
 TrainingResult run_training(engine::Executor& executor, ExampleSource& source,

@@ -26,6 +26,10 @@ struct TrainerOptions {
   Decay decay = Decay::Linear;
   double warmup = 0.06;     ///< a share of a cycle's steps below 1, or a number of steps
   std::int64_t cycles = 2;  ///< times the rate rises and falls
+  /// Epochs after which the run had ended before it was extended; each extension is one cycle of
+  /// the rate, and `cycles` are those of the first part.
+  std::vector<std::int64_t> ended = {};
+  bool is_balanced = false;  ///< draws as many examples of each class, as many in all as there are
   std::uint64_t seed = 0;
   std::int64_t validate_every = 0;    ///< steps; 0: after each epoch
   std::int64_t patience = 0;          ///< validations without a better one until it stops; 0: never
@@ -79,12 +83,14 @@ struct TrainingResult {
   std::int64_t tokens = 0;    ///< of this call
 };
 
-/// The batches of an epoch: a function of the options, the epoch and, by tokens, the lengths.
+/// The batches of an epoch: a function of the options, the epoch, by tokens the lengths, and of
+/// balanced ones the classes.
 data::BatchPlan plan_epoch(const TrainerOptions& options, std::span<const std::int64_t> lengths,
-                           std::int64_t epoch);
+                           std::span<const std::int32_t> labels, std::int64_t epoch);
 
-/// The order in which a run that has come to `progress` needs its examples next.
-std::vector<std::int64_t> next_examples(const TrainerOptions& options, std::int64_t num_examples,
+/// The order in which a run that has come to `progress` needs its examples next, each once.
+std::vector<std::int64_t> next_examples(const TrainerOptions& options,
+                                        std::span<const std::int32_t> labels,
                                         const TrainingProgress& progress);
 
 /// Trains from `progress` to the end. A run that is continued gives the same bits as one that was

@@ -78,7 +78,7 @@ class TrainerTest : public testing::Test {
   }
   TrainingResult run(OneWeight& executor, const TrainingProgress& progress = {}) {
     StreamedTexts texts(dataset_, tokenizer_, 24, data::Truncation::Head,
-                        next_examples(options_, 10, progress), {});
+                        next_examples(options_, dataset_.labels(), progress), {});
     return run_training(executor, texts, options_, hooks_, progress);
   }
 
@@ -90,6 +90,40 @@ class TrainerTest : public testing::Test {
   int asked_ = 0;
   std::vector<Saved> saved_;
 };
+
+TEST_F(TrainerTest, GivesAnExtensionACycleOfItsOwn) {
+  std::vector<double> rates;
+  hooks_.report = [&](const StepReport& report) { rates.push_back(report.learning_rate); };
+  OneWeight whole;
+  run(whole);  // 2 epochs of 4 steps
+  const std::vector<double> first = rates;
+  options_.ended = {2};
+  options_.epochs = 3;
+  rates.clear();
+  OneWeight extended;
+  run(extended);
+  ASSERT_EQ(rates.size(), 12u);
+  EXPECT_EQ(std::vector<double>(rates.begin(), rates.begin() + 8), first);
+  EXPECT_EQ(rates[8], 0.5);
+  EXPECT_EQ(rates[10], 0.25);
+}
+
+TEST_F(TrainerTest, DrawsClassesAlikeWhenBalanced) {
+  std::vector<std::int32_t> labels(10, 0);
+  labels[3] = labels[7] = 1;
+  options_.is_balanced = true;
+  const std::vector<std::int64_t> lengths(10, 1);
+  const data::BatchPlan plan = plan_epoch(options_, lengths, labels, 0);
+  ASSERT_EQ(plan.order.size(), 10u);
+  const auto of_one = std::ranges::count_if(plan.order, [&](std::int64_t example) {
+    return labels[static_cast<std::size_t>(example)] == 1;
+  });
+  EXPECT_EQ(of_one, 5);
+  std::vector<std::int64_t> order = next_examples(options_, labels, {});
+  EXPECT_EQ(order.front(), plan.order.front());
+  std::ranges::sort(order);
+  for (std::int64_t i = 0; i < 10; ++i) EXPECT_EQ(order[static_cast<std::size_t>(i)], i);
+}
 
 TEST_F(TrainerTest, SeesEveryExampleOnceAnEpoch) {
   OneWeight executor;

@@ -15,9 +15,20 @@ Tensor vector_of(const std::vector<std::int32_t>& values) {
                                     std::span<const std::int32_t>(values));
 }
 
-Feed data_feed(const data::Batch& batch, const std::vector<std::int32_t>& ids) {
+// 0 for the tokens of a text or the first of a pair, 1 for those of the second.
+std::vector<std::int32_t> token_types(const data::Batch& batch) {
+  std::vector<std::int32_t> types(batch.ids.size());
+  for (std::size_t i = 0; i < batch.first_lengths.size(); ++i)
+    std::fill(types.begin() + batch.offsets[i] + batch.first_lengths[i],
+              types.begin() + batch.offsets[i + 1], 1);
+  return types;
+}
+
+Feed data_feed(const data::Batch& batch, const std::vector<std::int32_t>& ids,
+               const Objective& objective) {
   Feed feed;
   feed["input_ids"] = vector_of(ids);
+  if (objective.has_token_types) feed["token_type_ids"] = vector_of(token_types(batch));
   feed["offsets"] = vector_of(batch.offsets);
   feed["examples"] = vector_of({batch.example_indices.begin(), batch.example_indices.end()});
   return feed;
@@ -33,23 +44,16 @@ std::vector<std::int32_t> next_tokens(const data::Batch& batch) {
 }
 
 Feed make_feed(const data::Batch& batch, const Objective& objective) {
-  Feed feed = data_feed(batch, batch.ids);
-  if (objective.name == "causal-lm") {
-    feed["labels"] = vector_of(next_tokens(batch));
-  } else if (objective.name == "regression") {
-    const std::vector<float> labels(batch.labels.begin(), batch.labels.end());
-    feed["labels"] = Tensor::from<float>({static_cast<std::int64_t>(labels.size()), 1},
-                                         std::span<const float>(labels));
-  } else {
-    feed["labels"] = vector_of(batch.labels);
-  }
+  Feed feed = data_feed(batch, batch.ids, objective);
+  feed["labels"] = vector_of(objective.name == "causal-lm" ? next_tokens(batch) : batch.labels);
   return feed;
 }
 
 }  // namespace
 
 const std::vector<std::string>& objective_names() {
-  static const std::vector<std::string> kNames{"causal-lm", "classify", "mlm", "regression"};
+  static const std::vector<std::string> kNames{"causal-lm", "classify", "mlm", "multi-label",
+                                               "regression"};
   return kNames;
 }
 
@@ -57,7 +61,20 @@ std::string task_of(const std::string& objective) {
   const std::vector<std::string>& names = objective_names();
   if (std::find(names.begin(), names.end(), objective) == names.end())
     throw unknown_name("objective", objective, names);
-  return objective == "regression" ? "classify" : objective;
+  return labels_of(objective) ? "classify" : objective;
+}
+
+std::string objective_for(const std::string& objective, LabelKind labels) {
+  if (objective != "classify") return objective;
+  return labels == LabelKind::Number ? "regression"
+         : labels == LabelKind::Set  ? "multi-label"
+                                     : "classify";
+}
+
+std::optional<LabelKind> labels_of(const std::string& objective) {
+  if (objective == "regression") return LabelKind::Number;
+  if (objective == "multi-label") return LabelKind::Set;
+  return std::nullopt;
 }
 
 Objective make_objective(const std::string& name, const data::Tokenizer& tokenizer,
@@ -76,7 +93,7 @@ Objective make_objective(const std::string& name, const data::Tokenizer& tokeniz
 Feed make_training_feed(const data::Batch& batch, const Objective& objective, std::int64_t epoch) {
   if (objective.name != "mlm") return make_feed(batch, objective);
   const MaskedBatch masked = mask_tokens(batch, objective.masking, epoch);
-  Feed feed = data_feed(batch, masked.ids);
+  Feed feed = data_feed(batch, masked.ids, objective);
   feed["masked"] = vector_of(masked.chosen);
   feed["labels"] = vector_of(masked.labels);
   return feed;
@@ -88,7 +105,7 @@ Feed make_validation_feed(const data::Batch& batch, const Objective& objective) 
   std::vector<std::int32_t> labels(batch.ids.size(), kIgnoredLabel);
   for (std::size_t i = 0; i < masked.chosen.size(); ++i)
     labels[static_cast<std::size_t>(masked.chosen[i])] = masked.labels[i];
-  Feed feed = data_feed(batch, masked.ids);
+  Feed feed = data_feed(batch, masked.ids, objective);
   feed["labels"] = vector_of(labels);
   return feed;
 }

@@ -31,10 +31,14 @@ TEST(MakeTrainingFeed, HasTheClassOfEachSequence) {
   EXPECT_THAT(integers(feed.at("labels")), ElementsAre(1, 0));
 }
 
-TEST(MakeTrainingFeed, HasTheNumberOfEachSequenceForRegression) {
-  const Feed feed = make_training_feed(two_sequences(), {.name = "regression", .masking = {}}, 0);
-  EXPECT_THAT(feed.at("labels").data<float>(), ElementsAre(1.0f, 0.0f));
-  EXPECT_EQ(feed.at("labels").dims(), (std::vector<std::int64_t>{2, 1}));
+TEST(MakeTrainingFeed, SaysWhichTextOfAPairATokenBelongsTo) {
+  data::Batch batch = two_sequences();
+  batch.first_lengths = {3, 1};
+  const Objective objective{.masking = {}, .has_token_types = true};
+  EXPECT_THAT(integers(make_training_feed(batch, objective, 0).at("token_type_ids")),
+              ElementsAre(0, 0, 0, 1, 0, 1, 1));
+  EXPECT_THAT(integers(make_training_feed(two_sequences(), objective, 0).at("token_type_ids")),
+              ElementsAre(0, 0, 0, 0, 0, 0, 0));
 }
 
 TEST(MakeTrainingFeed, HasTheNextTokenWithinASequence) {
@@ -72,7 +76,7 @@ TEST(MakeObjective, RefusesToMaskWithoutAMask) {
   EXPECT_EQ(io::refusal("", [&] { make_objective("mlm", tokenizer, 0.15, 0); }),
             "the vocabulary has no [MASK], which the objective mlm needs");
   EXPECT_EQ(io::refusal("", [&] { make_objective("mlp", tokenizer, 0.15, 0); }),
-            "unknown objective \"mlp\"; known: causal-lm, classify, mlm, regression");
+            "unknown objective \"mlp\"; known: causal-lm, classify, mlm, multi-label, regression");
 }
 
 }  // namespace

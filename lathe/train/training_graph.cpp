@@ -11,6 +11,7 @@
 #include "lathe/train/find_loss.h"
 #include "lathe/train/make_source.h"
 #include "lathe/train/movement.h"
+#include "lathe/train/targets.h"
 
 namespace lathe::train {
 namespace {
@@ -252,6 +253,7 @@ TrainingGraph make_training_graph(const io::Model& model, const TrainingGraphOpt
     run_pass("randomize-dropout", graph);
   else
     run_pass("remove-dropout", graph);
+  if (!options.class_weights.empty()) weigh_classes(graph);
   // While every row is there: choosing rows early leaves fewer to compare.
   const DistillationStates taught = add_distillation(graph, state, options.distillation);
   result.teachers = taught.teachers;

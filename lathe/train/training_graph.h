@@ -16,7 +16,7 @@ std::string_view name(OptimizerKind optimizer);
 
 /// How a model is trained: what for, by which optimizer, and which parameters.
 struct TrainingGraphOptions {
-  std::string objective = "classify";  ///< classify, mlm, causal-lm, regression
+  std::string objective = "classify";  ///< classify, regression, multi-label, mlm, causal-lm
   OptimizerKind optimizer = OptimizerKind::AdamW;
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8, momentum = 0.9;
   double weight_decay = 0.01;            ///< on matrices only, not on biases and norms
@@ -29,6 +29,8 @@ struct TrainingGraphOptions {
   /// Parameters whose movement is summed while they train: `movement.NAME`, see movement.h.
   std::vector<std::string> movement = {};
   DistillationOptions distillation = {};
+  /// How much an example of each class counts; empty: all alike. Not with distillation.
+  std::vector<float> class_weights = {};
 };
 
 struct TrainingGraph {

@@ -4,6 +4,8 @@
 #include <optional>
 
 #include "lathe/train/evaluation.h"
+#include "lathe/train/label_set_score.h"
+#include "lathe/train/number_score.h"
 
 namespace lathe::train {
 
@@ -12,8 +14,11 @@ struct Validation {
   std::int64_t step = 0;
   double epoch = 0;
   double loss = 0;
-  double score = 0;                        ///< higher is better: accuracy, or the negated loss
+  /// Higher is better: accuracy, F1 of all labels of sets, or the negated loss.
+  double score = 0;
   std::optional<Evaluation> classes = {};  ///< of a classifier
+  std::optional<NumberScore> numbers = {};
+  std::optional<LabelSetScore> sets = {};
 };
 
 }  // namespace lathe::train

@@ -8,8 +8,10 @@
 #include "lathe/cli/print_json.h"
 #include "lathe/cli/progress_line.h"
 #include "lathe/experiment/evaluate.h"
+#include "lathe/experiment/evaluation_json.h"
 #include "lathe/experiment/model_list.h"
 #include "lathe/report/table.h"
+#include "lathe/train/make_source.h"
 
 namespace lathe::cli::eval_command {
 namespace {
@@ -39,21 +41,45 @@ void print_costs(const Result& result, const Settings& settings) {
              static_cast<double>(peak_memory_bytes()) / 1e6);
 }
 
-void print_result(const train::Evaluation& result, const io::Model& model,
-                  const Settings& settings) {
+// A model for texts says how it reads them: it may not be how it was trained.
+std::string described_reading(const io::Model& model, const experiment::EvaluateOptions& options) {
+  const std::int64_t length = train::text_length(model, options.length);
+  if (length == 0) return "";
+  return fmt::format("{} tokens at most, from the {}", length,
+                     data::name(options.truncation.value_or(model.reading.truncation)));
+}
+
+void print_result(const experiment::ModelEvaluation& result, const Arguments& arguments,
+                  const io::Model& model, const Settings& settings) {
+  const auto with_costs = [&](const auto& use) {
+    if (result.classes) use(*result.classes);
+    if (result.numbers) use(*result.numbers);
+    if (result.sets) use(*result.sets);
+    if (result.loss) use(*result.loss);
+  };
   if (settings.json) {
-    nlohmann::ordered_json line;
-    add_classes(line, result, model.label_names);
-    line["loss"] = result.loss;
-    add_costs(line, result, settings);
+    nlohmann::ordered_json line = experiment::to_json(result, model);
+    if (const std::int64_t length = train::text_length(model, arguments.options.length))
+      line["length"] = length;
+    with_costs([&](const auto& costs) { add_costs(line, costs, settings); });
     print_json(line);
     return;
   }
-  fmt::print("accuracy   {:.4f}  (95 % interval {:.4f} to {:.4f})\n", result.accuracy,
-             result.accuracy_low, result.accuracy_high);
-  fmt::print("loss       {:.4f}\n", result.loss);
-  print_costs(result, settings);
-  print_classes(result, model.label_names);
+  if (result.classes)
+    fmt::print("accuracy   {:.4f}  (95 % interval {:.4f} to {:.4f})\n", result.classes->accuracy,
+               result.classes->accuracy_low, result.classes->accuracy_high);
+  if (result.numbers) print_numbers(*result.numbers, "");
+  if (result.sets) print_sets(*result.sets, "");
+  with_costs([](const auto& costs) { fmt::print("loss       {:.4f}\n", costs.loss); });
+  if (result.loss)
+    fmt::print("perplexity {:.4f}  ({} tokens, {})\n", std::exp(result.loss->loss),
+               result.loss->predictions,
+               model.task == "mlm" ? "15 % of all, masked" : "each from those before it");
+  if (const std::string reading = described_reading(model, arguments.options); !reading.empty())
+    fmt::print("texts      {}\n", reading);
+  with_costs([&](const auto& costs) { print_costs(costs, settings); });
+  if (result.classes) print_classes(*result.classes, model.label_names);
+  if (result.sets) print_labels(*result.sets, model.label_names);
 }
 
 void print_result(const experiment::EnsembleEvaluation& result,
@@ -84,25 +110,6 @@ void print_result(const experiment::EnsembleEvaluation& result,
   print_classes(together, first.label_names);
 }
 
-void print_result(const train::LossEvaluation& result, const io::Model& model,
-                  const Settings& settings) {
-  const double perplexity = std::exp(result.loss);
-  if (settings.json) {
-    nlohmann::ordered_json line;
-    line["task"] = model.task;
-    line["loss"] = result.loss;
-    line["perplexity"] = perplexity;
-    line["predictions"] = result.predictions;
-    add_costs(line, result, settings);
-    print_json(line);
-    return;
-  }
-  fmt::print("loss       {:.4f}\n", result.loss);
-  fmt::print("perplexity {:.4f}  ({} tokens, {})\n", perplexity, result.predictions,
-             model.task == "mlm" ? "15 % of all, masked" : "each from those before it");
-  print_costs(result, settings);
-}
-
 int run_ensemble(const std::vector<std::string>& names, const Arguments& arguments,
                  const Settings& settings) {
   if (!arguments.model.task.empty() && arguments.model.task != "classify")
@@ -131,8 +138,7 @@ int run(Arguments arguments, const Settings& settings) {
   const experiment::ModelEvaluation result =
       experiment::evaluate_on(model, arguments.options, execution.options(), line.callbacks());
   line.finish();
-  if (result.classes) print_result(*result.classes, model, settings);
-  if (result.loss) print_result(*result.loss, model, settings);
+  print_result(result, arguments, model, settings);
   return 0;
 }
 
@@ -149,14 +155,17 @@ std::function<int(const Settings&)> setup(Flags flags) {
       .required();
   flags.add_option("--split", options.split, "which part of the data [test]");
   flags.add_flag("--padded", options.is_padded, "pad and mask instead of packing sequences");
-  flags.add_option("--length", options.length, "cut texts to so many tokens [the model's most]")
+  add_column_options(flags, options.columns);
+  flags
+      .add_option("--length", options.length,
+                  "cut texts to so many tokens [as the model was trained, or its most]")
       .at_least(0);
   flags.add_option("--limit", options.limit, "use so many examples only, each label in its share")
       .at_least(0);
   flags.add_option(
       "--truncation",
       [&options](const std::string& name) { options.truncation = data::parse_truncation(name); },
-      "what to keep: head or head+tail [head]");
+      "what to keep: head or head+tail [as the model was trained]");
   flags
       .add_option("--batch-tokens", options.batch_tokens,
                   "tokens in a batch [4096, on a GPU 16384]")

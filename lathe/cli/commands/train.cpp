@@ -11,6 +11,7 @@
 #include "lathe/cli/progress_line.h"
 #include "lathe/cli/training_text.h"
 #include "lathe/experiment/config_text.h"
+#include "lathe/experiment/evaluation_json.h"
 #include "lathe/experiment/fine_tune.h"
 
 namespace lathe::cli::train_command {
@@ -26,9 +27,13 @@ void print_result(const experiment::FineTuned& result, double first_step,
   if (settings.json) {
     nlohmann::ordered_json line;
     line["train_loss"] = training.loss;
-    if (result.test) {
-      add_classes(line, *result.test, result.model.label_names);
-      line["test_loss"] = result.test->loss;
+    if (nlohmann::ordered_json test = experiment::to_json(result.measured, result.model);
+        !test.empty()) {
+      test["test_loss"] = test["loss"];
+      test["test_examples"] = test["examples"];
+      test.erase("loss");
+      test.erase("examples");
+      line.update(test);
     }
     if (training.progress.best_score) {
       line["best_score"] = *training.progress.best_score;
@@ -57,7 +62,20 @@ void print_result(const experiment::FineTuned& result, double first_step,
                result.test->accuracy, result.test->accuracy_low, result.test->accuracy_high);
     print_classes(*result.test, result.model.label_names);
   }
+  if (result.measured.numbers) print_numbers(*result.measured.numbers, ", test split");
+  if (result.measured.sets) {
+    print_sets(*result.measured.sets, ", test split");
+    print_labels(*result.measured.sets, result.model.label_names);
+  }
   if (!options.out.empty()) fmt::print("written to {}\n", options.out.string());
+}
+
+std::string measured(const train::Validation& validation) {
+  if (validation.classes) return fmt::format(", accuracy {:.4f}", validation.classes->accuracy);
+  if (validation.sets) return fmt::format(", F1 {:.4f}", validation.sets->micro_f1);
+  if (validation.numbers && validation.numbers->pearson)
+    return fmt::format(", Pearson {:.4f}", *validation.numbers->pearson);
+  return "";
 }
 
 int print_interruption(const train::TrainingResult& training, const FineTuneOptions& options) {
@@ -111,9 +129,8 @@ int run(FineTuneOptions options, bool prints_config, const Settings& settings, F
       std::fflush(stdout);  // who reads it may want to end the run
     }
     if (settings.quiet) return;
-    fmt::print(
-        stderr, "\nstep {}: validation loss {:.4f}{}\n", validation.step, validation.loss,
-        validation.classes ? fmt::format(", accuracy {:.4f}", validation.classes->accuracy) : "");
+    fmt::print(stderr, "\nstep {}: validation loss {:.4f}{}\n", validation.step, validation.loss,
+               measured(validation));
   };
   const experiment::FineTuned result =
       experiment::fine_tune(options, execution.options(), callbacks);

@@ -27,4 +27,22 @@ void add_storage_option(Flags flags, io::Storage& storage) {
                   io::name(storage)));
 }
 
+void add_column_options(Flags flags, data::ColumnOptions& columns) {
+  flags
+      .add_option("--text-column", columns.text,
+                  "the texts' column of a table by name, or two for pairs: a,b [as trained]")
+      .one_word()
+      .separated_by(',');
+  flags
+      .add_option("--label-column", columns.label,
+                  "the labels' column, or several of 0 and 1: a,b,c [as trained]")
+      .one_word()
+      .separated_by(',');
+  flags.add_option(
+      "--header", [&](const std::string& name) { columns.header = data::parse_header(name); },
+      "whether a .tsv has one: auto, yes or no; without, columns have numbers [auto]");
+  flags.add_option("--label-separator", columns.separator,
+                   "what stands between several labels in one column [as trained]");
+}
+
 }  // namespace lathe::cli

@@ -17,7 +17,30 @@ void add_data_options(Flags flags, FineTuneOptions& options) {
       .add_option("--limit", options.limit,
                   "train and test on so many examples only, each label in its share")
       .at_least(0);
-  flags.add_option("--length", options.length, "cut texts to so many tokens [the model's most]")
+  flags
+      .add_option("--text-column", options.text_column,
+                  "the texts' column of a table by name, or two for pairs: a,b [text, review, ...]")
+      .one_word()
+      .separated_by(',');
+  flags
+      .add_option("--label-column", options.label_column,
+                  "the labels' column, or several of 0 and 1: a,b,c [label, sentiment, ...]")
+      .one_word()
+      .separated_by(',');
+  flags.add_option(
+      "--header", [&](const std::string& name) { options.header = data::parse_header(name); },
+      "whether a .tsv has one: auto, yes or no; without, columns have numbers [auto]");
+  flags.add_option("--label-separator", options.label_separator,
+                   "what stands between several labels in one column [,]");
+  flags.add_option("--labels", options.labels, "outputs of a fresh head [the data's labels]")
+      .range(1, 10'000);
+  flags.add_flag("--new-head", options.new_head, "start the layer of labels afresh");
+  flags.add_option("--class-weights", options.class_weights,
+                   "how much an example of a class counts: balanced, or NAME=WEIGHT,...");
+  flags.add_flag("--balanced", options.trainer.is_balanced, "draw as many examples of each class");
+  flags
+      .add_option("--length", options.length,
+                  "cut texts to so many tokens [as the model was trained, or its most]")
       .at_least(0);
   flags.add_option(
       "--truncation",
@@ -60,7 +83,7 @@ void add_recipe_options(Flags flags, train::TrainerOptions& trainer) {
 void add_graph_options(Flags flags, FineTuneOptions& options) {
   train::TrainingGraphOptions& graph = options.graph;
   flags.add_option("--objective", graph.objective,
-                   "classify, mlm, causal-lm or regression [classify]");
+                   "classify, regression, multi-label, mlm or causal-lm [what the labels are]");
   flags.add_option(
       "--optimizer",
       [&](const std::string& name) { graph.optimizer = train::parse_optimizer(name); },

@@ -171,7 +171,8 @@ int multiply_factors(io::Model& model) {
   const Graph own = models::build(*model.family, model.config,
                                   {.task = model.task,
                                    .inputs = models::input_names(model.graph),
-                                   .num_labels = models::label_count(model.graph).value_or(1)});
+                                   .num_labels = models::label_count(model.graph).value_or(1),
+                                   .labels = model.labels});
   int multiplied = 0;
   // One at a time, for a product may be the factor of another.
   for (bool again = true; again;) {

@@ -12,7 +12,8 @@ bool has_split(const std::string&, const std::string& split) {
   return is_labelled(split);
 }
 
-Dataset load(const std::string& spec, const std::string& split, const ShouldStop& should_stop) {
+Dataset load(const std::string& spec, const std::string& split, const DatasetOptions&,
+             const ShouldStop& should_stop) {
   return make_reviews(parse_review_options(spec), split, should_stop);
 }
 

@@ -33,13 +33,26 @@ float parse_feature(std::string_view text, std::int64_t line, const std::string&
   return value;
 }
 
-Table read_rows(std::string_view contents, bool labelled) {
+// The label's column: the one asked for, the one a model was trained with, or a usual one.
+std::vector<std::size_t> label_columns(const std::vector<std::string>& header,
+                                       const ColumnOptions& columns) {
+  if (columns.label.size() > 1)
+    fail("label-column {}: expected one column", fmt::join(columns.label, ","));
+  for (const std::vector<std::string>* const names : {&columns.label, &columns.known_label})
+    if (names->size() == 1)
+      for (std::size_t i = 0; i < header.size(); ++i)
+        if (header[i] == names->front()) return {i};
+  if (!columns.label.empty())
+    fail("1: label-column {}: the columns are {}", columns.label[0], fmt::join(header, ", "));
+  return columns_named(header, {"label", "class", "target", "species"});
+}
+
+Table read_rows(std::string_view contents, const ColumnOptions& columns, bool labelled) {
   Table table;
   CsvRecords records(contents);
   if (records.at_end()) return table;
   const std::vector<std::string> header = records.next();
-  const std::vector<std::size_t> label =
-      columns_named(header, {"label", "class", "target", "species"});
+  const std::vector<std::size_t> label = label_columns(header, columns);
   const std::string shown = quote_text(fmt::format("{}", fmt::join(header, ",")));
   if (label.size() > 1)
     fail("1: the header is {}, expected one column named label, class, target or species, not {}",
@@ -70,12 +83,11 @@ Table read_rows(std::string_view contents, bool labelled) {
   return table;
 }
 
-Table read(const std::filesystem::path& file, bool labelled, bool is_training) {
+Table read(const std::filesystem::path& file, const ColumnOptions& columns, bool labelled) {
   const std::string contents = read_text_file(file);
   try {
-    Table table = read_rows(contents, labelled);
+    Table table = read_rows(contents, columns, labelled);
     table.labels.place = file.string();
-    table.labels.is_training = is_training;
     return table;
   } catch (const UserError& wrong) {
     // The message begins with the line number.
@@ -84,16 +96,20 @@ Table read(const std::filesystem::path& file, bool labelled, bool is_training) {
 }
 
 bool has_split(const std::string& directory, const std::string& split) {
-  return find_file(directory, split + ".csv").has_value();
+  return find_split_file(directory, split, ".csv").has_value();
 }
 
-Dataset load(const std::string& directory, const std::string& split, const ShouldStop&) {
+Dataset load(const std::string& directory, const std::string& split, const DatasetOptions& options,
+             const ShouldStop&) {
+  if (!options.columns.text.empty())
+    fail("text-column: the model reads numbers: every column but the label is one");
   const bool labelled = is_labelled(split);
-  Table table = read(*find_file(directory, split + ".csv"), labelled, split == "train");
+  Table table = read(*find_split_file(directory, split, ".csv"), options.columns, labelled);
   if (table.num_rows == 0) fail("{}: is empty, expected at least one example", table.labels.place);
   std::optional<Table> training;
   if (split != "train")
-    if (const auto file = find_file(directory, "train.csv")) training = read(*file, true, true);
+    if (const auto file = find_file(directory, "train.csv"))
+      training = read(*file, options.columns, true);
   // A column in another place would be another feature to the model.
   if (training && training->features != table.features)
     fail("{}:1: the features are {}, expected those of the training split: {}", table.labels.place,
@@ -105,9 +121,7 @@ Dataset load(const std::string& directory, const std::string& split, const Shoul
   dataset.arrays =
       Arrays{{static_cast<std::int64_t>(table.features.size())}, std::move(table.values)};
   if (!labelled) return dataset;
-  NumberedLabels labels = number_labels(table.labels, training ? &training->labels : nullptr);
-  for (std::size_t i = 0; i < table.num_rows; ++i) dataset.examples[i].label = labels.numbers[i];
-  dataset.label_names = std::move(labels.names);
+  set_labels(dataset, table.labels, training ? &training->labels : nullptr, options.labels);
   return dataset;
 }
 
@@ -118,6 +132,7 @@ const Register registration{DataKind{
     .looks_for = "SPLIT.csv, also with .zst or .gz",
     .has_split = has_split,
     .load = load,
+    .has_columns = true,
 }};
 
 }  // namespace

@@ -64,10 +64,10 @@ std::vector<std::uint64_t> read_header(std::string_view bytes, std::uint32_t mag
   return sizes;
 }
 
-WrittenLabels read_labels(const std::filesystem::path& file, bool is_training) {
+WrittenLabels read_labels(const std::filesystem::path& file) {
   const std::string bytes = read_text_file(file, kMostBytes);
   with_place(file.string(), [&] { read_header(bytes, kLabels); });
-  WrittenLabels written{.place = file.string(), .may_be_names = false, .is_training = is_training};
+  WrittenLabels written{.place = file.string()};
   for (const char label : std::string_view(bytes).substr(8))
     written.labels.push_back(std::to_string(static_cast<unsigned char>(label)));
   return written;
@@ -77,7 +77,8 @@ bool has_split(const std::string& directory, const std::string& split) {
   return is_labelled(split) && find(directory, split);
 }
 
-Dataset load(const std::string& directory, const std::string& split, const ShouldStop&) {
+Dataset load(const std::string& directory, const std::string& split, const DatasetOptions&,
+             const ShouldStop&) {
   const auto [images, label_file] = *find(directory, split);
   if (!images || !label_file)
     fail("{}: has {}, but not the {} that belong to it", directory,
@@ -85,19 +86,18 @@ Dataset load(const std::string& directory, const std::string& split, const Shoul
   const std::string bytes = read_text_file(*images, kMostBytes);
   const std::vector<std::uint64_t> sizes =
       with_place(images->string(), [&] { return read_header(bytes, kImages); });
-  const WrittenLabels written = read_labels(*label_file, split == "train");
+  const WrittenLabels written = read_labels(*label_file);
   if (written.labels.size() != sizes[0])
     fail("{}: has {} labels, but {} has {} images", label_file->string(), written.labels.size(),
          images->filename().string(), sizes[0]);
   std::optional<WrittenLabels> training;
   if (split != "train")
     if (const auto other = find(directory, "train"); other && other->labels)
-      training = read_labels(*other->labels, true);
+      training = read_labels(*other->labels);
 
-  NumberedLabels labels = number_labels(written, training ? &*training : nullptr);
   Dataset dataset;
-  dataset.label_names = std::move(labels.names);
-  for (const std::int32_t number : labels.numbers) dataset.examples.push_back({"", number});
+  dataset.examples.resize(written.labels.size());
+  set_labels(dataset, written, training ? &*training : nullptr, LabelKind::Class);
   dataset.arrays =
       Arrays{{1, static_cast<std::int64_t>(sizes[1]), static_cast<std::int64_t>(sizes[2])}, {}};
   const std::string_view pixels = std::string_view(bytes).substr(16);

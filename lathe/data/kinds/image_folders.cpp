@@ -38,9 +38,8 @@ std::vector<LabelledFile> images_of(const fs::path& folder) {
   return files;
 }
 
-WrittenLabels labels_of(const fs::path& folder, const std::vector<LabelledFile>& files,
-                        bool is_training) {
-  WrittenLabels written{.place = folder.string(), .is_training = is_training};
+WrittenLabels labels_of(const fs::path& folder, const std::vector<LabelledFile>& files) {
+  WrittenLabels written{.place = folder.string()};
   for (const LabelledFile& file : files) written.labels.push_back(file.label);
   return written;
 }
@@ -51,19 +50,18 @@ bool has_split(const std::string& directory, const std::string& split) {
   return is_labelled(split) && fs::is_directory(folder, error) && !images_of(folder).empty();
 }
 
-Dataset load(const std::string& directory, const std::string& split,
+Dataset load(const std::string& directory, const std::string& split, const DatasetOptions&,
              const ShouldStop& should_stop) {
   const fs::path folder = fs::path(directory) / split;
   const std::vector<LabelledFile> files = images_of(folder);
   std::optional<WrittenLabels> training;
   if (split != "train" && has_split(directory, "train")) {
     const fs::path other = fs::path(directory) / "train";
-    training = labels_of(other, images_of(other), true);
+    training = labels_of(other, images_of(other));
   }
-  NumberedLabels labels =
-      number_labels(labels_of(folder, files, split == "train"), training ? &*training : nullptr);
   Dataset dataset;
-  dataset.label_names = std::move(labels.names);
+  dataset.examples.resize(files.size());
+  set_labels(dataset, labels_of(folder, files), training ? &*training : nullptr, LabelKind::Class);
   dataset.arrays.emplace();
   Arrays& arrays = *dataset.arrays;
   for (std::size_t i = 0; i < files.size(); ++i) {
@@ -81,7 +79,6 @@ Dataset load(const std::string& directory, const std::string& split,
       fail("{}: is {} (channels, height, width), expected {} as {}", files[i].path.string(),
            fmt::join(shape, "x"), fmt::join(arrays.shape, "x"), files[0].path.string());
     arrays.values.insert(arrays.values.end(), image.values.begin(), image.values.end());
-    dataset.examples.push_back({"", labels.numbers[i]});
   }
   return dataset;
 }

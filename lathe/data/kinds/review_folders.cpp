@@ -49,7 +49,8 @@ void add_texts(const std::filesystem::path& folder, std::int32_t label, Dataset&
   for (const auto& file : files) dataset.examples.push_back({read_text_file(file), label});
 }
 
-Dataset load(const std::string& directory, const std::string& split, const ShouldStop&) {
+Dataset load(const std::string& directory, const std::string& split, const DatasetOptions&,
+             const ShouldStop&) {
   const std::filesystem::path folder = folder_of(directory, split);
   Dataset dataset;
   if (!is_labelled(split)) {
