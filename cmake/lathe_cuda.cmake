@@ -7,6 +7,20 @@
 find_program(LATHE_NVCC nvcc PATHS /usr/local/cuda/bin ENV CUDA_PATH PATH_SUFFIXES bin)
 option(LATHE_CUDA "build the CUDA kernels where nvcc is found" ON)
 
+# What the program and its kernels must agree on: the headers that both read.
+file(GLOB shared CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/lathe/engine/cuda/arguments/*.h)
+list(APPEND shared ${PROJECT_SOURCE_DIR}/lathe/engine/cuda/kernel_table.h)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${shared})
+set(text "")
+foreach(header ${shared})
+  file(READ ${header} content)
+  string(APPEND text "${content}")
+endforeach()
+string(SHA256 LATHE_TABLE_VERSION "${text}")
+string(SUBSTRING ${LATHE_TABLE_VERSION} 0 12 LATHE_TABLE_VERSION)
+set_source_files_properties(lathe/engine/cuda/cuda_library.cpp PROPERTIES
+  COMPILE_DEFINITIONS LATHE_TABLE_VERSION="${LATHE_TABLE_VERSION}")
+
 function(lathe_cuda)
   if(NOT LATHE_CUDA OR NOT LATHE_NVCC)
     message(STATUS "CUDA kernels: not built")
@@ -36,10 +50,14 @@ function(lathe_cuda)
   foreach(kernel ${kernels})
     get_filename_component(stem ${kernel} NAME_WE)
     set(object ${PROJECT_BINARY_DIR}/cuda/${stem}.o)
+    set(version "")
+    if(stem STREQUAL table)
+      set(version "-DLATHE_TABLE_VERSION=\"${LATHE_TABLE_VERSION}\"")
+    endif()
     add_custom_command(OUTPUT ${object} DEPENDS ${kernel} DEPFILE ${object}.d
       COMMENT "Compiling ${stem}.cu for GPUs" VERBATIM
       COMMAND ${CMAKE_COMMAND} -E make_directory ${PROJECT_BINARY_DIR}/cuda
-      COMMAND ${cached} ${LATHE_NVCC} ${flags} -MD -MF ${object}.d -MT ${object} -c ${kernel} -o ${object})
+      COMMAND ${cached} ${LATHE_NVCC} ${flags} ${version} -MD -MF ${object}.d -MT ${object} -c ${kernel} -o ${object})
     list(APPEND objects ${object})
   endforeach()
   set_source_files_properties(${objects} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lathe/core/error.h"
@@ -45,9 +46,9 @@ const cuda::KernelTable* load_kernels() {
                     "it is built where nvcc is found");
   const auto table = reinterpret_cast<cuda::TableFunction>(dlsym(handle, cuda::kTableSymbol));
   if (table == nullptr) fail("device cuda: {} has no kernels of ours", kFile);
-  if (table()->version != cuda::kTableVersion)
+  if (std::string_view(table()->version) != LATHE_TABLE_VERSION)
     fail("device cuda: {} is of version {}, but {} is needed: build both together", kFile,
-         table()->version, cuda::kTableVersion);
+         table()->version, LATHE_TABLE_VERSION);
   return table();
 }
 

@@ -22,10 +22,6 @@
 // what went wrong.
 namespace lathe::engine::cuda {
 
-/// Raised whenever a struct changes that the table speaks of: a library of another number is
-/// refused.
-inline constexpr std::int32_t kTableVersion = 16;
-
 /// C[m, n] = op(A) . op(B) + beta * C, column-major as cuBLAS has it; bias of length m.
 struct GemmArgs {
   bool transpose_a = false, transpose_b = false;
@@ -149,7 +145,9 @@ struct HalvesArgs {
 };
 
 struct KernelTable {
-  std::int32_t version;
+  /// What the build makes of this header and those it speaks of (LATHE_TABLE_VERSION): a library
+  /// built from others is refused.
+  const char* version;
   Device device;
   const char* (*gemm)(Gemm*, const GemmArgs&, Stream*);
   void (*products)(const ProductArgs&, Stream*);

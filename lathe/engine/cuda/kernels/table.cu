@@ -5,7 +5,7 @@
 extern "C" __attribute__((visibility("default"))) const lathe::engine::cuda::KernelTable*
 lathe_cuda_kernels() {
   using namespace lathe::engine::cuda;
-  static const KernelTable table{kTableVersion,
+  static const KernelTable table{LATHE_TABLE_VERSION,
                                  device_functions(),
                                  gemm,
                                  products,
