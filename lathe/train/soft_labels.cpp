@@ -9,14 +9,14 @@
 namespace lathe::train {
 
 SoftlyLabelled::SoftlyLabelled(std::unique_ptr<ExampleSource> source, Tensor soft_labels)
-    : source_(std::move(source)), soft_labels_(std::move(soft_labels)) {
-  check(soft_labels_.rank() == 2 && soft_labels_.dim(0) == source_->size(),
+    : WrappedSource(std::move(source)), soft_labels_(std::move(soft_labels)) {
+  check(soft_labels_.rank() == 2 && soft_labels_.dim(0) == size(),
         "a row of soft labels for each example");
 }
 
 ExampleBatch SoftlyLabelled::training_batch(std::span<const std::int64_t> examples,
                                             std::int64_t epoch) {
-  ExampleBatch batch = source_->training_batch(examples, epoch);
+  ExampleBatch batch = WrappedSource::training_batch(examples, epoch);
   const std::int64_t width = soft_labels_.dim(1);
   Tensor rows(DType::F32, {static_cast<std::int64_t>(batch.examples.size()), width});
   float* next = rows.mutable_data<float>().data();

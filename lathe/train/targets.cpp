@@ -10,8 +10,8 @@ namespace lathe::train {
 
 WithTargets::WithTargets(std::unique_ptr<ExampleSource> source, std::vector<float> targets,
                          std::int64_t width)
-    : source_(std::move(source)), targets_(std::move(targets)), width_(width) {
-  check(static_cast<std::int64_t>(targets_.size()) == source_->size() * width_,
+    : WrappedSource(std::move(source)), targets_(std::move(targets)), width_(width) {
+  check(static_cast<std::int64_t>(targets_.size()) == size() * width_,
         "a row of targets for each example");
 }
 
@@ -25,26 +25,26 @@ void WithTargets::set_labels(ExampleBatch& batch) const {
 
 ExampleBatch WithTargets::training_batch(std::span<const std::int64_t> examples,
                                          std::int64_t epoch) {
-  ExampleBatch batch = source_->training_batch(examples, epoch);
+  ExampleBatch batch = WrappedSource::training_batch(examples, epoch);
   set_labels(batch);
   return batch;
 }
 
 ExampleBatch WithTargets::evaluation_batch(std::span<const std::int64_t> examples) {
-  ExampleBatch batch = source_->evaluation_batch(examples);
+  ExampleBatch batch = WrappedSource::evaluation_batch(examples);
   set_labels(batch);
   return batch;
 }
 
 ExampleBatch WithClassWeights::training_batch(std::span<const std::int64_t> examples,
                                               std::int64_t epoch) {
-  ExampleBatch batch = source_->training_batch(examples, epoch);
+  ExampleBatch batch = WrappedSource::training_batch(examples, epoch);
   const auto width = static_cast<std::int64_t>(weights_.size());
   Tensor rows(DType::F32, {static_cast<std::int64_t>(batch.examples.size()), width});
   const std::span<float> values = rows.mutable_data<float>();
   for (std::size_t row = 0; row < batch.examples.size(); ++row) {
-    const auto label = static_cast<std::size_t>(source_->label(batch.examples[row]));
-    values[row * weights_.size() + label] = weights_.at(label);
+    const auto chosen = static_cast<std::size_t>(label(batch.examples[row]));
+    values[row * weights_.size() + chosen] = weights_.at(chosen);
   }
   batch.feed[kWeightedLabelsInput] = std::move(rows);
   return batch;

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "lathe/data/dataset.h"
-#include "lathe/train/example_source.h"
+#include "lathe/train/wrapped_source.h"
 
 namespace lathe::train {
 
@@ -13,13 +13,11 @@ inline constexpr const char* kWeightedLabelsInput = "weighted_labels";
 
 /// Examples whose labels are rows of numbers, as losses of numbers and of sets read them: f32[n,
 /// w].
-class WithTargets final : public ExampleSource {
+class WithTargets final : public WrappedSource {
  public:
   /// `targets`, example after example, `width` each.
   WithTargets(std::unique_ptr<ExampleSource> source, std::vector<float> targets,
               std::int64_t width);
-  std::int64_t size() const override { return source_->size(); }
-  std::vector<std::int64_t> lengths() override { return source_->lengths(); }
   /// None: their labels are no classes.
   std::int32_t label(std::int64_t) const override { return data::kNoLabel; }
   ExampleBatch training_batch(std::span<const std::int64_t> examples, std::int64_t epoch) override;
@@ -28,26 +26,18 @@ class WithTargets final : public ExampleSource {
  private:
   void set_labels(ExampleBatch& batch) const;
 
-  std::unique_ptr<ExampleSource> source_;
   std::vector<float> targets_;
   std::int64_t width_;
 };
 
 /// Examples whose classes count by a weight each: what a loss of weighted classes reads besides.
-class WithClassWeights final : public ExampleSource {
+class WithClassWeights final : public WrappedSource {
  public:
   WithClassWeights(std::unique_ptr<ExampleSource> source, std::vector<float> weights)
-      : source_(std::move(source)), weights_(std::move(weights)) {}
-  std::int64_t size() const override { return source_->size(); }
-  std::vector<std::int64_t> lengths() override { return source_->lengths(); }
-  std::int32_t label(std::int64_t example) const override { return source_->label(example); }
+      : WrappedSource(std::move(source)), weights_(std::move(weights)) {}
   ExampleBatch training_batch(std::span<const std::int64_t> examples, std::int64_t epoch) override;
-  ExampleBatch evaluation_batch(std::span<const std::int64_t> examples) override {
-    return source_->evaluation_batch(examples);
-  }
 
  private:
-  std::unique_ptr<ExampleSource> source_;
   std::vector<float> weights_;
 };
 
