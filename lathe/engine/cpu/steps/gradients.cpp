@@ -1,6 +1,5 @@
 #include "lathe/engine/cpu/activations.h"
-#include "lathe/engine/cpu/packed_product.h"
-#include "lathe/engine/cpu/step.h"
+#include "lathe/engine/cpu/packed_product_step.h"
 
 namespace lathe::engine {
 namespace {
@@ -8,45 +7,17 @@ namespace {
 // The gradients of row-wise ops. What flows back to a row's operand is a row again; what a
 // parameter receives is a sum over rows, which the plan adds up group by group.
 
-class LinearInputGradientStep final : public Step {
+class LinearInputGradientStep final : public PackedProductStep {
  public:
   LinearInputGradientStep(RowSpace space, std::int64_t n, std::int64_t k)
-      : space_(std::move(space)),
-        product_{space_.rows, k, n, n * k * static_cast<std::int64_t>(sizeof(float))},
-        k_(k),
-        packed_(k, n) {}
-  const RowSpace* rows() const override { return &space_; }
-  const Product* as_product() const override { return &product_; }
-
-  void set_precision(Precision precision) override { packed_.set_precision(precision); }
+      : PackedProductStep(std::move(space), k, n), k_(k) {}
   // dx = dy . W is a product whose second operand is the weight as it lies: [n, k].
   void prepare(const Kernels& kernels, std::span<const Tensor* const> states) override {
-    packed_.pack(kernels, states[1]->data<float>().data(), 1, k_);
+    packed().pack(kernels, states[1]->data<float>().data(), 1, k_);
   }
-
-  std::int64_t scratch_bytes(const Kernels&, std::int64_t rows) const override {
-    return packed_.rows_scratch_bytes(rows);
-  }
-  void run_rows(const RowCall& call) const override {
-    packed_.multiply_rows(call.kernels, call.rows,
-                          {.x = call.input(0), .y = call.output(0), .scratch = call.scratch});
-  }
-  ProductGrain block_grain(const Kernels& kernels) const override { return packed_.grain(kernels); }
-  PartitionLimits block_limits() const override { return packed_.limits(); }
-  std::int64_t block_scratch_bytes(const Kernels& kernels, const Block& size) const override {
-    return packed_.block_scratch_bytes(kernels, size);
-  }
-  void run_block(const BlockCall& call) const override {
-    packed_.multiply_block(call.kernels, call.block,
-                           {.x = call.input(0), .y = call.output(0), .scratch = call.scratch});
-  }
-  KernelChoice choice() const override { return packed_.choice(); }
 
  private:
-  RowSpace space_;
-  Product product_;
   std::int64_t k_;
-  PackedProduct packed_;
 };
 
 class LinearWeightGradientStep final : public Step {

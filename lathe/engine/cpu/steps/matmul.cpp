@@ -1,7 +1,6 @@
 #include <algorithm>
 
-#include "lathe/engine/cpu/packed_product.h"
-#include "lathe/engine/cpu/step.h"
+#include "lathe/engine/cpu/packed_product_step.h"
 #include "lathe/ops/broadcast.h"
 
 namespace lathe::engine {
@@ -138,45 +137,17 @@ class MatmulStep final : public Step {
   AlignedBuffer packed_;
 };
 
-class MatmulRowsStep final : public Step {
+class MatmulRowsStep final : public PackedProductStep {
  public:
   MatmulRowsStep(RowSpace space, std::int64_t n, std::int64_t k, bool flip_b)
-      : space_(std::move(space)),
-        product_{space_.rows, n, k, n * k * static_cast<std::int64_t>(sizeof(float))},
-        flip_b_(flip_b),
-        packed_(n, k) {}
-  const RowSpace* rows() const override { return &space_; }
-  const Product* as_product() const override { return &product_; }
-
-  void set_precision(Precision precision) override { packed_.set_precision(precision); }
+      : PackedProductStep(std::move(space), n, k), flip_b_(flip_b) {}
   void prepare(const Kernels& kernels, std::span<const Tensor* const> states) override {
     const Packing packing(states[1]->dims(), flip_b_);
-    packed_.pack(kernels, states[1]->data<float>().data(), packing.stride_n, packing.stride_k);
+    packed().pack(kernels, states[1]->data<float>().data(), packing.stride_n, packing.stride_k);
   }
-
-  std::int64_t scratch_bytes(const Kernels&, std::int64_t rows) const override {
-    return packed_.rows_scratch_bytes(rows);
-  }
-  void run_rows(const RowCall& call) const override {
-    packed_.multiply_rows(call.kernels, call.rows,
-                          {.x = call.input(0), .y = call.output(0), .scratch = call.scratch});
-  }
-  ProductGrain block_grain(const Kernels& kernels) const override { return packed_.grain(kernels); }
-  PartitionLimits block_limits() const override { return packed_.limits(); }
-  std::int64_t block_scratch_bytes(const Kernels& kernels, const Block& size) const override {
-    return packed_.block_scratch_bytes(kernels, size);
-  }
-  void run_block(const BlockCall& call) const override {
-    packed_.multiply_block(call.kernels, call.block,
-                           {.x = call.input(0), .y = call.output(0), .scratch = call.scratch});
-  }
-  KernelChoice choice() const override { return packed_.choice(); }
 
  private:
-  RowSpace space_;
-  Product product_;
   bool flip_b_;
-  PackedProduct packed_;
 };
 
 std::unique_ptr<Step> make_matmul(const Graph& graph, NodeId id) {

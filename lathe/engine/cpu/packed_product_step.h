@@ -1,0 +1,49 @@
+#pragma once
+
+#include <utility>
+
+#include "lathe/engine/cpu/packed_product.h"
+#include "lathe/engine/cpu/step.h"
+
+namespace lathe::engine {
+
+/// A step that is nothing but rows times a packed matrix of depth k with n columns: `prepare` packs
+/// it.
+class PackedProductStep : public Step {
+ public:
+  const RowSpace* rows() const override { return &space_; }
+  const Product* as_product() const override { return &product_; }
+
+  void set_precision(Precision precision) override { packed_.set_precision(precision); }
+  std::int64_t scratch_bytes(const Kernels&, std::int64_t rows) const override {
+    return packed_.rows_scratch_bytes(rows);
+  }
+  void run_rows(const RowCall& call) const override {
+    packed_.multiply_rows(call.kernels, call.rows,
+                          {.x = call.input(0), .y = call.output(0), .scratch = call.scratch});
+  }
+  ProductGrain block_grain(const Kernels& kernels) const override { return packed_.grain(kernels); }
+  PartitionLimits block_limits() const override { return packed_.limits(); }
+  std::int64_t block_scratch_bytes(const Kernels& kernels, const Block& size) const override {
+    return packed_.block_scratch_bytes(kernels, size);
+  }
+  void run_block(const BlockCall& call) const override {
+    packed_.multiply_block(call.kernels, call.block,
+                           {.x = call.input(0), .y = call.output(0), .scratch = call.scratch});
+  }
+  KernelChoice choice() const override { return packed_.choice(); }
+
+ protected:
+  PackedProductStep(RowSpace space, std::int64_t n, std::int64_t k)
+      : space_(std::move(space)),
+        product_{space_.rows, n, k, n * k * static_cast<std::int64_t>(sizeof(float))},
+        packed_(n, k) {}
+  PackedProduct& packed() { return packed_; }
+
+ private:
+  RowSpace space_;
+  Product product_;
+  PackedProduct packed_;
+};
+
+}  // namespace lathe::engine
