@@ -160,8 +160,8 @@ const Register command{Command{
     .summary = "evaluate a program for trial after trial",
     .examples =
         "  lathe study run --study s --trials 100 -- ./train.sh --rate {rate} --layers {layers}\n"
-        "  lathe study run --study s --trials 20 --objective accuracy -- \\\n"
-        "      lathe train --model DIR --data D --validation 1000 --lr {rate}\n"
+        "  lathe study run --study s --trials 20 --objective best_score -- \\\n"
+        "      lathe train --model DIR --data D --validation 1000 --no-eval --lr {rate}\n"
         "  lathe study run --study s --workers 4 --lease 60s --time 2h -- python3 train.py\n"
         "The program finds its parameters where {name} stands and in LATHE_PARAM_NAME (all of "
         "them\n"
