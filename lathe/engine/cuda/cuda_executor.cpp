@@ -6,9 +6,9 @@
 
 #include "lathe/core/graph_text.h"
 #include "lathe/engine/backend.h"
-#include "lathe/engine/format_precision.h"
 #include "lathe/engine/cuda/cuda_machine.h"
 #include "lathe/engine/cuda/cuda_measure.h"
+#include "lathe/engine/format_precision.h"
 #include "lathe/engine/lower.h"
 #include "lathe/engine/origin.h"
 #include "lathe/engine/packed_weights.h"
@@ -215,7 +215,8 @@ PlanReport CudaExecutor::report() const {
                        .op = plan.graph.op(node).name,
                        .origins = {plan.graph.name(node)},
                        .stage = static_cast<int>(launch),
-                       .flops = {}};
+                       .flops = {},
+                       .bytes = {}};
       if (const Origin* origin = plan.graph.find_annotation<Origin>(node))
         step.origins = origin->nodes;
       if (plan.graph.op(node).flops) step.flops = plan.graph.op(node).flops(plan.graph.call(node));

@@ -10,7 +10,7 @@ std::optional<cuda::FewRowsStage> few_rows_stage(const cuda::Product& product) {
       product.m.capacity > cuda::kMostFewRows || product.k.symbol != nullptr ||
       product.k.capacity % cuda::kFewDepth != 0)
     return std::nullopt;
-  return cuda::FewRowsStage{.is_product = true, .product = product};
+  return cuda::FewRowsStage{.is_product = true, .product = product, .norm = {}};
 }
 
 std::optional<cuda::FewRowsStage> few_rows_stage(const cuda::RowChainArgs& chain) {
@@ -25,8 +25,9 @@ std::optional<cuda::FewRowsStage> few_rows_stage(const cuda::RowChainArgs& chain
       chain.sum.sums != nullptr || chain.staged.sums != nullptr || chain.n % 4 != 0 ||
       chain.n > cuda::kMostFewColumns || chain.rows.capacity > cuda::kMostFewRows)
     return std::nullopt;
-  cuda::FewRowsStage stage{.is_product = false};
+  cuda::FewRowsStage stage{.is_product = false, .product = {}, .norm = {}};
   stage.norm = {.num_sources = chain.num_sources,
+                .sources = {},
                 .gamma = chain.gamma,
                 .beta = chain.beta,
                 .eps = chain.eps,

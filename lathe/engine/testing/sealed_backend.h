@@ -138,8 +138,11 @@ class SealedExecutor final : public Executor {
     PlanReport report;
     for (const NodeId id : graph_.topological_order())
       if (!graph_.op(id).is_source)
-        report.steps.push_back(
-            {.name = graph_.name(id), .op = graph_.op(id).name, .origins = {}, .flops = {}});
+        report.steps.push_back({.name = graph_.name(id),
+                                .op = graph_.op(id).name,
+                                .origins = {},
+                                .flops = {},
+                                .bytes = {}});
     return report;
   }
 
