@@ -13,6 +13,9 @@
 namespace lathe::io {
 namespace {
 
+// Begins keys of a configuration that no other program knows.
+constexpr std::string_view kOwnKeys = "lathe_";
+
 // What a value is in inference: dropout is nothing there.
 Value in_inference(const Graph& graph, Value value) {
   while (!value.is_none() && graph.op(value.node).is_identity_in_inference)
@@ -46,6 +49,12 @@ class Comparison {
       : model_(model), graph_(model.graph), own_(own), parameters_(model.graph) {}
 
   State run() {
+    for (const AttributeSpec& spec : model_.family->config) {
+      const auto given = model_.config.find(spec.name);
+      if (given != model_.config.end() && given->second != spec.default_value &&
+          spec.name.starts_with(kOwnKeys))
+        refuse(fmt::format("they do not know {}={}", spec.name, to_text(given->second)));
+    }
     for (const NodeId id : own_.topological_order())
       if (!own_.is(id, "state") && !own_.op(id).is_identity_in_inference) compare(id);
     for (const Graph* one : {&own_, &graph_})

@@ -97,6 +97,14 @@ TEST(PortableWeights, RefuseAnotherOutput) {
             std::string(kOther) + "the model has the output \"hidden\" too");
 }
 
+TEST(PortableWeights, RefuseWhatOtherProgramsWouldPassOver) {
+  const Model model = load_model(
+      "bert-tiny", {.task = "classify", .config = {{"lathe_norm_place", std::string("pre")}}});
+  EXPECT_EQ(refusal("", [&] { portable_weights(model); }),
+            "other programs would run another model, the one that bert builds: they do not know "
+            "lathe_norm_place=\"pre\"");
+}
+
 TEST(PortableWeights, RefuseATableThatIsReadInTwoWays) {
   const ScratchDirectory scratch;
   Model model = load_model(write_tiny_bert(scratch, "m"), {.task = "mlm"});

@@ -1,3 +1,7 @@
+#include <algorithm>
+#include <array>
+#include <set>
+
 #include "lathe/models/config_checks.h"
 #include "lathe/models/family.h"
 #include "lathe/models/fit_config.h"
@@ -6,16 +10,47 @@
 namespace lathe::models::bert {
 namespace {
 
+// The square projections of a layer, which lathe_identity_projections may name.
+constexpr std::array kProjections{"query", "key", "value", "output"};
+
 // The encoder of Devlin et al. 2018 as Hugging Face evaluates it: post-norm layers, learned
 // absolute positions, an embedding sum in the order (word + type) + position. Nodes carry the
 // module paths of its state dictionary, so weights match by name. As a decoder it attends to what
 // came before alone, and predicts the next token with the head of masked language modelling.
+//
+// Two keys are ours alone: norms may stand before attention and feed-forward part instead of behind
+// them, with one more behind the last layer; and square projections may be left out, so that what
+// they would project passes as it is.
+
+bool parse_norm_place(const std::string& place) {
+  if (place != "post" && place != "pre")
+    throw unknown_name("lathe_norm_place", place, {"post", "pre"});
+  return place == "pre";
+}
+
+std::set<std::string> parse_identities(const std::string& list, std::int64_t layers) {
+  std::vector<std::string> known{"pooler"};
+  for (std::int64_t layer = 0; layer < layers; ++layer)
+    for (const char* const projection : kProjections)
+      known.push_back(fmt::format("{}.{}", layer, projection));
+  std::set<std::string> names;
+  for (std::size_t begin = 0; begin < list.size();) {
+    const std::size_t end = std::min(list.find(',', begin), list.size());
+    const std::string name = list.substr(begin, end - begin);
+    if (std::ranges::find(known, name) == known.end())
+      throw unknown_name("lathe_identity_projections", name, known);
+    names.insert(name);
+    begin = end + 1;
+  }
+  return names;
+}
 
 struct Bert {
   std::int64_t vocabulary, hidden, layers, heads, intermediate, positions, types;
   double hidden_dropout, attention_dropout, classifier_dropout, eps, initializer_range;
   std::string activation;
-  bool is_decoder, is_tied;
+  bool is_decoder, is_tied, is_pre_norm;
+  std::set<std::string> identities;  // "0.query", "pooler"
 
   explicit Bert(const AttributeReader& config)
       : vocabulary(config.integer("vocab_size")),
@@ -33,7 +68,9 @@ struct Bert {
         initializer_range(config.real("initializer_range")),
         activation(config.text("hidden_act")),
         is_decoder(config.flag("is_decoder")),
-        is_tied(config.flag("tie_word_embeddings")) {
+        is_tied(config.flag("tie_word_embeddings")),
+        is_pre_norm(parse_norm_place(config.text("lathe_norm_place"))),
+        identities(parse_identities(config.text("lathe_identity_projections"), layers)) {
     check_size("vocab_size", vocabulary);
     check_size("hidden_size", hidden);
     check_size("num_attention_heads", heads);
@@ -71,39 +108,68 @@ Value embeddings(ModuleBuilder& builder, const Bert& bert, Value ids) {
                          bert.hidden_dropout);
 }
 
-Value encoder_layer(ModuleBuilder& builder, const Bert& bert, const std::string& prefix, Value x,
-                    Value mask) {
+// A projection from hidden size to hidden size, or nothing in its place.
+Value projection(ModuleBuilder& builder, const Bert& bert, const std::string& name,
+                 const std::string& short_name, Value x) {
+  return bert.identities.contains(short_name) ? x : builder.linear(name, x, bert.hidden);
+}
+
+Value self_attention(ModuleBuilder& builder, const Bert& bert, std::int64_t layer,
+                     const std::string& prefix, Value x, Value mask) {
   const std::string self = prefix + "attention.self.", output = prefix + "attention.output.";
-  const Value query = builder.linear(self + "query", x, bert.hidden);
-  const Value key = builder.linear(self + "key", x, bert.hidden);
-  const Value value = builder.linear(self + "value", x, bert.hidden);
+  const auto project = [&](const std::string& name, const char* which, Value from) {
+    return projection(builder, bert, name, fmt::format("{}.{}", layer, which), from);
+  };
+  const Value query = project(self + "query", "query", x);
+  const Value key = project(self + "key", "key", x);
+  const Value value = project(self + "value", "value", x);
   Attributes attention{
       {"heads", bert.heads}, {"dropout", bert.attention_dropout}, {"site", builder.next_site()}};
   if (bert.is_decoder) attention["causal"] = true;
   const Value context =
       builder.add(self + "attention", "attention", {query, key, value, mask}, std::move(attention));
-  const Value projected =
-      builder.dropout(output + "dropout", builder.linear(output + "dense", context, bert.hidden),
-                      bert.hidden_dropout);
-  const Value attended = builder.layer_norm(
-      output + "LayerNorm", builder.add(output + "add", "add", {projected, x}), bert.eps);
-  const Value wide = builder.linear(prefix + "intermediate.dense", attended, bert.intermediate);
+  return builder.dropout(output + "dropout", project(output + "dense", "output", context),
+                         bert.hidden_dropout);
+}
+
+Value feed_forward(ModuleBuilder& builder, const Bert& bert, const std::string& prefix, Value x) {
+  const Value wide = builder.linear(prefix + "intermediate.dense", x, bert.intermediate);
   const Value active =
       builder.activation(prefix + "intermediate.activation", "hidden_act", bert.activation, wide);
-  const Value narrow = builder.dropout(prefix + "output.dropout",
-                                       builder.linear(prefix + "output.dense", active, bert.hidden),
-                                       bert.hidden_dropout);
-  return builder.layer_norm(prefix + "output.LayerNorm",
-                            builder.add(prefix + "output.add", "add", {narrow, attended}),
-                            bert.eps);
+  return builder.dropout(prefix + "output.dropout",
+                         builder.linear(prefix + "output.dense", active, bert.hidden),
+                         bert.hidden_dropout);
+}
+
+Value encoder_layer(ModuleBuilder& builder, const Bert& bert, std::int64_t layer, Value x,
+                    Value mask) {
+  const std::string prefix = fmt::format("bert.encoder.layer.{}.", layer);
+  const std::string output = prefix + "attention.output.";
+  const auto norm = [&](const std::string& name, Value from) {
+    return builder.layer_norm(name + "LayerNorm", from, bert.eps);
+  };
+  const auto add = [&](const std::string& name, Value change, Value to) {
+    return builder.add(name + "add", "add", {change, to});
+  };
+  if (bert.is_pre_norm) {
+    const Value change = self_attention(builder, bert, layer, prefix, norm(output, x), mask);
+    const Value attended = add(output, change, x);
+    const Value more = feed_forward(builder, bert, prefix, norm(prefix + "output.", attended));
+    return add(prefix + "output.", more, attended);
+  }
+  const Value change = self_attention(builder, bert, layer, prefix, x, mask);
+  const Value attended = norm(output, add(output, change, x));
+  const Value more = feed_forward(builder, bert, prefix, attended);
+  return norm(prefix + "output.", add(prefix + "output.", more, attended));
 }
 
 void classification_head(ModuleBuilder& builder, const Bert& bert, const BuildOptions& options,
                          Value encoded) {
   const Value first = builder.add("bert.pooler.first_token", "select", {encoded},
                                   {{"axis", std::int64_t{1}}, {"index", std::int64_t{0}}});
-  const Value pooled = builder.add("bert.pooler.activation", "tanh",
-                                   {builder.linear("bert.pooler.dense", first, bert.hidden)});
+  const Value pooled =
+      builder.add("bert.pooler.activation", "tanh",
+                  {projection(builder, bert, "bert.pooler.dense", "pooler", first)});
   const Value dropped = builder.dropout("dropout", pooled, bert.classifier_dropout);
   builder.graph().set_output("logits", builder.linear("classifier", dropped, options.num_labels));
 }
@@ -137,7 +203,8 @@ Graph build_bert(const AttributeReader& config, const BuildOptions& options) {
 
   Value x = embeddings(builder, bert, ids);
   for (std::int64_t layer = 0; layer < bert.layers; ++layer)
-    x = encoder_layer(builder, bert, fmt::format("bert.encoder.layer.{}.", layer), x, mask);
+    x = encoder_layer(builder, bert, layer, x, mask);
+  if (bert.is_pre_norm) x = builder.layer_norm("bert.encoder.LayerNorm", x, bert.eps);
   if (options.task == "classify")
     classification_head(builder, bert, options, x);
   else if (options.task == "mlm" || options.task == "causal-lm")
@@ -207,13 +274,18 @@ const Register registration{ModelFamily{
                {"position_embedding_type", std::string("absolute"), "kind of positions"},
                {"is_decoder", false, "attend to earlier tokens only"},
                {"add_cross_attention", false, "attend to an encoder's tokens too"},
-               {"tie_word_embeddings", true, "predict words with the table they are read with"}},
+               {"tie_word_embeddings", true, "predict words with the table they are read with"},
+               {"lathe_norm_place", std::string("post"),
+                "norms behind attention and feed-forward part, or before: pre"},
+               {"lathe_identity_projections", std::string(),
+                "square projections left out, such as 0.query,1.output,pooler"}},
     .presets = {{"bert-tiny", sizes(2, 128, 2)},
                 {"bert-mini", sizes(4, 256, 4)},
                 {"bert-small", sizes(4, 512, 8)},
                 {"bert-medium", sizes(8, 512, 8)},
                 {"bert-base", sizes(12, 768, 12)}},
-    .keys_without_default = {"classifier_dropout"},
+    .keys_without_default = {"classifier_dropout", "lathe_norm_place",
+                             "lathe_identity_projections"},
     .stand_ins = {{"attention_mask", "attention_mask", "input_ids", 1},
                   {"token_type_ids", "bert.embeddings.token_type_ids", "input_ids", 0}},
     .naming =

@@ -105,7 +105,44 @@ TEST(Bert, UsesTheActivationItIsTold) {
   EXPECT_EQ(activation("relu"), "relu");
 }
 
+TEST(Bert, NormalizesBeforeItsPartsWhereItIsTold) {
+  const Graph graph =
+      bert((std::string(kSmall) + ", lathe_norm_place=\"pre\"").c_str(), {.task = "encode"});
+  const std::string layer = "bert.encoder.layer.0.";
+  const auto reads = [&](const std::string& node, std::size_t operand) {
+    return graph.name(graph.input(graph.at(node), operand));
+  };
+  EXPECT_EQ(reads(layer + "attention.output.LayerNorm", 0), "bert.embeddings.dropout");
+  EXPECT_EQ(reads(layer + "attention.self.query", 0), layer + "attention.output.LayerNorm");
+  EXPECT_EQ(reads(layer + "attention.output.add", 1), "bert.embeddings.dropout");
+  EXPECT_EQ(reads(layer + "output.LayerNorm", 0), layer + "attention.output.add");
+  EXPECT_EQ(reads(layer + "output.add", 1), layer + "attention.output.add");
+  EXPECT_EQ(reads("bert.encoder.LayerNorm", 0), "bert.encoder.layer.1.output.add");
+  EXPECT_EQ(graph.name(*graph.output("last_hidden_state")), "bert.encoder.LayerNorm");
+}
+
+TEST(Bert, LeavesOutProjectionsThatAreIdentities) {
+  const Graph whole = bert(kSmall, {.task = "classify"});
+  const Graph graph = bert(
+      (std::string(kSmall) + ", lathe_identity_projections=\"0.query,1.output,pooler\"").c_str(),
+      {.task = "classify"});
+  EXPECT_EQ(graph.nodes_of("linear").size() + 3, whole.nodes_of("linear").size());
+  const NodeId attention = graph.at("bert.encoder.layer.0.attention.self.attention");
+  EXPECT_EQ(graph.name(graph.input(attention, 0)), "bert.embeddings.dropout");
+  EXPECT_EQ(graph.name(graph.input(attention, 1)), "bert.encoder.layer.0.attention.self.key");
+  EXPECT_EQ(graph.name(graph.input(graph.at("bert.encoder.layer.1.attention.output.dropout"), 0)),
+            "bert.encoder.layer.1.attention.self.attention");
+  EXPECT_EQ(graph.name(graph.input(graph.at("bert.pooler.activation"), 0)),
+            "bert.pooler.first_token");
+}
+
 TEST(Bert, RefusesConfigurationsThatNoModelCanHave) {
+  EXPECT_EQ(refusal("lathe_norm_place=\"front\""),
+            "unknown lathe_norm_place \"front\"; known: post, pre");
+  EXPECT_EQ(
+      refusal("num_hidden_layers=1, lathe_identity_projections=\"0.query,0.quary\""),
+      "unknown lathe_identity_projections \"0.quary\"; known: pooler, 0.query, 0.key, 0.value, "
+      "0.output\nhint: did you mean \"0.query\"?");
   EXPECT_EQ(refusal("hidden_size=30, num_attention_heads=4"),
             "hidden_size 30 is not a multiple of num_attention_heads 4");
   EXPECT_EQ(refusal("hidden_dropout_prob=1.5"),
