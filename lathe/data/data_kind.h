@@ -33,6 +33,9 @@ struct DataKind {
 /// What the files of a split may be called, without their endings.
 std::vector<std::string> file_names_of(const std::string& split);
 
+/// Whether data is one file, whatever it is called: it has a training split and no other.
+bool is_one_file(const std::filesystem::path& place);
+
 /// What finds the first file of a split, by any of its names; fails where two names have one.
 std::optional<std::filesystem::path> find_split_file(const std::filesystem::path& directory,
                                                      const std::string& split,

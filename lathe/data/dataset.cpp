@@ -48,20 +48,26 @@ std::string what_is_looked_for(Reads reads, std::string_view split) {
   return fmt::format("{}", fmt::join(all, "; "));
 }
 
+UserError parquet_error(const std::filesystem::path& file, const std::filesystem::path& other) {
+  return UserError(fmt::format("{}: is a Parquet file, which is not read", file.string()),
+                   fmt::format("convert it: python3 -c \"import pandas; "
+                               "pandas.read_parquet('{}').to_json('{}', orient='records', "
+                               "lines=True)\"",
+                               file.string(), other.string()));
+}
+
 // Parquet needs a library larger than this program; whoever has such a file has pandas.
 void refuse_parquet(const std::string& spec, const std::string& split) {
   namespace fs = std::filesystem;
+  if (is_one_file(spec) && fs::path(spec).extension() == ".parquet")
+    throw parquet_error(spec, fs::path(spec).replace_extension(".jsonl"));
   std::error_code error;
   for (const fs::path& folder : {fs::path(spec), fs::path(spec) / "data"})
     for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
          entry.increment(error)) {
       const std::string name = entry->path().filename().string();
       if (!name.starts_with(split) || entry->path().extension() != ".parquet") continue;
-      throw UserError(
-          fmt::format("{}: is a Parquet file, which is not read", entry->path().string()),
-          fmt::format("convert it: python3 -c \"import pandas; "
-                      "pandas.read_parquet('{}').to_json('{}', orient='records', lines=True)\"",
-                      entry->path().string(), (fs::path(spec) / (split + ".jsonl")).string()));
+      throw parquet_error(entry->path(), fs::path(spec) / (split + ".jsonl"));
     }
 }
 
@@ -74,9 +80,11 @@ const DataKind& require_kind(const std::string& spec, const std::string& split, 
   }
   std::error_code error;
   if (!std::filesystem::exists(spec, error))
-    fail("{}: no such dataset: expected \"reviews\" or a directory", spec);
-  if (!std::filesystem::is_directory(spec, error))
-    fail("{}: is a file, expected a directory with train and test in it", spec);
+    fail("{}: no such dataset: expected \"reviews\", a directory or a table", spec);
+  if (is_one_file(spec) && split != "train")
+    throw UserError(
+        fmt::format("{}: is one file and has the split \"train\" alone, not \"{}\"", spec, split),
+        "put it in a directory, called train, beside one called test");
   const std::vector<const DataKind*> all = kinds_with(spec, split);
   std::vector<const DataKind*> found;
   for (const DataKind* const kind : all)
@@ -90,6 +98,9 @@ const DataKind& require_kind(const std::string& spec, const std::string& split, 
          described(all[0]->reads), all[0]->name, described(reads),
          what_is_looked_for(reads, split));
   refuse_parquet(spec, split);
+  if (is_one_file(spec))
+    fail("{}: is no table of {}: expected .csv{}, also with .zst or .gz, or a directory", spec,
+         described(reads), reads == Reads::Text ? ", .tsv or .jsonl" : "");
   fail("{}: has no split \"{}\": looked for {}", spec, split, what_is_looked_for(reads, split));
 }
 

@@ -77,7 +77,8 @@ struct DatasetOptions {
 
 /// Loads one split (`train`, `test`, `validation`, or the unlabelled `unsup`) of what `spec` names:
 /// the built-in `reviews` (with options: `reviews:train=4000,test=1000,seed=1`), or a directory
-/// that one of the registered kinds of data recognizes (data_kind.h).
+/// that one of the registered kinds of data recognizes (data_kind.h), or one table, which is
+/// `train`.
 ///
 /// Classes are numbered from 0 in the order of their names in `train`, which is that of their
 /// numbers where all names are whole numbers, so that every split numbers them alike. Labels of

@@ -158,11 +158,30 @@ TEST(Dataset, SaysWhatItLookedFor) {
                "test-images-idx3-ubyte and test-labels-idx1-ubyte (t10k for test), each also with "
                ".zst or .gz; folders test/LABEL of .png files"));
   EXPECT_EQ(error_of([] { load_dataset("/no/such/place", "train"); }),
-            "/no/such/place: no such dataset: expected \"reviews\" or a directory");
+            "/no/such/place: no such dataset: expected \"reviews\", a directory or a table");
   EXPECT_EQ(error_of([] { load_dataset("reviews", "tset"); }),
             "unknown split \"tset\"; known: train, test, validation, unsup");
   EXPECT_EQ(error_of([] { load_dataset("reviews", "unsup"); }),
             "unknown split of reviews \"unsup\"; known: train, test, validation");
+}
+
+TEST(Dataset, TakesOneTableForTheTrainingSplitAndNothingElse) {
+  const TemporaryDirectory directory;
+  directory.write("stars.2024.csv", "text,label\na,1\nb,2\n");
+  directory.write("notes.md", "a");
+  directory.write("rows.parquet", "PAR1");
+  const std::string table = (directory.path() / "stars.2024.csv").string();
+  EXPECT_EQ(load_dataset(table, "train").examples.size(), 2);
+  EXPECT_TRUE(has_split(table, "train"));
+  EXPECT_FALSE(has_split(table, "test"));
+  EXPECT_THAT(error_of([&] { load_dataset(table, "test"); }),
+              EndsWith("is one file and has the split \"train\" alone, not \"test\""));
+  EXPECT_THAT(error_of([&] { load_dataset((directory.path() / "notes.md").string(), "train"); }),
+              EndsWith("notes.md: is no table of texts: expected .csv, .tsv or .jsonl, also with "
+                       ".zst or .gz, or a directory"));
+  EXPECT_THAT(
+      error_of([&] { load_dataset((directory.path() / "rows.parquet").string(), "train"); }),
+      EndsWith("rows.parquet: is a Parquet file, which is not read"));
 }
 
 TEST(Dataset, SaysWhenTheDataIsNotWhatTheModelReads) {

@@ -1,5 +1,6 @@
 #include "lathe/experiment/evaluate.h"
 
+#include "lathe/data/data_kind.h"
 #include "lathe/data/match_labels.h"
 #include "lathe/experiment/read_data.h"
 #include "lathe/train/make_source.h"
@@ -11,6 +12,11 @@ constexpr double kMaskShare = 0.15;
 
 bool is_language_task(const std::string& task) {
   return task == "mlm" || task == "causal-lm";
+}
+
+std::string split_to_measure(const EvaluateOptions& options) {
+  if (!options.split.empty()) return options.split;
+  return data::is_one_file(options.data) ? "train" : "test";
 }
 
 train::SourceOptions source_options(const EvaluateOptions& options, const std::string& objective) {
@@ -51,8 +57,8 @@ io::Model load_for_evaluation(const std::string& model, const std::string& task,
 
 data::Dataset read_for(const io::Model& model, const EvaluateOptions& options,
                        const ShouldStop& should_stop) {
-  data::Dataset examples = read_examples(model, options.data, options.split, options.limit,
-                                         should_stop, options.columns);
+  data::Dataset examples = read_examples(model, options.data, split_to_measure(options),
+                                         options.limit, should_stop, options.columns);
   if (is_language_task(model.task)) return examples;
   if (examples.label_kind != model.labels)
     fail("{}: its labels are for {}, but the model is for {}", options.data,
@@ -101,8 +107,8 @@ EnsembleEvaluation evaluate_ensemble(std::span<const io::Model> members,
   check(!members.empty(), "an ensemble with members");
   const io::Model& first = members.front();
   const data::Dataset examples =
-      data::match_labels(read_examples(first, options.data, options.split, options.limit,
-                                       callbacks.should_stop, options.columns),
+      data::match_labels(read_examples(first, options.data, split_to_measure(options),
+                                       options.limit, callbacks.should_stop, options.columns),
                          first.label_names);
   const std::vector<std::int32_t> labels = examples.labels();
   EnsembleEvaluation result;

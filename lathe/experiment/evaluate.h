@@ -20,7 +20,7 @@ namespace lathe::experiment {
 /// What a model is measured on, and in which batches.
 struct EvaluateOptions {
   std::string data = {};
-  std::string split = "test";
+  std::string split = {};   ///< nothing: `test`, or all of a single table
   std::int64_t length = 0;  ///< most tokens of a text; 0: as the model was trained
   std::int64_t limit = 0;   ///< examples, each label in its share; 0: all
   std::optional<data::Truncation> truncation = {};  ///< nothing: as the model was trained

@@ -350,6 +350,7 @@ train::TrainCallbacks to_train_callbacks(const FineTuneCallbacks& callbacks) {
 
 EvaluateOptions test_options(const FineTuneOptions& options) {
   EvaluateOptions result{.data = options.data,
+                         .split = "test",
                          .length = options.length,
                          .limit = options.limit,
                          .truncation = options.truncation};

@@ -149,11 +149,13 @@ std::function<int(const Settings&)> setup(Flags flags) {
   flags.add_option("--task", arguments->model.task,
                    "classify, mlm or causal-lm [what the model was saved for, or classify]");
   flags
-      .add_option("--data", options.data,
-                  "directory with train and test as .tsv, .csv or .jsonl (also .zst), an aclImdb "
-                  "tree, MNIST's idx files, folders of .png, or reviews")
+      .add_option(
+          "--data", options.data,
+          "directory with train and test as .tsv, .csv or .jsonl (also .zst), one such table, an "
+          "aclImdb tree, MNIST's idx files, folders of .png, or reviews")
       .required();
-  flags.add_option("--split", options.split, "which part of the data [test]");
+  flags.add_option("--split", options.split,
+                   "which part of the data [test, or all of a single table]");
   flags.add_flag("--padded", options.is_padded, "pad and mask instead of packing sequences");
   add_column_options(flags, options.columns);
   flags

@@ -34,7 +34,7 @@ int run(const TrainTokenizerOptions& options, const Settings& settings) {
 
 std::function<int(const Settings&)> setup(Flags flags) {
   auto options = std::make_shared<TrainTokenizerOptions>();
-  flags.add_option("--data", options->data, "the texts: a directory as for train, or reviews")
+  flags.add_option("--data", options->data, "the texts: a directory or a table as for train, or reviews")
       .required();
   flags.add_option("--split", options->split, "which texts, such as train,unsup [train]");
   add_column_options(flags, options->columns);

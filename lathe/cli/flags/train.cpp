@@ -7,9 +7,10 @@ using experiment::FineTuneOptions;
 
 void add_data_options(Flags flags, FineTuneOptions& options) {
   flags.add_option("--model", options.model, "model directory, or a builder such as bert-tiny");
-  flags.add_option("--data", options.data,
-                   "directory with train and test as .tsv, .csv or .jsonl (also .zst), an aclImdb "
-                   "tree, MNIST's idx files, folders of .png, or reviews");
+  flags.add_option(
+      "--data", options.data,
+      "directory with train and test as .tsv, .csv or .jsonl (also .zst), one such table "
+      "(no test then), an aclImdb tree, MNIST's idx files, folders of .png, or reviews");
   flags.add_option("--tokenizer,--vocabulary", options.tokenizer,
                    "directory with the tokenizer for a builder's model");
   flags.add_option("--split", options.split, "what to train on, such as train,unsup [train]");
