@@ -85,6 +85,24 @@ std::vector<std::string> names_of(const WrittenLabels& written, LabelKind kind) 
   return names;
 }
 
+// The first of them: a table may have thousands.
+std::string shown(const std::vector<std::string>& names) {
+  constexpr std::size_t kShown = 20;
+  if (names.size() <= kShown) return fmt::format("{}", fmt::join(names, ", "));
+  return fmt::format("{}, ... ({} in all)", fmt::join(names.begin(), names.begin() + kShown, ", "),
+                     names.size());
+}
+
+// Texts that were taken for labels differ in nearly every row, and would be learned by heart.
+void refuse_texts(const WrittenLabels& written, const std::vector<std::string>& names) {
+  if (names.size() <= 20 || 10 * names.size() < 9 * written.labels.size()) return;
+  throw UserError(
+      fmt::format("{}: {} rows have {} different labels, \"{}\" in the first: are they "
+                  "labels?",
+                  written.place, written.labels.size(), names.size(), written.labels.front()),
+      "say which column holds the labels: label-column NAME");
+}
+
 class Numbering {
  public:
   explicit Numbering(std::vector<std::string> names) : names_(std::move(names)) {
@@ -96,7 +114,7 @@ class Numbering {
     const auto found = numbers_.find(label);
     if (found == numbers_.end())
       fail("{}: label \"{}\" does not occur in the training split, whose labels are {}",
-           place_of(written, index), label, fmt::join(names_, ", "));
+           place_of(written, index), label, shown(names_));
     return found->second;
   }
   const std::vector<std::string>& names() const { return names_; }
@@ -145,6 +163,7 @@ void set_labels(Dataset& dataset, const WrittenLabels& written, const WrittenLab
     fail("{}: labels are lists, expected one label a row", written.place);
   if (dataset.label_kind == LabelKind::Class) refuse_mixture(known);
   const Numbering numbering(names_of(known, dataset.label_kind));
+  if (dataset.label_kind == LabelKind::Class) refuse_texts(known, numbering.names());
   dataset.label_names = numbering.names();
   if (dataset.label_kind == LabelKind::Set) return set_sets(dataset, written, numbering);
   for (std::size_t i = 0; i < written.labels.size(); ++i)

@@ -65,6 +65,18 @@ TEST(SetLabels, GoesByTheTrainingSplit) {
             "test: label is \"x\", expected a number");
 }
 
+TEST(SetLabels, TakesNoTextsForLabels) {
+  WrittenLabels written{.place = "train.tsv"};
+  for (int i = 0; i < 30; ++i) written.labels.push_back(fmt::format("a film {}", i));
+  EXPECT_EQ(error_text([&] { labelled(written); }),
+            "train.tsv: 30 rows have 30 different labels, \"a film 0\" in the first: are they "
+            "labels?\nhint: say which column holds the labels: label-column NAME");
+  for (int i = 0; i < 10; ++i) written.labels.push_back("a film 0");
+  EXPECT_EQ(labelled(written).label_names.size(), 30);
+  EXPECT_THAT(error_text([&] { labelled({.place = "test.tsv", .labels = {"b"}}, &written); }),
+              testing::EndsWith("a film 25, a film 26, ... (30 in all)"));
+}
+
 TEST(SetLabels, RefusesAWordAmongNumbers) {
   EXPECT_EQ(error_text([] {
               labelled({.place = "f", .labels = {"0", "x"}, .lines = {1, 5}});
