@@ -36,9 +36,12 @@ const std::map<std::string, Modules, std::less<>> kMayInclude = {
     {"experiment",
      {"core", "report", "numerics", "ops", "models", "io", "data", "engine", "train", "compress",
       "hardware", "study"}},
-    {"cli",
+    {"search",
      {"core", "report", "numerics", "ops", "models", "io", "data", "engine", "train", "compress",
       "hardware", "study", "experiment"}},
+    {"cli",
+     {"core", "report", "numerics", "ops", "models", "io", "data", "engine", "train", "compress",
+      "hardware", "study", "experiment", "search"}},
 };
 
 // What stands between the quotes of an #include line; empty for every other line.

@@ -1,0 +1,245 @@
+#include "lathe/search/candidate_space.h"
+
+#include <algorithm>
+#include <array>
+
+#include "lathe/core/error.h"
+#include "lathe/search/builder_sizes.h"
+#include "lathe/search/format_choices.h"
+#include "lathe/study/space.h"
+#include "lathe/study/space_point.h"
+
+namespace lathe::search {
+namespace {
+
+using study::Choice;
+
+// The square projections of a layer; the pooler's is one more.
+constexpr std::array kProjections{"query", "key", "value", "output"};
+
+// A list of an architecture, the parameter's name and the key that it sets.
+struct Setting {
+  std::string name, key;
+  std::vector<Choice> values;
+};
+
+template <typename T>
+std::vector<Choice> to_choices(const std::vector<T>& values) {
+  return {values.begin(), values.end()};
+}
+
+std::vector<Setting> settings_of(const ArchitectureSpace& space) {
+  return {{"layers", "num_hidden_layers", to_choices(space.layers)},
+          {"heads", "num_attention_heads", to_choices(space.heads)},
+          {"hidden", "hidden_size", to_choices(space.hidden)},
+          {"intermediate", "intermediate_size", to_choices(space.intermediate)},
+          {"activation", "hidden_act", to_choices(space.activation)},
+          {"norm", "lathe_norm_place", to_choices(space.norm)}};
+}
+
+Attribute to_attribute(const Choice& choice) {
+  if (const auto* number = std::get_if<std::int64_t>(&choice)) return *number;
+  return std::get<std::string>(choice);
+}
+
+study::DistributionPtr categorical(std::vector<Choice> choices) {
+  return std::make_shared<const study::Distribution>(
+      study::CategoricalDistribution{std::move(choices)});
+}
+
+std::string projection_name(std::int64_t layer, const char* projection) {
+  return fmt::format("layer.{}.{}", layer, projection);
+}
+
+// A parameter that exists only where the model has so many layers.
+study::SpaceParameter of_layer(const std::vector<std::int64_t>& layers, std::int64_t layer,
+                               std::string name, study::DistributionPtr distribution) {
+  study::SpaceParameter parameter{.name = std::move(name), .distribution = std::move(distribution)};
+  if (std::ranges::min(layers) > layer) return parameter;
+  parameter.parent = "layers";
+  for (std::size_t i = 0; i < layers.size(); ++i)
+    if (layers[i] > layer) parameter.parent_values.push_back(static_cast<double>(i));
+  return parameter;
+}
+
+void add_architecture(const ArchitectureSpace& space, study::Space& to) {
+  for (Setting& setting : settings_of(space))
+    if (setting.values.size() > 1)
+      to.push_back({.name = setting.name, .distribution = categorical(std::move(setting.values))});
+  if (space.projections.size() < 2) return;
+  const std::vector<std::int64_t> layers =
+      values_or_default(space, space.layers, "num_hidden_layers");
+  const study::DistributionPtr kinds = categorical(to_choices(space.projections));
+  to.push_back({.name = "pooler", .distribution = kinds});
+  for (std::int64_t layer = 0; layer < std::ranges::max(layers); ++layer)
+    for (const char* const projection : kProjections)
+      to.push_back(of_layer(layers, layer, projection_name(layer, projection), kinds));
+}
+
+// The user's value of a parameter, or nothing where the point does not have it.
+std::optional<Choice> value_of(const study::Assignment& point, std::string_view name) {
+  const study::Parameter* parameter = study::find_parameter(point, name);
+  if (parameter == nullptr) return std::nullopt;
+  return study::to_external(*parameter->distribution, parameter->value);
+}
+
+// The same, or the only value that there is; nothing where that is not decided yet.
+std::optional<std::int64_t> size_at(const ArchitectureSpace& space, const study::Assignment& point,
+                                    const std::string& name,
+                                    const std::vector<std::int64_t>& values,
+                                    const std::string& key) {
+  if (const auto value = value_of(point, name)) return std::get<std::int64_t>(*value);
+  if (values.size() > 1) return std::nullopt;
+  return values_or_default(space, values, key).front();
+}
+
+Attributes architecture_at(const ArchitectureSpace& space, const study::Assignment& point) {
+  Attributes result;
+  for (const Setting& setting : settings_of(space)) {
+    if (setting.values.empty()) continue;
+    result[setting.key] =
+        to_attribute(value_of(point, setting.name).value_or(setting.values.front()));
+  }
+  const std::int64_t layers = *size_at(space, point, "layers", space.layers, "num_hidden_layers");
+  const auto is_identity = [&](const std::string& name) {
+    const auto chosen = value_of(point, name);
+    if (chosen) return *chosen == Choice("identity");
+    return space.projections == std::vector<std::string>{"identity"};
+  };
+  std::vector<std::string> identities;
+  for (std::int64_t layer = 0; layer < layers; ++layer)
+    for (const char* const projection : kProjections)
+      if (is_identity(projection_name(layer, projection)))
+        identities.push_back(fmt::format("{}.{}", layer, projection));
+  if (is_identity("pooler")) identities.emplace_back("pooler");
+  if (!identities.empty())
+    result["lathe_identity_projections"] = fmt::format("{}", fmt::join(identities, ","));
+  return result;
+}
+
+std::string precision_name(const std::string& layer, const TensorChoices& tensors) {
+  return tensors.name.empty() ? layer : layer + "." + tensors.name;
+}
+
+std::string variable_name(const std::string& parameter, const FormatChoices& family,
+                          const std::string& variable) {
+  return fmt::format("{}.{}.{}", parameter, family.name, variable);
+}
+
+void add_precision(const PrecisionSpace& space, const std::vector<std::string>& layers,
+                   study::Space& to) {
+  for (const std::string& layer : layers)
+    for (const TensorChoices& tensors : space.tensors) {
+      const std::string name = precision_name(layer, tensors);
+      std::vector<Choice> families;
+      for (const FormatChoices& family : tensors.families) families.emplace_back(family.name);
+      if (families.size() > 1) to.push_back({.name = name, .distribution = categorical(families)});
+      for (std::size_t i = 0; i < tensors.families.size(); ++i)
+        for (const auto& [variable, values] : tensors.families[i].variables) {
+          if (values.size() < 2) continue;
+          study::SpaceParameter parameter{
+              .name = variable_name(name, tensors.families[i], variable),
+              .distribution = categorical(values)};
+          if (families.size() > 1) {
+            parameter.parent = name;
+            parameter.parent_values = {static_cast<double>(i)};
+          }
+          to.push_back(std::move(parameter));
+        }
+    }
+}
+
+// Null where it is not decided yet.
+const FormatChoices* family_at(const TensorChoices& tensors, const std::string& parameter,
+                               const study::Assignment& point) {
+  if (tensors.families.size() == 1) return &tensors.families.front();
+  const study::Parameter* chosen = study::find_parameter(point, parameter);
+  if (chosen == nullptr) return nullptr;
+  return &tensors.families[static_cast<std::size_t>(chosen->value)];
+}
+
+// The format of a layer's tensors; nothing where a variable is not decided yet.
+std::optional<std::string> format_at(const FormatChoices& family, const std::string& parameter,
+                                     const study::Assignment& point) {
+  std::map<std::string, Choice> values;
+  for (const auto& [variable, choices] : family.variables) {
+    std::optional<Choice> value = value_of(point, variable_name(parameter, family, variable));
+    if (!value && choices.size() > 1) return std::nullopt;
+    values[variable] = value ? *value : choices.front();
+  }
+  return fill_format(family.format, values);
+}
+
+// The value of a distribution that has one alone, in internal form.
+double only_value(const study::Distribution& distribution) {
+  if (const auto* real = std::get_if<study::FloatDistribution>(&distribution)) return real->low;
+  if (const auto* whole = std::get_if<study::IntDistribution>(&distribution))
+    return static_cast<double>(whole->low);
+  return 0;
+}
+
+}  // namespace
+
+nlohmann::json to_json(const Candidate& candidate) {
+  nlohmann::json result{{"architecture", nlohmann::json::object()}, {"recipe", candidate.recipe}};
+  for (const auto& [key, value] : candidate.architecture)
+    result["architecture"][key] =
+        std::visit([](const auto& each) { return nlohmann::json(each); }, value);
+  for (const auto& [layer, formats] : candidate.formats)
+    for (const auto& [role, format] : formats)
+      result["formats"][layer][std::string(compress::name(role))] = format;
+  return result;
+}
+
+CandidateSpace::CandidateSpace(SearchSpace space, std::vector<std::string> layers)
+    : space_(std::move(space)), layers_(std::move(layers)) {
+  check_space(space_);
+  add_architecture(space_.architecture, parameters_);
+  if (space_.precision) add_precision(*space_.precision, layers_, parameters_);
+  for (const auto& [name, distribution] : space_.recipe)
+    if (!study::is_single(distribution))
+      parameters_.push_back(
+          {.name = name,
+           .distribution = std::make_shared<const study::Distribution>(distribution)});
+  parameters_ = study::validated(std::move(parameters_));
+}
+
+bool CandidateSpace::is_possible(const study::Assignment& point) const {
+  const ArchitectureSpace& sizes = space_.architecture;
+  const auto heads = size_at(sizes, point, "heads", sizes.heads, "num_attention_heads");
+  const auto hidden = size_at(sizes, point, "hidden", sizes.hidden, "hidden_size");
+  if (heads && hidden && *hidden % *heads != 0) return false;
+  if (!space_.precision) return true;
+  for (const std::string& layer : layers_)
+    for (const TensorChoices& tensors : space_.precision->tensors) {
+      const std::string name = precision_name(layer, tensors);
+      const FormatChoices* family = family_at(tensors, name, point);
+      if (family == nullptr) continue;
+      const auto format = format_at(*family, name, point);
+      if (format && std::ranges::find(family->formats, *format) == family->formats.end())
+        return false;
+    }
+  return true;
+}
+
+Candidate CandidateSpace::candidate(const study::Assignment& point) const {
+  Candidate candidate{.architecture = architecture_at(space_.architecture, point)};
+  if (space_.precision)
+    for (const std::string& layer : layers_)
+      for (const TensorChoices& tensors : space_.precision->tensors) {
+        const std::string name = precision_name(layer, tensors);
+        const FormatChoices* family = family_at(tensors, name, point);
+        check(family != nullptr, "a point to have a family of formats for each layer");
+        const auto format = format_at(*family, name, point);
+        check(format.has_value(), "a point to have every variable of its formats");
+        for (const compress::TensorRole role : tensors.roles)
+          candidate.formats[layer][role] = *format;
+      }
+  for (const auto& [name, distribution] : space_.recipe)
+    candidate.recipe[name] = nlohmann::json::parse(
+        study::to_json(value_of(point, name)
+                           .value_or(study::to_external(distribution, only_value(distribution)))));
+  return candidate;
+}
+
+}  // namespace lathe::search

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "lathe/core/attribute.h"
+#include "lathe/search/search_space.h"
+#include "lathe/study/samplers/sampler.h"
+
+namespace lathe::search {
+
+/// A point of a space: all that a trial's model is made from, besides data and seed.
+struct Candidate {
+  Attributes architecture = {};                               ///< keys of the configuration
+  std::map<std::string, compress::RoleFormats> formats = {};  ///< by layer
+  nlohmann::json recipe = nlohmann::json::object();           ///< options of training
+  bool operator==(const Candidate&) const = default;
+};
+nlohmann::json to_json(const Candidate& candidate);
+
+/// A space as samplers see it, and what their points stand for.
+class CandidateSpace {
+ public:
+  /// `layers` are those of the model that choose a format. Fails where `check_space` does.
+  explicit CandidateSpace(SearchSpace space, std::vector<std::string> layers = {});
+
+  const SearchSpace& space() const { return space_; }
+  /// A parameter for everything that has more than one value.
+  const study::Space& parameters() const { return parameters_; }
+  /// Whether a point, or what is known of one so far, can be built: heads divide the hidden size,
+  /// formats exist.
+  bool is_possible(const study::Assignment& point) const;
+  Candidate candidate(const study::Assignment& point) const;
+
+ private:
+  SearchSpace space_;
+  std::vector<std::string> layers_;
+  study::Space parameters_;
+};
+
+}  // namespace lathe::search

@@ -1,0 +1,71 @@
+#include "lathe/search/search_space.h"
+
+#include <algorithm>
+
+#include "lathe/core/error.h"
+#include "lathe/search/builder_sizes.h"
+
+namespace lathe::search {
+namespace {
+
+void check_list(std::string_view name, const std::vector<std::string>& values,
+                const std::vector<std::string>& known) {
+  for (const std::string& value : values)
+    if (std::ranges::find(known, value) == known.end()) throw unknown_name(name, value, known);
+}
+
+template <typename T>
+void check_distinct(std::string_view name, const std::vector<T>& values) {
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (std::ranges::find(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(i),
+                          values[i]) != values.begin() + static_cast<std::ptrdiff_t>(i))
+      fail("{}: {} stands there twice", name, values[i]);
+}
+
+void check_architecture(const ArchitectureSpace& space) {
+  builder_of(space);
+  for (const auto& [name, values] :
+       {std::pair("layers", &space.layers), std::pair("heads", &space.heads),
+        std::pair("hidden", &space.hidden), std::pair("intermediate", &space.intermediate)}) {
+    check_distinct(name, *values);
+    for (const std::int64_t value : *values)
+      if (value < 1) fail("{}: {} is too small: expected 1 or more", name, value);
+  }
+  check_list("activation", space.activation,
+             {"gelu", "gelu_new", "quick_gelu", "relu", "silu", "tanh"});
+  check_list("norm", space.norm, {"post", "pre"});
+  check_list("projections", space.projections, {"identity", "linear"});
+  for (const auto& [name, values] :
+       {std::pair("activation", &space.activation), std::pair("norm", &space.norm),
+        std::pair("projections", &space.projections)})
+    check_distinct(name, *values);
+  const std::vector<std::int64_t> heads =
+      values_or_default(space, space.heads, "num_attention_heads");
+  const std::vector<std::int64_t> hidden = values_or_default(space, space.hidden, "hidden_size");
+  const bool fits = std::ranges::any_of(heads, [&](std::int64_t count) {
+    return std::ranges::any_of(hidden, [&](std::int64_t size) { return size % count == 0; });
+  });
+  if (!fits)
+    fail("no point is possible: none of heads {} divides any of hidden {}", fmt::join(heads, ", "),
+         fmt::join(hidden, ", "));
+}
+
+}  // namespace
+
+void check_space(const SearchSpace& space) {
+  with_place("architecture", [&] { check_architecture(space.architecture); });
+  for (const auto& [name, distribution] : space.recipe) {
+    if (std::ranges::find(recipe_options(), name) == recipe_options().end())
+      throw unknown_name("option of training", name, recipe_options()).at("recipe");
+    study::validated(distribution, name);
+  }
+}
+
+const std::vector<std::string>& recipe_options() {
+  static const std::vector<std::string> names{
+      "accumulate", "batch-size", "batch-tokens", "clip",     "cycles", "dropout",     "epochs",
+      "lr",         "momentum",   "optimizer",    "schedule", "warmup", "weight-decay"};
+  return names;
+}
+
+}  // namespace lathe::search

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lathe/compress/quantization_rules.h"
+#include "lathe/study/distribution.h"
+
+/// Searches over what a network is and what its numbers are: spaces in a user's words, the trials
+/// that build and train a point, and what comes of them.
+namespace lathe::search {
+
+/// Encoders that differ from a builder's in sizes and kinds. An empty list leaves what the builder
+/// has.
+struct ArchitectureSpace {
+  std::string model = "bert-tiny";  ///< a builder of the family bert
+  std::vector<std::int64_t> layers = {}, heads = {}, hidden = {}, intermediate = {};
+  std::vector<std::string> activation = {};  ///< gelu, relu, ...
+  std::vector<std::string> norm = {};        ///< post, pre
+  /// Each square projection chooses: linear, identity.
+  std::vector<std::string> projections = {};
+};
+
+/// Formats of one kind, such as all fixed-point numbers of some widths.
+struct FormatChoices {
+  std::string name = {};    ///< what the space calls them: integer
+  std::string format = {};  ///< with variables in braces: fixed:{width},{fraction}
+  std::map<std::string, std::vector<study::Choice>> variables = {};  ///< their values
+  std::vector<std::string> formats = {};  ///< those that exist, of all combinations
+};
+
+/// Tensors of a layer that share a format, and the formats they choose from.
+struct TensorChoices {
+  std::string name = {};  ///< weights, data; empty where a layer's tensors all share one
+  std::vector<compress::TensorRole> roles = {};
+  std::vector<FormatChoices> families = {};
+};
+
+/// A format for each layer of a model.
+struct PrecisionSpace {
+  std::string layers = ".*";  ///< pattern of the layers that choose; others stay float
+  std::vector<TensorChoices> tensors = {};
+};
+
+/// Everything that a trial may choose. Parts that are absent stay as they are.
+struct SearchSpace {
+  ArchitectureSpace architecture = {};
+  std::optional<PrecisionSpace> precision = {};
+  /// Options of training by their names (run_record.h): lr, epochs, batch-size.
+  std::map<std::string, study::Distribution> recipe = {};
+};
+
+/// Fails, naming the part, unless the space has points and all names in it exist.
+void check_space(const SearchSpace& space);
+
+/// Options of training that a space may choose.
+const std::vector<std::string>& recipe_options();
+
+}  // namespace lathe::search

@@ -1,0 +1,196 @@
+#include "lathe/search/space_file.h"
+
+#include <algorithm>
+
+#include "lathe/compress/layer_match.h"
+#include "lathe/core/error.h"
+#include "lathe/search/format_choices.h"
+#include "lathe/study/toml_values.h"
+
+namespace lathe::search {
+namespace {
+
+// Visits the entries of a table as they stand in the file; errors get file, line and key.
+template <typename Visit>
+void each_entry(const toml::table& table, const std::string& source, const Visit& visit) {
+  for (const auto& [key, node] : study::in_file_order(table))
+    with_place(fmt::format("{}: {}", study::place_of(*node, source), key),
+               [&, &name = key, &value = *node] { visit(name, value); });
+}
+
+const toml::table& table_of(const toml::node& node) {
+  if (!node.is_table()) fail("expected a table");
+  return *node.as_table();
+}
+
+// One value or a list of them.
+std::vector<study::Choice> list_of(const toml::node& node) {
+  const toml::array* list = node.as_array();
+  if (list == nullptr) return {study::choice_of(node)};
+  if (list->empty()) fail("the list is empty");
+  std::vector<study::Choice> values;
+  for (const toml::node& each : *list) values.push_back(study::choice_of(each));
+  return values;
+}
+
+template <typename T>
+std::vector<T> list_of(const toml::node& node, std::string_view kind) {
+  std::vector<T> values;
+  for (const study::Choice& choice : list_of(node)) {
+    if (!std::holds_alternative<T>(choice)) fail("{} is not {}", study::to_json(choice), kind);
+    values.push_back(std::get<T>(choice));
+  }
+  return values;
+}
+
+ArchitectureSpace read_architecture(const toml::table& table, const std::string& source) {
+  ArchitectureSpace space;
+  each_entry(table, source, [&](const std::string& key, const toml::node& node) {
+    const auto sizes = [&] { return list_of<std::int64_t>(node, "a whole number"); };
+    const auto words = [&] { return list_of<std::string>(node, "a text"); };
+    if (key == "model")
+      space.model = words().front();
+    else if (key == "layers")
+      space.layers = sizes();
+    else if (key == "heads")
+      space.heads = sizes();
+    else if (key == "hidden")
+      space.hidden = sizes();
+    else if (key == "intermediate")
+      space.intermediate = sizes();
+    else if (key == "activation")
+      space.activation = words();
+    else if (key == "norm")
+      space.norm = words();
+    else if (key == "projections")
+      space.projections = words();
+    else
+      throw unknown_name("key", key,
+                         {"activation", "heads", "hidden", "intermediate", "layers", "model",
+                          "norm", "projections"});
+    // What is wrong with a part shows best at its own line; the rest, at the table's.
+    ArchitectureSpace alone{.model = space.model};
+    if (key == "activation") alone.activation = space.activation;
+    if (key == "norm") alone.norm = space.norm;
+    if (key == "projections") alone.projections = space.projections;
+    check_space({.architecture = alone});
+  });
+  with_place(study::place_of(table, source), [&] { check_space({.architecture = space}); });
+  return space;
+}
+
+FormatChoices read_family(const std::string& name, const toml::node& node,
+                          const std::vector<compress::TensorRole>& roles) {
+  FormatChoices family{.name = name};
+  if (const auto format = node.value_exact<std::string>()) {
+    family.format = *format;
+  } else {
+    for (const auto& [key, value] : table_of(node)) {
+      if (key.str() == "format")
+        family.format = list_of<std::string>(value, "a text").front();
+      else
+        family.variables[std::string(key.str())] =
+            with_place(std::string(key.str()), [&] { return list_of(value); });
+    }
+    if (family.format.empty()) fail("\"format\" is missing");
+    for (const auto& [variable, values] : family.variables)
+      if (family.format.find("{" + variable + "}") == std::string::npos)
+        fail("the format {} has no place for {{{}}}", family.format, variable);
+  }
+  list_formats(family, roles);
+  return family;
+}
+
+TensorChoices read_tensors(std::string name, std::vector<compress::TensorRole> roles,
+                           const toml::table& families, const std::string& source) {
+  TensorChoices tensors{.name = std::move(name), .roles = std::move(roles)};
+  each_entry(families, source, [&](const std::string& key, const toml::node& family) {
+    tensors.families.push_back(read_family(key, family, tensors.roles));
+  });
+  return tensors;
+}
+
+PrecisionSpace read_precision(const toml::table& table, const std::string& source) {
+  using compress::TensorRole;
+  const std::map<std::string, std::vector<TensorRole>> kinds{
+      {"families", {TensorRole::Weights, TensorRole::Bias, TensorRole::Inputs}},
+      {"weights", {TensorRole::Weights}},
+      {"data", {TensorRole::Inputs}}};
+  PrecisionSpace space;
+  for (const auto& [key, node] : study::in_file_order(table)) {
+    const std::string place = fmt::format("{}: {}", study::place_of(*node, source), key);
+    if (const auto kind = kinds.find(key); kind != kinds.end()) {
+      const toml::table& families =
+          with_place(place, [&]() -> const toml::table& { return table_of(*node); });
+      space.tensors.push_back(
+          read_tensors(key == "families" ? "" : key, kind->second, families, source));
+      if (families.empty()) fail("{}: it names no formats", place);
+    } else if (key == "layers") {
+      with_place(place, [&] {
+        space.layers = list_of<std::string>(*node, "a text").front();
+        compress::check_match(compress::MatchBy::Regex, space.layers);
+      });
+    } else {
+      throw unknown_name("key", key, {"data", "families", "layers", "weights"}).at(place);
+    }
+  }
+  if (space.tensors.empty())
+    fail("{}: [precision] names no formats: expected a table families, weights or data",
+         study::place_of(table, source));
+  if (space.tensors.size() > 1 && std::ranges::any_of(space.tensors, [](const TensorChoices& each) {
+        return each.name.empty();
+      }))
+    fail("{}: families are for weights and data alike: expected it alone",
+         study::place_of(table, source));
+  return space;
+}
+
+study::Distribution read_range(const toml::node& node) {
+  if (!node.is_table()) return study::CategoricalDistribution{list_of(node)};
+  toml::table table = *node.as_table();
+  if (!table.contains("type")) {
+    const bool is_whole = table["low"].is_integer() && table["high"].is_integer();
+    table.insert("type", is_whole ? "int" : "float");
+  }
+  return study::distribution_of(table);
+}
+
+}  // namespace
+
+SearchSpace parse_search_space(std::string_view text, const std::string& source) {
+  const toml::table root = study::parse_toml(text, source);
+  SearchSpace space;
+  bool is_empty = true;
+  for (const auto& [key, node] : study::in_file_order(root)) {
+    const std::string place = study::place_of(*node, source);
+    if (key != "architecture" && key != "precision" && key != "recipe")
+      throw unknown_name("table", key, {"architecture", "precision", "recipe"}).at(place);
+    const toml::table& table = with_place(fmt::format("{}: {}", place, key),
+                                          [&]() -> const toml::table& { return table_of(*node); });
+    is_empty = is_empty && table.empty();
+    if (key == "architecture") space.architecture = read_architecture(table, source);
+    if (key == "precision") space.precision = read_precision(table, source);
+    if (key == "recipe")
+      each_entry(table, source, [&](const std::string& name, const toml::node& value) {
+        space.recipe[name] = study::validated(read_range(value), name);
+        check_space({.recipe = {{name, space.recipe[name]}}});
+      });
+  }
+  if (is_empty)
+    fail("{}: the space is empty: expected a table [architecture], [precision] or [recipe]",
+         source);
+  return space;
+}
+
+SearchSpace read_search_space(const std::string& file_or_name) {
+  std::error_code ignored;
+  const std::vector<std::string> shipped = shipped_spaces();
+  if (std::ranges::find(shipped, file_or_name) != shipped.end())
+    return parse_search_space(shipped_space(file_or_name), file_or_name + ".toml");
+  if (!std::filesystem::exists(file_or_name, ignored))
+    throw unknown_name("space", file_or_name, shipped)
+        .at("neither a file nor one of those that are shipped");
+  return parse_search_space(study::read_toml_file(file_or_name, "[architecture]"), file_or_name);
+}
+
+}  // namespace lathe::search
