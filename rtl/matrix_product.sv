@@ -212,33 +212,32 @@ module matrix_product #(
 
     // Stage 2: products. Stage 3: sums. Stage 4: requantized.
     for (genvar p = 0; p < PO; p++) begin : lane
-      logic signed [AW-1:0] sum1, sum2, sum3;
-      logic [OW-1:0] y3;
-      always_comb begin
-        sum1 = AW'(0);
-        for (int i = 0; i < PI; i++)
-          // What stands behind the end of a row is nothing to multiply with.
-          if (i < LAST || !last1)
-            sum1 = sum1 + AW'($signed({XSIGNED != 0 && x1[i*XW+XW-1], x1[i*XW+:XW]})) *
-                AW'($signed({WSIGNED != 0 && w1[(p*PI+i)*WW+WW-1], w1[(p*PI+i)*WW+:WW]}));
-      end
-      always_ff @(posedge clk) begin
-        if (ready2) sum2 <= sum1;
-        if (ready3 && valid2) sum3 <= first2 ? sum2 : sum3 + sum2;
-        if (ready4) m_data[p*OW+:OW] <= y3;
-      end
-      requant #(
-          .IW(AW),
+      product_lane #(
+          .PI(PI),
+          .LAST(LAST),
+          .XW(XW),
+          .XSIGNED(XSIGNED),
+          .WW(WW),
+          .WSIGNED(WSIGNED),
+          .AW(AW),
           .MW(MW),
           .SHIFT(SHIFT),
           .OW(OW),
-          .SIGNED(OSIGNED),
+          .OSIGNED(OSIGNED),
           .SYMMETRIC(SYMMETRIC),
           .MODE(MODE)
-      ) round (
-          .x(sum3),
+      ) products (
+          .clk,
+          .x         (x1),
+          .w         (w1[p*PI*WW+:PI*WW]),
+          .is_last   (last1),
+          .multiply  (ready2),
+          .start     (AW'(0)),
+          .is_first  (first2),
+          .add       (ready3 && valid2),
           .multiplier(ML'(MULTIPLIER)),
-          .y(y3)
+          .round     (ready4),
+          .y         (m_data[p*OW+:OW])
       );
     end
   endgenerate

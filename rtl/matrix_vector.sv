@@ -178,31 +178,32 @@ module matrix_vector #(
       assign unused = &{1'b0, tile2};
     end
     for (genvar p = 0; p < PO; p++) begin : lane
-      logic signed [AW-1:0] sum1, sum2, sum3;
-      logic [OW-1:0] y3;
-      always_comb begin
-        sum1 = AW'(0);
-        for (int i = 0; i < PI; i++)
-          sum1 = sum1 + AW'($signed({XSIGNED != 0 && x1[i*XW+XW-1], x1[i*XW+:XW]})) *
-              AW'($signed(w1[(p*PI+i)*WW+:WW]));
-      end
-      always_ff @(posedge clk) begin
-        if (ready2) sum2 <= sum1;
-        if (ready3 && valid2) sum3 <= (first2 ? $signed(b2[p*AW+:AW]) : sum3) + sum2;
-        if (ready4) m_data[p*OW+:OW] <= y3;
-      end
-      requant #(
-          .IW(AW),
+      product_lane #(
+          .PI(PI),
+          .LAST(PI),
+          .XW(XW),
+          .XSIGNED(XSIGNED),
+          .WW(WW),
+          .WSIGNED(1),
+          .AW(AW),
           .MW(MW),
           .SHIFT(SHIFT),
           .OW(OW),
-          .SIGNED(OSIGNED),
+          .OSIGNED(OSIGNED),
           .SYMMETRIC(SYMMETRIC),
           .MODE(MODE)
-      ) round (
-          .x(sum3),
+      ) products (
+          .clk,
+          .x         (x1),
+          .w         (w1[p*PI*WW+:PI*WW]),
+          .is_last   (last1),
+          .multiply  (ready2),
+          .start     (b2[p*AW+:AW]),
+          .is_first  (first2),
+          .add       (ready3 && valid2),
           .multiplier(scale3[p*ML+:ML]),
-          .y(y3)
+          .round     (ready4),
+          .y         (m_data[p*OW+:OW])
       );
     end
   endgenerate

@@ -10,8 +10,8 @@ namespace {
 TEST(Emission, IsReadable) {
   const Emission emission = emit(testing::lab_design());
   EXPECT_EQ(emission.sources(),
-            (std::vector<std::string>{"rtl/matrix_vector.sv", "rtl/ram.sv", "rtl/relu.sv",
-                                      "rtl/requant.sv", "rtl/rom.sv", "lab.sv"}));
+            (std::vector<std::string>{"rtl/matrix_vector.sv", "rtl/product_lane.sv", "rtl/ram.sv",
+                                      "rtl/relu.sv", "rtl/requant.sv", "rtl/rom.sv", "lab.sv"}));
   EXPECT_EQ(
       emission.files.at("lab.sv"),
       R"(// lab: 2 blocks. A beat moves when valid and ready are high; element 0 stands in the low bits.

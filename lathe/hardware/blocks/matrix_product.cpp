@@ -176,7 +176,7 @@ const Register registration{Block{
         {{.name = "heads", .default_value = 1, .summary = "parts multiplied by themselves"},
          {.name = "turned", .default_value = 0, .summary = "1: a vector of b is a row of outputs"},
          {.name = "lanes", .default_value = 1, .summary = "outputs at a time, where not turned"}}),
-    .parts = {"ram", "requant"},
+    .parts = {"product_lane", "ram", "requant"},
     .input_ports = {"s0", "s1"},
     .infer = infer,
     .evaluate = evaluate,

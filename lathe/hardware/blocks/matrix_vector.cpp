@@ -221,7 +221,7 @@ const Register registration{Block{
          {.name = "lanes", .summary = "outputs computed at a time"},
          {.name = "groups", .default_value = 1, .summary = "input vectors of one product"}}),
     .tables = {"weight", "bias", "multiplier"},
-    .parts = {"ram", "requant", "rom"},
+    .parts = {"product_lane", "ram", "requant", "rom"},
     .infer = infer,
     .evaluate = evaluate,
     .timing = timing,

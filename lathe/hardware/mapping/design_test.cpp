@@ -180,9 +180,9 @@ TEST(DesignHardware, AnnotatesNodesWithWhatTheyBecame) {
   const auto* metadata = lab.graph.find_annotation<HardwareMetadata>(lab.graph.at("fc"));
   ASSERT_NE(metadata, nullptr);
   EXPECT_EQ(to_text(*metadata),
-            "matrix_vector (internal, rtl/matrix_vector.sv rtl/ram.sv rtl/requant.sv rtl/rom.sv), "
-            "in 1 x 4 s8 "
-            "(fixed:8,3), 4 a beat, out 1 x 8 s8 (fixed:8,3), 4 a beat, 2 cycles, parameters in "
+            "matrix_vector (internal, rtl/matrix_vector.sv rtl/product_lane.sv rtl/ram.sv "
+            "rtl/requant.sv rtl/rom.sv), in 1 x 4 s8 (fixed:8,3), 4 a beat, out 1 x 8 s8 "
+            "(fixed:8,3), 4 a beat, 2 cycles, parameters in "
             "LUTs (2 x 80 bits), LUTs (2 x 56 bits), not transposed, valid/ready streams");
 }
 

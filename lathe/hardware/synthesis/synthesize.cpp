@@ -4,10 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <cstdlib>
+#include <set>
 #include <sstream>
 
 #include "lathe/core/child_process.h"
 #include "lathe/core/error.h"
+#include "lathe/core/registry.h"
+#include "lathe/hardware/block.h"
 #include "lathe/hardware/simulation/simulator_cache.h"
 #include "lathe/io/atomic_file.h"
 #include "lathe/io/mapped_file.h"
@@ -39,11 +42,13 @@ std::string script(const Emission& emission, SynthesisTarget target) {
 
 // What stands inside a block is flattened, the blocks are not. Lists which module each became.
 std::string script_of_blocks(const Emission& emission) {
+  std::set<std::string> flattened{emission.top};
+  for (const auto& [name, block] : Registry<Block>::instance().all())
+    flattened.insert(block.parts.begin(), block.parts.end());
   std::string kept;
   for (const std::string& source : emission.sources()) {
     const std::string module = std::filesystem::path(source).stem().string();
-    if (module != "ram" && module != "rom" && module != "requant" && module != emission.top)
-      kept += fmt::format(" ={0} =*\\{0}", module);
+    if (!flattened.contains(module)) kept += fmt::format(" ={0} =*\\{0}", module);
   }
   return fmt::format(
       "{}setattr -mod -set keep_hierarchy 1{}\nsynth_xilinx -noiopad -top {} -flatten\n"
