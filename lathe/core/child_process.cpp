@@ -225,11 +225,12 @@ void ChildProcess::terminate() {
 }
 
 std::optional<ProcessResult> run_program(const std::vector<std::string>& words,
-                                         std::string_view input) {
+                                         std::string_view input, const ShouldStop& should_stop) {
   const std::unique_ptr<ChildProcess> child = ChildProcess::start(words, input);
   if (!child) return std::nullopt;
   ProcessResult result;
   while (!child->is_finished()) {
+    if (should_stop && should_stop()) throw Interrupted();
     const ChildProcess::Written written = child->read(std::chrono::milliseconds(100));
     result.output += written.output;
     result.errors += written.errors;

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "lathe/core/interrupt.h"
+
 namespace lathe {
 
 /// A program that runs beside us, in a process group of its own, so that Ctrl-C is ours to answer
@@ -57,8 +59,10 @@ struct ProcessResult {
   std::string errors;
 };
 
-/// Starts a program and waits for it. Nothing when there is no such program.
+/// Starts a program and waits for it. Nothing when there is no such program. Asked to stop, it ends
+/// the program and all that it started, and throws `Interrupted`.
 [[nodiscard]] std::optional<ProcessResult> run_program(const std::vector<std::string>& words,
-                                                       std::string_view input);
+                                                       std::string_view input,
+                                                       const ShouldStop& should_stop = {});
 
 }  // namespace lathe

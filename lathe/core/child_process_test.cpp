@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <thread>
 
 #include "lathe/core/error.h"
@@ -72,16 +73,10 @@ TEST(ChildProcess, GivesWhatIsWrittenBeforeTheProgramEnds) {
   EXPECT_EQ(child->exit_status(), 7);
 }
 
-TEST(ChildProcess, EndsWhatTheProgramStarted) {
-  const auto child = ChildProcess::start({"sh", "-c", "sleep 1000 & echo $!; wait"});
-  std::string output;
-  while (output.find('\n') == std::string::npos)
-    output += child->read(std::chrono::milliseconds(100)).output;
-  child->terminate();
-  // An orphan that was killed may stay in the list of processes until somebody collects it.
-  const std::string stat = "/proc/" + output.substr(0, output.find('\n')) + "/stat";
+// An orphan that was killed may stay in the list of processes until somebody collects it.
+void wait_until_gone(const std::string& process) {
   const auto is_alive = [&] {
-    FILE* file = fopen(stat.c_str(), "r");
+    FILE* file = fopen(("/proc/" + process + "/stat").c_str(), "r");
     if (file == nullptr) return false;
     char state = 0;
     const bool is_read = fscanf(file, "%*d (%*[^)]) %c", &state) == 1;
@@ -89,6 +84,27 @@ TEST(ChildProcess, EndsWhatTheProgramStarted) {
     return is_read && state != 'Z' && state != 'X';
   };
   while (is_alive()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+TEST(ChildProcess, EndsWhatTheProgramStarted) {
+  const auto child = ChildProcess::start({"sh", "-c", "sleep 1000 & echo $!; wait"});
+  std::string output;
+  while (output.find('\n') == std::string::npos)
+    output += child->read(std::chrono::milliseconds(100)).output;
+  child->terminate();
+  wait_until_gone(output.substr(0, output.find('\n')));
+}
+
+TEST(RunProgram, EndsTheProgramAndWhatItStartedWhenAskedToStop) {
+  const std::string path = testing::TempDir() + "run_program_child";
+  std::remove(path.c_str());
+  std::string process;
+  const auto has_begun = [&] { return static_cast<bool>(std::ifstream(path) >> process); };
+  EXPECT_THROW(
+      (void)run_program({"sh", "-c", "sleep 1000 & echo $! >$0.new; mv $0.new $0; wait", path}, "",
+                        has_begun),
+      Interrupted);
+  wait_until_gone(process);
 }
 
 TEST(ChildProcess, CountsASignalAsShellsDo) {

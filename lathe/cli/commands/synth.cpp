@@ -2,6 +2,7 @@
 
 #include "lathe/cli/command.h"
 #include "lathe/cli/print_json.h"
+#include "lathe/cli/progress_line.h"
 #include "lathe/experiment/hardware/synthesize.h"
 #include "lathe/report/table.h"
 
@@ -52,7 +53,10 @@ void print_result(const SynthesizeOptions& options, const SynthesizeResult& resu
 }
 
 int run(const SynthesizeOptions& options, const Settings& settings) {
-  print_result(options, experiment::synthesize(options), settings);
+  ProgressLine line(settings);
+  const SynthesizeResult result = experiment::synthesize(options, line.callbacks());
+  line.finish();
+  print_result(options, result, settings);
   return 0;
 }
 

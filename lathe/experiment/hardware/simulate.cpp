@@ -308,10 +308,12 @@ SimulateResult simulate(const SimulateOptions& options, const engine::ExecutionO
                                                                : hardware::Waves::Vcd;
   const hardware::Emission files = hardware::read_emission(design, options.design);
   const hardware::Simulator simulator = [&] {
-    if (!options.gates) return hardware::Simulator(design.netlist, files, waves);
-    const hardware::GateLevelDesign gates = hardware::synthesize_gates(files);
+    if (!options.gates)
+      return hardware::Simulator(design.netlist, files, waves, callbacks.should_stop);
+    const hardware::GateLevelDesign gates =
+        hardware::synthesize_gates(files, callbacks.should_stop);
     result.gates = gates.cells;
-    return hardware::gate_level_simulator(design.netlist, gates);
+    return hardware::gate_level_simulator(design.netlist, gates, callbacks.should_stop);
   }();
   result.build_seconds = seconds_since(build_start);
   result.was_cached = simulator.was_cached();

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <string>
 
+#include "lathe/experiment/callbacks.h"
 #include "lathe/hardware/synthesis/synthesize.h"
 
 namespace lathe::experiment {
@@ -20,6 +21,6 @@ struct SynthesizeResult {
   double seconds = 0;
 };
 
-SynthesizeResult synthesize(const SynthesizeOptions& options);
+SynthesizeResult synthesize(const SynthesizeOptions& options, const Callbacks& callbacks = {});
 
 }  // namespace lathe::experiment

@@ -15,7 +15,7 @@ GateLevelDesign synthesize_gates(const Netlist& netlist) {
   return synthesize_gates(emit(netlist));
 }
 
-GateLevelDesign synthesize_gates(const Emission& emission) {
+GateLevelDesign synthesize_gates(const Emission& emission, const ShouldStop& should_stop) {
   const TemporaryFolder folder;
   write(emission, folder.path());
   std::string script = "read_verilog -sv -defer";
@@ -23,7 +23,8 @@ GateLevelDesign synthesize_gates(const Emission& emission) {
   script += fmt::format(
       "; synth -top {}; check -assert; tee -o stat.txt stat; write_verilog -noattr gates.v",
       emission.top);
-  const auto result = run_program({"env", "-C", folder.path(), "yosys", "-q", "-p", script}, "");
+  const auto result =
+      run_program({"env", "-C", folder.path(), "yosys", "-q", "-p", script}, "", should_stop);
   if (!result || result->exit_status == 127)
     throw UserError("designs are synthesized by Yosys, which is not installed",
                     "apt-get install yosys");
@@ -47,8 +48,9 @@ GateLevelDesign synthesize_gates(const Emission& emission) {
   return design;
 }
 
-Simulator gate_level_simulator(const Netlist& netlist, const GateLevelDesign& design) {
-  return Simulator(netlist, design.verilog, design.visible);
+Simulator gate_level_simulator(const Netlist& netlist, const GateLevelDesign& design,
+                               const ShouldStop& should_stop) {
+  return Simulator(netlist, design.verilog, design.visible, should_stop);
 }
 
 }  // namespace lathe::hardware

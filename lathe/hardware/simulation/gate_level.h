@@ -18,9 +18,10 @@ struct GateLevelDesign {
 /// Runs Yosys, module by module, so that the nets between blocks stay.
 GateLevelDesign synthesize_gates(const Netlist& netlist);
 /// The same of files that lie somewhere.
-GateLevelDesign synthesize_gates(const Emission& emission);
+GateLevelDesign synthesize_gates(const Emission& emission, const ShouldStop& should_stop = {});
 
 /// The simulation of what Yosys made, by the same bench.
-Simulator gate_level_simulator(const Netlist& netlist, const GateLevelDesign& design);
+Simulator gate_level_simulator(const Netlist& netlist, const GateLevelDesign& design,
+                               const ShouldStop& should_stop = {});
 
 }  // namespace lathe::hardware

@@ -260,7 +260,7 @@ std::string Simulation::text(const Netlist& netlist) const {
 }
 
 void Simulator::build(const std::string& key, const std::map<std::string, std::string>& files,
-                      VerilatorDesign design) {
+                      VerilatorDesign design, const ShouldStop& should_stop) {
   CacheEntry entry(simulator_cache() / "models", io::sha256(std::as_bytes(std::span(key))));
   was_cached_ = entry.exists();
   folder_ = entry.folder();
@@ -272,7 +272,7 @@ void Simulator::build(const std::string& key, const std::map<std::string, std::s
     stream << text;
     if (!stream.flush()) fail("{}: cannot be written", (design.folder / path).string());
   }
-  build_model(design, waves_);
+  build_model(design, waves_, should_stop);
   entry.commit();
 }
 
@@ -300,17 +300,18 @@ VerilatorDesign observed_design(const Netlist& netlist, const Emission& emission
 Simulator::Simulator(const Netlist& netlist, Waves waves)
     : Simulator(netlist, emit(netlist), waves) {}
 
-Simulator::Simulator(const Netlist& netlist, Emission emission, Waves waves)
+Simulator::Simulator(const Netlist& netlist, Emission emission, Waves waves,
+                     const ShouldStop& should_stop)
     : netlist_(netlist), emission_(std::move(emission)), waves_(waves) {
   for (StreamId stream = 0; stream < netlist.streams().size(); ++stream) visible_.push_back(stream);
   VerilatorDesign design = observed_design(netlist, emission_, visible_);
   design.sources = emission_.sources();
   build(fmt::format("{} {} {}", kModelVersion, emission_.digest(), static_cast<int>(waves)),
-        emission_.files, std::move(design));
+        emission_.files, std::move(design), should_stop);
 }
 
 Simulator::Simulator(const Netlist& netlist, const std::string& source,
-                     const std::vector<bool>& visible)
+                     const std::vector<bool>& visible, const ShouldStop& should_stop)
     : netlist_(netlist), emission_(emit(netlist)) {
   for (StreamId stream = 0; stream < netlist.streams().size(); ++stream)
     if (visible.at(stream)) visible_.push_back(stream);
@@ -321,7 +322,7 @@ Simulator::Simulator(const Netlist& netlist, const std::string& source,
   for (const auto& [path, text] : emission_.files)
     if (path.ends_with(".mem")) files.emplace(path, text);
   build(fmt::format("{} {} {}", kModelVersion, fmt::join(design.signals, " "), source), files,
-        std::move(design));
+        std::move(design), should_stop);
 }
 
 Simulation Simulator::run(const std::vector<Values>& inputs,

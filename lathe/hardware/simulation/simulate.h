@@ -48,10 +48,12 @@ class Simulator {
  public:
   explicit Simulator(const Netlist& netlist, Waves waves = Waves::None);
   /// Runs these files, which may have been changed since they were emitted.
-  Simulator(const Netlist& netlist, Emission emission, Waves waves);
+  Simulator(const Netlist& netlist, Emission emission, Waves waves,
+            const ShouldStop& should_stop = {});
   /// Runs another description of the same design, such as a synthesized one: `source` is Verilog
   /// text with the emission's top module, `visible` the streams whose nets it still has.
-  Simulator(const Netlist& netlist, const std::string& source, const std::vector<bool>& visible);
+  Simulator(const Netlist& netlist, const std::string& source, const std::vector<bool>& visible,
+            const ShouldStop& should_stop = {});
 
   bool was_cached() const { return was_cached_; }
   const Emission& emission() const { return emission_; }
@@ -61,7 +63,7 @@ class Simulator {
 
  private:
   void build(const std::string& key, const std::map<std::string, std::string>& files,
-             VerilatorDesign design);
+             VerilatorDesign design, const ShouldStop& should_stop);
 
   Netlist netlist_;
   Emission emission_;

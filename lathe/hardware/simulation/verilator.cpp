@@ -36,8 +36,9 @@ std::vector<std::string> compile_flags(const fs::path& include, Waves waves) {
 }
 
 // Fails with the last lines a tool wrote.
-void run_tool(const std::vector<std::string>& words, const std::string& what) {
-  const auto result = run_program(words, "");
+void run_tool(const std::vector<std::string>& words, const std::string& what,
+              const ShouldStop& should_stop) {
+  const auto result = run_program(words, "", should_stop);
   if (!result) fail("{}: {} cannot be started", what, words[0]);
   if (result->exit_status == 0) return;
   constexpr std::size_t kShownBytes = 2000;
@@ -167,7 +168,7 @@ VerilatorTools find_verilator() {
   return tools;
 }
 
-fs::path prepare_verilator(Waves waves) {
+fs::path prepare_verilator(Waves waves, const ShouldStop& should_stop) {
   const VerilatorTools tools = require_verilator();
   CacheEntry entry(simulator_cache() / "verilator", tools_digest(tools, waves));
   if (entry.exists()) return entry.folder();
@@ -178,7 +179,7 @@ fs::path prepare_verilator(Waves waves) {
     std::vector<std::string> words = {tools.compiler};
     words.insert(words.end(), flags.begin(), flags.end());
     words.insert(words.end(), more.begin(), more.end());
-    run_tool(words, "Verilator's library");
+    run_tool(words, "Verilator's library", should_stop);
   };
   write_text(folder / "prefix.h", prefix_header(waves));
   compile({"-x", "c++-header", folder / "prefix.h", "-o", folder / "prefix.h.gch"});
@@ -188,15 +189,15 @@ fs::path prepare_verilator(Waves waves) {
     compile({"-c", include / (name + ".cpp"), "-o", object});
     archive.push_back(object);
   }
-  run_tool(archive, "Verilator's library");
+  run_tool(archive, "Verilator's library", should_stop);
   write_text(folder / "include", include.string());
   entry.commit();
   return entry.folder();
 }
 
-void build_model(const VerilatorDesign& design, Waves waves) {
+void build_model(const VerilatorDesign& design, Waves waves, const ShouldStop& should_stop) {
   const VerilatorTools tools = require_verilator();
-  const fs::path prepared = prepare_verilator(waves);
+  const fs::path prepared = prepare_verilator(waves, should_stop);
   std::string include;
   std::getline(std::ifstream(prepared / "include"), include);
 
@@ -221,7 +222,7 @@ void build_model(const VerilatorDesign& design, Waves waves) {
   if (waves == Waves::Fst) words.push_back("--trace-fst");
   words.push_back(work / "probes.vlt");
   for (const std::string& source : design.sources) words.push_back(design.folder / source);
-  run_tool(words, design.top);
+  run_tool(words, design.top, should_stop);
 
   std::vector<std::string> units;
   for (const fs::directory_entry& file : fs::directory_iterator(work))
@@ -241,7 +242,7 @@ void build_model(const VerilatorDesign& design, Waves waves) {
                 "-Wl,-Bsymbolic", "-o", design.folder / "model.so"});
   if (!program_path("mold").empty()) words.push_back("-fuse-ld=mold");
   if (waves == Waves::Fst) words.push_back("-lz");
-  run_tool(words, design.top);
+  run_tool(words, design.top, should_stop);
   fs::remove_all(work);
 }
 

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "lathe/core/interrupt.h"
+
 namespace lathe::hardware {
 
 enum class Waves { None, Vcd, Fst };
@@ -19,7 +21,8 @@ VerilatorTools find_verilator();
 
 /// Compiles what every model needs, Verilator's own library and a precompiled header, and keeps it
 /// in the cache; returns its folder. Does nothing the second time.
-std::filesystem::path prepare_verilator(Waves waves = Waves::None);
+std::filesystem::path prepare_verilator(Waves waves = Waves::None,
+                                        const ShouldStop& should_stop = {});
 
 /// A design to be compiled: its files lie below `folder`.
 struct VerilatorDesign {
@@ -32,6 +35,6 @@ struct VerilatorDesign {
 };
 
 /// Verilates and compiles a design into folder/model.so. Fails with what the tools say.
-void build_model(const VerilatorDesign& design, Waves waves);
+void build_model(const VerilatorDesign& design, Waves waves, const ShouldStop& should_stop = {});
 
 }  // namespace lathe::hardware

@@ -58,7 +58,7 @@ std::string script_of_blocks(const Emission& emission) {
 
 // Runs a script in a folder that holds the design, once for all: the folder, whose files stay.
 std::filesystem::path run_yosys(const Emission& emission, const std::string& suffix,
-                                const std::string& script) {
+                                const std::string& script, const ShouldStop& should_stop = {}) {
   if (program_path("yosys").empty())
     throw UserError("designs are synthesized by Yosys, which is not installed",
                     "apt-get install yosys");
@@ -68,7 +68,8 @@ std::filesystem::path run_yosys(const Emission& emission, const std::string& suf
     write(emission, folder);
     io::write_atomically(folder / "synthesis.ys", script);
     const auto result = run_program(
-        {"sh", "-c", "cd \"$1\" && exec yosys -q -s synthesis.ys", "sh", folder.string()}, "");
+        {"sh", "-c", "cd \"$1\" && exec yosys -q -s synthesis.ys", "sh", folder.string()}, "",
+        should_stop);
     if (!result) fail("yosys cannot be started");
     if (result->exit_status != 0) fail("yosys: {}{}", result->output, result->errors);
     entry.commit();
@@ -130,7 +131,8 @@ Synthesis parse_statistics(const std::string& text, SynthesisTarget target) {
 namespace {
 
 // Places and routes what Yosys left in a folder, once for all.
-void place(Synthesis& synthesis, const std::filesystem::path& folder) {
+void place(Synthesis& synthesis, const std::filesystem::path& folder,
+           const ShouldStop& should_stop) {
   if (program_path("nextpnr-ice40").empty()) {
     synthesis.not_placed = "nextpnr-ice40 is not installed (apt-get install nextpnr-ice40)";
     return;
@@ -140,7 +142,7 @@ void place(Synthesis& synthesis, const std::filesystem::path& folder) {
     const auto result =
         run_program({"nextpnr-ice40", "--hx8k", "--package", "ct256", "--timing-allow-fail",
                      "--json", (folder / "design.json").string()},
-                    "");
+                    "", should_stop);
     if (!result) fail("nextpnr-ice40 cannot be started");
     io::write_atomically(report, result->output + result->errors);
   }
@@ -168,12 +170,13 @@ std::optional<Placement> parse_placement(const std::string& text) {
                    .megahertz = std::atof(text.c_str() + number + 3)};
 }
 
-Synthesis synthesize(const Emission& emission, SynthesisTarget target) {
+Synthesis synthesize(const Emission& emission, SynthesisTarget target,
+                     const ShouldStop& should_stop) {
   const bool is_ice40 = target == SynthesisTarget::Ice40;
   const std::filesystem::path folder =
-      run_yosys(emission, is_ice40 ? "-ice40-json" : "", script(emission, target));
+      run_yosys(emission, is_ice40 ? "-ice40-json" : "", script(emission, target), should_stop);
   Synthesis result = parse_statistics(text_of(folder / "statistics.txt"), target);
-  if (is_ice40) place(result, folder);
+  if (is_ice40) place(result, folder, should_stop);
   return result;
 }
 

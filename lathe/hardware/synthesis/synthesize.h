@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "lathe/core/interrupt.h"
 #include "lathe/hardware/emission.h"
 #include "lathe/hardware/resources.h"
 
@@ -32,7 +33,8 @@ struct Synthesis {
 
 /// Synthesizes the files of a design; for iCE40 it is placed and routed too, where nextpnr-ice40 is
 /// installed and the device has room. Fails with what Yosys says, or where it is not installed.
-Synthesis synthesize(const Emission& emission, SynthesisTarget target);
+Synthesis synthesize(const Emission& emission, SynthesisTarget target,
+                     const ShouldStop& should_stop = {});
 
 /// What becomes of each block of a design alone, for Xilinx 7, with the boundaries between them
 /// kept; by the name of its instance in the emitted text.
