@@ -78,6 +78,8 @@ std::function<int(const Settings&)> setup(Flags flags) {
       .separated_by(',');
   flags.add_option("--rules", options.rules,
                    "TOML file of [[layer]] with name, parallelism, or a module of your own");
+  flags.add_option("--toolchain", options.toolchain,
+                   "internal; what is external stands in --rules, and HLS is out of scope");
   flags
       .add_option("--length", options.length,
                   "tokens of an example, for models of texts; longer texts are cut [128]")

@@ -132,9 +132,11 @@ const IntegerValue* IntegerLowering::operand(NodeId node, std::size_t index) {
 }
 
 const IntegerValue* IntegerLowering::rounded_operand(NodeId node, std::size_t index) {
-  const IntegerValue* const integer = operand(node, index);
-  if (integer == nullptr || (!integer->is_sum && integer->scales.size() == 1)) return integer;
-  refuse(node, fmt::format("{} is not quantized", graph_.name(graph_.input(node, index))));
+  const Value value = graph_.input(node, index);
+  const IntegerValue* const integer = find(value);
+  if (integer != nullptr && !integer->is_sum && integer->scales.size() == 1) return integer;
+  // Behind a place that stays float as well: a quantizer is missing here, whatever becomes of that.
+  refuse(node, fmt::format("{} is not quantized", graph_.name(value)));
   return nullptr;
 }
 

@@ -108,12 +108,13 @@ TEST(LowerToInteger, NamesEveryPlaceThatStaysFloatInOneLine) {
   )",
                     lab_state()),
             "no integers for \"a\" (linear): x is not quantized; \"b\" (linear): w is not "
-            "quantized");
+            "quantized; \"c\" (sigmoid): a is not quantized");
 }
 
 // Formats and ops that have no integers are named too where what they read has none.
 TEST(LowerToInteger, NamesWhatIsBehindAPlaceThatStaysFloat) {
-  EXPECT_EQ(refusal(R"(
+  EXPECT_EQ(
+      refusal(R"(
     symbols B
     x = input() : f32[B,2]
     w = state() : f32[2,2]
@@ -123,9 +124,31 @@ TEST(LowerToInteger, NamesWhatIsBehindAPlaceThatStaysFloat) {
     b = batch_norm(a/quantized, g, g, g, g) : f32[B,2]
     output b <- b
   )",
+              lab_state()),
+      "no integers for \"a\" (linear): x is not quantized; \"a/quantized\" (quantize): mxint:8 "
+      "makes its scales while it runs; \"b\" (batch_norm): there is no integer form of it");
+}
+
+// A layer that reads floats needs a quantizer of its own; one whose input is quantized is looked at
+// as if nothing stood in front of it, and a ReLU is as good as what it reads.
+TEST(LowerToInteger, NamesLayersThatReadWhatStaysFloat) {
+  EXPECT_EQ(refusal(R"(
+    symbols B
+    x = input() : f32[B,2]
+    w = state() : f32[2,2]
+    a = linear(x, w) : f32[B,2]
+    a/relu = relu(a) : f32[B,2]
+    b = linear(a/relu, w) : f32[B,2]
+    b/quantized = quantize(b) {format="fixed:8,3"} : f32[B,2]
+    w/quantized = quantize(w) {format="fixed:8,3"} : f32[2,2]
+    c = linear(b/quantized, w/quantized) : f32[B,2]
+    c/quantized = quantize(c) {format="fixed:8,3"} : f32[B,2]
+    d = linear(c/quantized, w) : f32[B,2]
+    output d <- d
+  )",
                     lab_state()),
-            "no integers for \"a\" (linear): x is not quantized; \"a/quantized\" (quantize): mxint:8 "
-            "makes its scales while it runs; \"b\" (batch_norm): there is no integer form of it");
+            "no integers for \"a\" (linear): x is not quantized; \"b\" (linear): a/relu is not "
+            "quantized; \"d\" (linear): w is not quantized");
 }
 
 TEST(LowerToInteger, RefusesASumOfMoreThan64Bits) {

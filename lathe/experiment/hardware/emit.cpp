@@ -16,6 +16,9 @@ namespace lathe::experiment {
 namespace {
 
 hardware::DesignOptions to_design_options(const EmitOptions& options) {
+  hardware::check_toolchain(options.toolchain);
+  if (options.toolchain == "external")
+    fail("toolchain external: name such layers and their modules in a rules file");
   hardware::DesignOptions result{.name = options.name,
                                  .goal = {.cycles = options.cycles,
                                           .dsp = options.dsp,

@@ -22,6 +22,7 @@ struct EmitOptions {
   std::optional<std::int64_t> dsp = {}, bram = {}, lut = {};
   std::vector<std::string> parallelism = {};  ///< "layers.0=4x8": lanes in and out
   std::string rules = {};                     ///< TOML file of lanes and modules by layer
+  std::string toolchain = "internal";         ///< of layers that the rules say nothing of
   std::int64_t length =
       0;  ///< tokens of an example; 0: 128, or fewer where the model's most is less
   std::string name = "top";  ///< of the module

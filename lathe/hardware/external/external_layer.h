@@ -43,5 +43,7 @@ struct HardwareRules {
   std::vector<ExternalLayer> external = {};
 };
 HardwareRules parse_hardware_rules(std::string_view text, const std::string& source);
+/// Fails unless it is "internal", our own modules, or "external", the user's.
+void check_toolchain(const std::string& toolchain);
 
 }  // namespace lathe::hardware

@@ -25,15 +25,6 @@ const toml::table& table_of(const toml::key& key, const toml::node& node) {
   return *node.as_table();
 }
 
-void check_toolchain(const std::string& toolchain) {
-  if (toolchain == "hls")
-    fail(
-        "toolchain \"hls\": high-level synthesis and vendors' tools are out of scope; write the "
-        "module and use \"external\"");
-  if (toolchain != "internal" && toolchain != "external")
-    throw unknown_name("toolchain", toolchain, {"external", "internal"});
-}
-
 void read_layer(HardwareRules& rules, const toml::table& table,
                 const std::filesystem::path& folder) {
   ExternalLayer layer;
@@ -84,6 +75,15 @@ void read_layer(HardwareRules& rules, const toml::table& table,
 }
 
 }  // namespace
+
+void check_toolchain(const std::string& toolchain) {
+  if (toolchain == "hls")
+    fail(
+        "toolchain hls: HLS (high-level synthesis) and vendors' tools are out of scope; write the "
+        "module and name it in a rules file");
+  if (toolchain != "internal" && toolchain != "external")
+    throw unknown_name("toolchain", toolchain, {"external", "internal"});
+}
 
 HardwareRules parse_hardware_rules(std::string_view text, const std::string& source) {
   const toml::table root = compress::parse_rule_toml(text, source);

@@ -169,7 +169,7 @@ TEST(DesignHardware, NamesEveryNodeThatHasNoHardware) {
     design_hardware(graph, {}, {});
     FAIL();
   } catch (const UserError& error) {
-    EXPECT_EQ(error.message(), "no hardware for \"a\" (neg); \"b\" (abs)");
+    EXPECT_EQ(error.message(), "no hardware for \"a\" (neg); \"b\" (abs); \"c\" (neg)");
   }
 }
 

@@ -45,21 +45,22 @@ void GraphMapper::map(NodeId node) {
   const bool is_behind_refused = std::ranges::any_of(graph_.inputs(node), [&](const Value& value) {
     return !value.is_none() && refused_.contains(value.node);
   });
+  const auto* mapping = Registry<BlockMapping>::instance().find(graph_.op(node).name);
+  const ExternalLayer* external = external_of(node);
+  const auto refuse = [&](const std::string& reason) {
+    refused_.insert(node);
+    places_.push_back(described(graph_, node) + (reason.empty() ? "" : ": " + reason));
+  };
   if (is_behind_refused) {
+    if (external == nullptr && mapping == nullptr) refuse("");
     refused_.insert(node);
     return;
   }
-  const auto* mapping = Registry<BlockMapping>::instance().find(graph_.op(node).name);
   const bool is_fed = std::ranges::any_of(graph_.inputs(node), [&](const Value& value) {
     return !value.is_none() && values_.contains(value);
   });
   // Ids, positions and masks are the host's; who needs one as a stream says so.
   if (!is_fed && mapping == nullptr) return;
-  const auto refuse = [&](const std::string& reason) {
-    refused_.insert(node);
-    places_.push_back(described(graph_, node) + (reason.empty() ? "" : ": " + reason));
-  };
-  const ExternalLayer* external = external_of(node);
   if (external == nullptr && mapping == nullptr) return refuse("");
   try {
     if (external != nullptr)

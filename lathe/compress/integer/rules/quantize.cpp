@@ -13,13 +13,19 @@ void lower(IntegerLowering& lowering, NodeId node) {
   const std::optional<IntegerFormat> format = lowering.format_of(node);
   if (!format) return;
   const IntegerValue* const from = is_input ? nullptr : lowering.operand(node, 0);
-  if (!is_input && from == nullptr) return;
-  if (!is_input)
+  if (from != nullptr)
     return lowering.set({node, 0}, lowering.requant(node, graph.name(node), *from, *format));
+  // Of what stays float no graph is made; it goes on as if floats entered here, so that all that
+  // stays float behind it is named too.
+  const Value floats = is_input ? lowering.plain_operand(node, 0)
+                                : lowering.add({.name = graph.name(x) + "/refused",
+                                                .op = "input",
+                                                .inputs = {},
+                                                .types = {graph.type(x)}});
   const Value entered =
       lowering.add({.name = graph.name(node),
                     .op = "to_integer",
-                    .inputs = {lowering.plain_operand(node, 0)},
+                    .inputs = {floats},
                     .attributes = ops::to_attributes(format->range, {format->scale})});
   lowering.set({node, 0}, IntegerLowering::in_format(entered, *format));
 }
