@@ -13,6 +13,8 @@
 #include "lathe/io/directory_access.h"
 #include "lathe/io/directory_text.h"
 #include "lathe/io/json_file.h"
+#include "lathe/io/mapped_file.h"
+#include "lathe/io/pytorch_file.h"
 #include "lathe/io/safetensors.h"
 
 namespace lathe::io {
@@ -23,18 +25,43 @@ using nlohmann::json;
 
 constexpr std::string_view kSingleFile = "model.safetensors";
 constexpr std::string_view kIndexFile = "model.safetensors.index.json";
+constexpr std::string_view kPytorchFile = "pytorch_model.bin";
+constexpr std::string_view kPytorchIndexFile = "pytorch_model.bin.index.json";
 
-void add_tensors(const SafetensorsFile& file, StoredWeights& weights) {
+StoredWeights read_safetensors(const SafetensorsFile& file) {
+  StoredWeights weights;
   for (const TensorInfo& info : file.tensors())
     weights.tensors.emplace(info.name, file.tensor(info.name));
   const auto forms = file.metadata().find(kFormsKey);
-  if (forms == file.metadata().end()) return;
+  if (forms == file.metadata().end()) return weights;
   with_place(fmt::format("{}: {}", file.path().string(), kFormsKey), [&] {
     for (auto& [name, form] : parse_forms(forms->second)) {
       if (!file.has(name)) fail("tensor {}: has a form, but is not in this file", quote_text(name));
       weights.forms.emplace(name, std::move(form));
     }
   });
+  return weights;
+}
+
+// A file of weights, by its name.
+StoredWeights read_file(const std::shared_ptr<const MappedFile>& file) {
+  if (file->path().extension() == ".bin") return {.tensors = read_pytorch_file(file), .forms = {}};
+  return read_safetensors(SafetensorsFile(file));
+}
+
+// Which files a directory holds its weights in: the first of these.
+struct WeightFiles {
+  std::string_view name;
+  bool is_index = false;
+};
+constexpr WeightFiles kWeightFiles[] = {
+    {kSingleFile, false}, {kIndexFile, true}, {kPytorchFile, false}, {kPytorchIndexFile, true}};
+
+WeightFiles find_weights(const fs::path& directory) {
+  for (const WeightFiles& files : kWeightFiles)
+    if (is_there(directory / files.name)) return files;
+  fail("{}: has no weights, looked for {}, {} and their indexes", directory.string(), kSingleFile,
+       kPytorchFile);
 }
 
 // Which shard holds each tensor, as the index says.
@@ -64,46 +91,32 @@ std::set<std::string> shard_names(const std::map<std::string, std::string>& shar
   return shards;
 }
 
-StoredWeights read_shards(const fs::path& directory) {
-  const fs::path index_path = directory / kIndexFile;
+StoredWeights read_shards(const fs::path& directory, std::string_view index) {
+  const fs::path index_path = directory / index;
   const std::map<std::string, std::string> shard_of = read_weight_map(index_path);
-  const std::set<std::string> shards = shard_names(shard_of);
 
-  StoredWeights weights;
-  std::set<std::string> found;
-  for (const std::string& shard : shards) {
-    const SafetensorsFile file = with_place(
-        index_path.string(), [&] { return SafetensorsFile(map_beneath(directory, shard)); });
-    for (const TensorInfo& info : file.tensors()) {
-      const auto listed = shard_of.find(info.name);
+  StoredWeights all;
+  for (const std::string& shard : shard_names(shard_of)) {
+    const fs::path place = directory / shard;
+    StoredWeights weights =
+        with_place(index_path.string(), [&] { return read_file(map_beneath(directory, shard)); });
+    for (const auto& [tensor, value] : weights.tensors) {
+      const auto listed = shard_of.find(tensor);
       if (listed == shard_of.end())
-        fail("{}: tensor {} is not in the weight_map of {}", file.path().string(),
-             quote_text(info.name), kIndexFile);
+        fail("{}: tensor {} is not in the weight_map of {}", place.string(), quote_text(tensor),
+             index);
       if (listed->second != shard)
-        fail("{}: tensor {} is in this file, but {} puts it in {}", file.path().string(),
-             quote_text(info.name), kIndexFile, quote_text(listed->second));
-      found.insert(info.name);
+        fail("{}: tensor {} is in this file, but {} puts it in {}", place.string(),
+             quote_text(tensor), index, quote_text(listed->second));
     }
-    add_tensors(file, weights);
+    all.tensors.merge(weights.tensors);
+    all.forms.merge(weights.forms);
   }
   for (const auto& [tensor, shard] : shard_of)
-    if (!found.contains(tensor))
+    if (!all.tensors.contains(tensor))
       fail("{}: has no tensor {}, which {} puts there", (directory / shard).string(),
-           quote_text(tensor), kIndexFile);
-  return weights;
-}
-
-[[noreturn]] void fail_without_weights(const fs::path& directory) {
-  std::string hint;
-  for (const char* pickle : {"pytorch_model.bin", "pytorch_model.bin.index.json"})
-    if (is_there(directory / pickle))
-      hint = fmt::format(
-          "{} is a pickle, which can run code and is not read; convert it in Python: "
-          "model.save_pretrained(DIR, safe_serialization=True)",
-          pickle);
-  throw UserError(fmt::format("{}: has no weights, looked for {} and {}", directory.string(),
-                              kSingleFile, kIndexFile),
-                  hint);
+           quote_text(tensor), index);
+  return all;
 }
 
 void require_directory(const fs::path& directory) {
@@ -160,13 +173,9 @@ void remove_stale_files(const fs::path& directory, const std::set<std::string>& 
 
 StoredWeights read_stored_weights(const fs::path& directory) {
   require_directory(directory);
-  if (is_there(directory / kSingleFile)) {
-    StoredWeights weights;
-    add_tensors(SafetensorsFile::open(directory / kSingleFile), weights);
-    return weights;
-  }
-  if (!is_there(directory / kIndexFile)) fail_without_weights(directory);
-  return read_shards(directory);
+  const WeightFiles files = find_weights(directory);
+  return files.is_index ? read_shards(directory, files.name)
+                        : read_file(MappedFile::open(directory / files.name));
 }
 
 State read_weights(const fs::path& directory) {
@@ -176,10 +185,10 @@ State read_weights(const fs::path& directory) {
 
 std::vector<std::string> weight_files(const fs::path& directory) {
   require_directory(directory);
-  if (is_there(directory / kSingleFile)) return {std::string(kSingleFile)};
-  if (!is_there(directory / kIndexFile)) fail_without_weights(directory);
-  std::set<std::string> names = shard_names(read_weight_map(directory / kIndexFile));
-  names.emplace(kIndexFile);
+  const WeightFiles files = find_weights(directory);
+  if (!files.is_index) return {std::string(files.name)};
+  std::set<std::string> names = shard_names(read_weight_map(directory / files.name));
+  names.emplace(files.name);
   return {names.begin(), names.end()};
 }
 

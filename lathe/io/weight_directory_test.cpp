@@ -1,10 +1,12 @@
 #include "lathe/io/weight_directory.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "lathe/io/safetensors.h"
 #include "lathe/io/testing/refusal.h"
 #include "lathe/io/testing/scratch_directory.h"
+#include "lathe/io/testing/torch_file.h"
 
 namespace lathe::io {
 namespace {
@@ -92,20 +94,28 @@ TEST(WeightDirectory, CanBeRewrittenWithTensorsThatViewIt) {
 
 TEST(WeightDirectory, SaysWhatItLookedFor) {
   const ScratchDirectory scratch;
-  const std::string_view message =
-      "has no weights, looked for model.safetensors and model.safetensors.index.json";
-  EXPECT_EQ(read(scratch), message);
-  scratch.write("pytorch_model.bin", "");
-  EXPECT_EQ(read(scratch), message);
-  try {
-    read_weights(scratch.path());
-  } catch (const UserError& error) {
-    EXPECT_EQ(error.hint(),
-              "pytorch_model.bin is a pickle, which can run code and is not read; convert it in "
-              "Python: model.save_pretrained(DIR, safe_serialization=True)");
-  }
+  EXPECT_EQ(read(scratch),
+            "has no weights, looked for model.safetensors, pytorch_model.bin and their indexes");
   EXPECT_EQ(refusal(scratch.path().string(), [&] { read_weights(scratch / "none"); }),
             "none: no such directory");
+}
+
+TEST(WeightDirectory, ReadsWeightsOfTorch) {
+  const torch_file::TorchTensor tensor{.storage_size = 2, .dims = {2}, .strides = {1}};
+  const auto file = [&](const std::string& name) {
+    return torch_file::archive(
+        {{"m/data.pkl", torch_file::pickled_weights({{name, torch_file::pickled_tensor(tensor)}})},
+         {"m/data/0", torch_file::bytes_of(std::vector<float>{1, 2})}});
+  };
+  const Tensor expected = Tensor::from<float>({2}, {1, 2});
+  const ScratchDirectory single, sharded;
+  single.write("pytorch_model.bin", file("w"));
+  expect_same(read_weights(single.path()), State{{"w", expected}});
+  EXPECT_THAT(weight_files(single.path()), testing::ElementsAre("pytorch_model.bin"));
+  sharded.write("a.bin", file("v"));
+  sharded.write("b.bin", file("w"));
+  sharded.write("pytorch_model.bin.index.json", R"({"weight_map":{"v":"a.bin","w":"b.bin"}})");
+  expect_same(read_weights(sharded.path()), State{{"v", expected}, {"w", expected}});
 }
 
 // Directories with shards s1 (tensor a), s2 (tensor b) and s3 (tensors a and b), a link that leads
