@@ -49,6 +49,7 @@ void add_global_options(Flags flags, GlobalArguments& global) {
 const char* group_summary(std::string_view group) {
   return group == "bench"       ? "time the labs' experiments: kernels, steps, memory"
          : group == "lora"      ? "look at a model's LoRA paths, fuse them into its weights"
+         : group == "search"    ? "search for the network that does best"
          : group == "study"     ? "optimize anything: propose parameters, learn from results"
          : group == "tokenizer" ? "make vocabularies"
                                 : "look at a graph, run passes on it";

@@ -6,8 +6,8 @@
 
 namespace lathe::cli {
 
-int tell_how_to_resume() {
-  fmt::print(stderr, "interrupted; to go on, give the same command with --resume\n");
+int tell_how_to_resume(std::string_view how) {
+  fmt::print(stderr, "interrupted; to go on, give {}\n", how);
   return 128 + interrupting_signal();
 }
 

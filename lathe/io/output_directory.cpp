@@ -96,6 +96,7 @@ std::string recognized_as(const fs::path& directory) {
   if (has_file(directory, "adapter_config.json")) return "an adapter";
   if (has_file_saying(directory, "design.json", {"\"lathe-design\""})) return "a design";
   if (has_file_saying(directory, "results.json", {"\"lathe-compression\""})) return "a compression";
+  if (has_file_saying(directory, "results.json", {"\"lathe-search\""})) return "a search";
   if (has_file_saying(directory, "results.json", {"\"configuration\"", "\"points\""}))
     return "a sweep";
   if (holds_tokenizer_alone(directory)) return "a tokenizer";

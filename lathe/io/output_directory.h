@@ -13,8 +13,8 @@ namespace lathe::io {
 bool contains_path(const std::filesystem::path& directory, const std::filesystem::path& path);
 
 /// What a directory is known to be, of what this program writes or reads: "a run", "a checkpoint",
-/// "a model", "an adapter", "a sweep", "a compression", "a design", "a demo", "a tokenizer", or
-/// "empty"; nothing for any other.
+/// "a model", "an adapter", "a sweep", "a compression", "a search", "a design", "a demo", "a
+/// tokenizer", or "empty"; nothing for any other.
 std::string recognized_as(const std::filesystem::path& directory);
 
 /// Fails when `target` exists and may not be replaced: to be asked before long work, not after it.

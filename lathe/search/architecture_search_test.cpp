@@ -1,0 +1,146 @@
+#include "lathe/search/architecture_search.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "lathe/core/interrupt.h"
+#include "lathe/core/testing/error_text.h"
+#include "lathe/io/model.h"
+#include "lathe/io/testing/scratch_directory.h"
+#include "lathe/search/search_report.h"
+
+namespace lathe::search {
+namespace {
+
+constexpr const char* kSpace = R"(
+[architecture]
+layers = [1, 2]
+heads = [1, 2, 3]
+hidden = [12, 16]
+intermediate = 24
+norm = ["post", "pre"]
+projections = ["linear", "identity"]
+[recipe]
+lr = [1e-3, 3e-3]
+epochs = 2
+batch-size = 8
+)";
+
+class ArchitectureSearchTest : public testing::Test {
+ protected:
+  SearchOptions options(const std::string& out) {
+    std::ofstream(scratch_.path() / "space.toml") << kSpace;
+    SearchOptions result;
+    result.space = (scratch_.path() / "space.toml").string();
+    result.data = "reviews:train=200,test=40";
+    result.length = 24;
+    result.samplers = {"random"};
+    result.trials = 6;
+    result.rung_rows = 20;
+    result.finalists = 2;
+    result.out = scratch_.path() / out;
+    return result;
+  }
+
+  io::ScratchDirectory scratch_;
+};
+
+// What a study came to, trial by trial.
+std::string told(const SearchResult& result) {
+  std::string text;
+  for (const SearchResult::Study& study : result.studies)
+    for (const study::TrialRecord& trial : study.history.trials()) {
+      text += fmt::format("{} {}", study.sampler, study::name(trial.state));
+      for (const study::Parameter& each : trial.parameters)
+        text += fmt::format(" {}={}", each.name, each.value);
+      for (const auto& [step, value] : trial.intermediate_values)
+        text += fmt::format(" {}:{}", step, value);
+      for (const double value : trial.values) text += fmt::format(" {}", value);
+      text += "\n";
+    }
+  for (const Finalist& finalist : result.finalists)
+    text += fmt::format("{} {} {}\n", finalist.sampler, finalist.trial,
+                        fmt::join(finalist.accuracies, " "));
+  return text + fmt::format("{}", result.test_accuracy.value_or(-1));
+}
+
+TEST_F(ArchitectureSearchTest, ChoosesAmongTheBestAndWritesTheModel) {
+  const SearchResult result = search_architecture(options("s"), {});
+  ASSERT_EQ(result.studies.size(), 1U);
+  EXPECT_EQ(result.measured_on, "40 rows held out of train");
+  const StudySummary summary = summarize(result.studies.front(), result.chance_level);
+  EXPECT_EQ(summary.trials, 6);
+  EXPECT_EQ(summary.failed, 0);
+  EXPECT_EQ(summary.complete + summary.given_up, 6);
+  ASSERT_EQ(result.finalists.size(), 2U);
+  EXPECT_GE(result.finalists[0].mean(), result.finalists[1].mean());
+  EXPECT_EQ(result.finalists[0].accuracies.size(), 2U);
+  EXPECT_TRUE(result.test_accuracy);
+  // The model is the chosen candidate's: its configuration says so.
+  const io::Model model = io::load_model((scratch_.path() / "s" / "best").string());
+  for (const auto& [key, value] : result.finalists[0].candidate.architecture)
+    EXPECT_EQ(model.config.at(key), value) << key;
+  EXPECT_TRUE(std::filesystem::exists(scratch_.path() / "s" / "report.html"));
+}
+
+TEST_F(ArchitectureSearchTest, RepeatsItself) {
+  SearchOptions first = options("a"), second = options("b");
+  first.samplers = second.samplers = {"tpe:startup=3"};
+  EXPECT_EQ(told(search_architecture(first, {})), told(search_architecture(second, {})));
+}
+
+TEST_F(ArchitectureSearchTest, GoesOnWhereItWasInterrupted) {
+  const std::string whole = told(search_architecture(options("whole"), {}));
+  int num_interruptions = 0;
+  std::optional<SearchResult> result;
+  for (int most = 40; !result; most += 25) {
+    int asked = 0;
+    try {
+      result = search_architecture(options("parts"), {},
+                                   {.should_stop = [&] { return ++asked > most; }});
+    } catch (const Interrupted&) {
+      ++num_interruptions;
+    }
+  }
+  EXPECT_GT(num_interruptions, 3);
+  EXPECT_EQ(told(*result), whole);
+}
+
+TEST_F(ArchitectureSearchTest, TrainsNoModelTwice) {
+  SearchOptions both = options("s");
+  both.samplers = {"grid", "grid:preset=lathe"};  // the same points in the same order
+  const SearchResult result = search_architecture(both, {});
+  EXPECT_EQ(summarize(result.studies[0], result.chance_level).copied, 0);
+  EXPECT_EQ(summarize(result.studies[1], result.chance_level).copied, 6);
+  for (int i = 0; i < 6; ++i)
+    EXPECT_EQ(result.studies[0].history.trials()[static_cast<std::size_t>(i)].values,
+              result.studies[1].history.trials()[static_cast<std::size_t>(i)].values);
+}
+
+TEST_F(ArchitectureSearchTest, WorksOnSeveralTrialsAtOnce) {
+  SearchOptions several = options("s");
+  several.jobs = 3;
+  several.samplers = {"random"};
+  ThreadPool pool(3);
+  const SearchResult result = search_architecture(several, {.pool = &pool});
+  const StudySummary summary = summarize(result.studies.front(), result.chance_level);
+  EXPECT_EQ(summary.complete + summary.given_up, 6);
+}
+
+TEST_F(ArchitectureSearchTest, RefusesToGoOnWithOtherOptions) {
+  SearchOptions changed = options("s");
+  changed.trials = 1;
+  search_architecture(changed, {});
+  changed.length = 32;
+  EXPECT_THAT(error_text([&] { search_architecture(changed, {}); }),
+              testing::StartsWith("length 32: the search in "));
+  // More trials are more of the same.
+  changed.length = 24;
+  changed.trials = 2;
+  EXPECT_EQ(search_architecture(changed, {}).studies.front().history.trials().size(), 2U);
+}
+
+}  // namespace
+}  // namespace lathe::search

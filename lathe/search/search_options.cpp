@@ -1,0 +1,39 @@
+#include "lathe/search/search_options.h"
+
+#include <set>
+
+#include "lathe/core/error.h"
+#include "lathe/experiment/recorded_options.h"
+
+namespace lathe::search {
+
+nlohmann::json to_json(const SearchOptions& options) {
+  return {{"space", experiment::recorded_path(options.space)},
+          {"data", experiment::recorded_path(options.data)},
+          {"tokenizer", experiment::recorded_path(options.tokenizer)},
+          {"length", options.length},
+          {"limit", options.limit},
+          {"objective-split", options.objective_split},
+          {"validation", options.validation},
+          {"halving", options.halving},
+          {"rungs", options.rungs},
+          {"rung-rows", options.rung_rows},
+          {"finalists", options.finalists},
+          {"seeds", options.seeds},
+          {"seed", options.seed}};
+}
+
+void check_options(const SearchOptions& options) {
+  if (options.data.empty()) fail("data: is missing: expected a directory, or reviews");
+  if (options.out.empty()) fail("out: is missing: expected a directory for the search");
+  if (options.samplers.empty()) fail("sampler: is missing: expected one or several");
+  std::set<std::string> names;
+  for (const std::string& sampler : options.samplers)
+    if (!names.insert(sampler).second) fail("sampler {}: stands there twice", sampler);
+  if (options.halving == 1) fail("halving 1: every trial would go on; expected 0, or 2 and more");
+  if (options.rungs < 1) fail("rungs {}: expected 1 or more", options.rungs);
+  if (options.finalists < 1) fail("finalists {}: expected 1 or more", options.finalists);
+  if (options.seeds < 1) fail("seeds {}: expected 1 or more", options.seeds);
+}
+
+}  // namespace lathe::search

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lathe::search {
+
+/// A search: over what, on what data, how trials are proposed and judged. Everything down to `seed`
+/// decides the results, and is what the directory remembers.
+struct SearchOptions {
+  std::string space = "lab2";  ///< a file, or one that is shipped
+  std::string data = {};       ///< directory, or `reviews`
+  std::string tokenizer = {};  ///< directory with the tokenizer of the models
+  std::int64_t length = 0;     ///< most tokens of a text; 0: the model's most
+  std::int64_t limit = 0;      ///< examples to train on; 0: all
+  /// What accuracies are of; empty: rows held out of train, so many, a fifth at most.
+  std::string objective_split = {};
+  std::int64_t validation = 5000;
+  /// How points are proposed: a study for each, `tpe:gamma=0.3` and the like.
+  std::vector<std::string> samplers = {"auto"};
+  int trials = 100;  ///< of each study
+  /// Of so many trials one goes on at a rung; 0: all train to their end.
+  int halving = 3;
+  int rungs = 3;  ///< how often a trial is looked at, the end included
+  /// Rows that trials are judged by on the way; at the end all count.
+  std::int64_t rung_rows = 2000;
+  int finalists = 5;  ///< the best trials, to be trained again before one is chosen
+  int seeds = 2;      ///< how often each
+  std::uint64_t seed = 0;
+
+  std::optional<double> target = {};  ///< an accuracy that is good enough
+  std::optional<int> patience = {};   ///< trials without a better one until a study stops
+  /// Starts no trial after so long; the same search goes on later.
+  std::optional<std::chrono::milliseconds> time = {};
+  std::string storage = {};  ///< of the studies; empty: a file in `out`
+  int jobs = 1;              ///< trials side by side
+  bool is_tested = true;     ///< the chosen model, on the split `test`, where there is one
+  std::filesystem::path out = {};
+  bool replaces = false;  ///< may replace the search that is in `out`
+};
+
+/// What the directory remembers, by the names users know.
+nlohmann::json to_json(const SearchOptions& options);
+
+/// Fails on what no search can have.
+void check_options(const SearchOptions& options);
+
+}  // namespace lathe::search

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "lathe/report/table.h"
+#include "lathe/search/architecture_search.h"
+
+namespace lathe::search {
+
+/// How a study went, in numbers.
+struct StudySummary {
+  std::string sampler;
+  int trials = 0, complete = 0, given_up = 0, failed = 0;
+  int at_chance = 0;  ///< complete or given up with an accuracy that guessing has too
+  int copied = 0;     ///< the same model had been trained before
+  int best_trial = -1;
+  /// Of the complete trials that are not at chance.
+  double best = 0, mean = 0, deviation = 0, least = 0;
+};
+StudySummary summarize(const SearchResult::Study& study, double chance_level);
+
+/// The studies, a row each.
+report::Table studies_table(const SearchResult& result);
+/// The best trials and how they did when they were trained again.
+report::Table finalists_table(const SearchResult& result);
+
+/// The best accuracy so far by trial; trials without a result are left out.
+std::vector<double> best_so_far(const study::History& history);
+
+/// Writes report.html and its charts as SVG.
+void write_report(const SearchResult& result, const SearchOptions& options,
+                  const std::filesystem::path& directory);
+
+}  // namespace lathe::search

@@ -1,0 +1,118 @@
+#include "lathe/search/search_studies.h"
+
+#include <mutex>
+
+#include "lathe/core/error.h"
+#include "lathe/experiment/side_by_side.h"
+
+namespace lathe::search {
+namespace {
+
+// A worker that was not heard of for so long is taken for dead.
+constexpr std::chrono::milliseconds kLease(30'000);
+// A mistake that every trial makes is not worth a whole budget.
+constexpr int kMostFailures = 10;
+
+std::string pruner_of(const SearchOptions& options) {
+  if (options.halving == 0 || options.rungs == 1) return "none";
+  return fmt::format("successive-halving:min-resource=1,factor={}", options.halving);
+}
+
+}  // namespace
+
+SearchStudies::SearchStudies(const SearchOptions& options, const CandidateSpace& space,
+                             double chance_level)
+    : options_(options), space_(space), chance_level_(chance_level), known_(space) {
+  for (const std::string& sampler : options_.samplers) {
+    study::Study study = open_study(sampler);
+    for (const study::TrialRecord& trial : study.history().trials()) known_.add(sampler, trial);
+  }
+}
+
+std::shared_ptr<study::Storage> SearchStudies::open() const {
+  return study::open_storage(options_.storage.empty()
+                                 ? fmt::format("sqlite:///{}", (options_.out / "study.db").string())
+                                 : options_.storage);
+}
+
+study::Study SearchStudies::open_study(const std::string& sampler) const {
+  return with_place(fmt::format("sampler {}", sampler), [&] {
+    return study::Study::create(open(), sampler, {study::Direction::Maximize},
+                                {.sampler = sampler,
+                                 .pruner = pruner_of(options_),
+                                 .seed = options_.seed,
+                                 .space = space_.parameters(),
+                                 .objectives = {"accuracy"},
+                                 .chance_level = chance_level_,
+                                 .lease = kLease,
+                                 .is_allowed = [this](const study::Assignment& point) {
+                                   return space_.is_possible(point);
+                                 }});
+  });
+}
+
+void SearchStudies::run(
+    const EvaluateTrial& evaluate, const engine::ExecutionOptions& execution,
+    const experiment::Callbacks& callbacks,
+    const std::function<void(const std::string&, const study::WorkedTrial&)>& ended) {
+  const auto start = std::chrono::steady_clock::now();
+  std::mutex mutex;
+  int num_failed = 0;  // in a row
+  std::string reason;
+  for (const std::string& sampler : options_.samplers) {
+    const auto work = [&](const engine::ExecutionOptions& on, const experiment::Callbacks& told) {
+      study::Study study = open_study(sampler);
+      study::StopRule rule{.trials = options_.trials,
+                           .counts_failed = false,
+                           .target = options_.target,
+                           .patience = options_.patience,
+                           .should_stop = told.should_stop};
+      if (options_.time) rule.time = *options_.time - (std::chrono::steady_clock::now() - start);
+      study::work(
+          study,
+          [&](study::Trial& trial, const ShouldStop& should_stop) {
+            return evaluate(
+                sampler, trial, on,
+                {.progress = told.progress, .notice = told.notice, .should_stop = should_stop});
+          },
+          rule,
+          [&](const study::WorkedTrial& worked) {
+            if (worked.ending != study::Ending::Told) return;
+            const std::scoped_lock lock(mutex);
+            // The record that the trial ended with is the study's.
+            const study::TrialRecord& trial =
+                study.history().trials()[static_cast<std::size_t>(worked.trial.number)];
+            known_.add(sampler, trial);
+            const bool has_failed = trial.state == study::TrialState::Fail;
+            num_failed = has_failed ? num_failed + 1 : 0;
+            if (has_failed) {
+              const auto found = trial.user_attributes.find("fail_reason");
+              reason = found == trial.user_attributes.end() ? "no reason" : found->second;
+              if (num_failed >= kMostFailures) study.stop();
+            }
+            if (ended)
+              ended(sampler, {.trial = trial,
+                              .ending = worked.ending,
+                              .time = worked.time,
+                              .num_finished = worked.num_finished,
+                              .best = worked.best});
+          });
+    };
+    experiment::do_side_by_side(std::vector<experiment::Job>(
+                                    static_cast<std::size_t>(options_.jobs), experiment::Job(work)),
+                                options_.jobs, execution, callbacks);
+    if (callbacks.stops()) throw Interrupted();
+    if (num_failed >= kMostFailures)
+      fail("sampler {}: stopped after {} failed trials in a row; the last: {}", sampler, num_failed,
+           reason);
+  }
+}
+
+std::vector<SearchStudies::Record> SearchStudies::read() const {
+  std::vector<Record> records;
+  for (const std::string& sampler : options_.samplers)
+    records.push_back({sampler, open_study(sampler).history()});
+  return records;
+}
+
+}  // namespace lathe::search

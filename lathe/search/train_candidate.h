@@ -1,0 +1,56 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+
+#include "lathe/search/candidate_space.h"
+#include "lathe/search/trial_data.h"
+
+namespace lathe::search {
+
+/// When a trial is looked at on its way: `count` times, each `factor` times as far as the one
+/// before, the last at its end. A rung is known by its resource: 1, factor, factor^2, ...
+struct Rungs {
+  int factor = 3;
+  int count = 3;
+
+  int resource(int rung) const;
+  /// The steps that are done at a rung.
+  std::int64_t step(int rung, std::int64_t num_steps) const;
+};
+
+/// What training tells on its way, and asks.
+struct CandidateCallbacks {
+  /// Hears of the accuracy at a rung before the last; false gives the trial up. May be empty.
+  std::function<bool(int resource, double accuracy)> goes_on = {};
+  experiment::Callbacks callbacks = {};
+};
+
+/// A candidate after its training.
+struct TrainedCandidate {
+  io::Model model;
+  double accuracy = 0;
+  std::int64_t parameters = 0;
+  double seconds = 0;  ///< of training and measuring
+};
+
+/// The candidate's model before its training: a function of the candidate and the seed.
+io::Model build_candidate(const TrialData& data, const Candidate& candidate, std::uint64_t seed);
+
+/// Builds, trains and measures a candidate; nothing when it was given up on the way.
+///
+/// One that is interrupted leaves a checkpoint in `directory` and goes on from it the next time,
+/// to the same bits. Otherwise nothing is left there, except for the trained model where `keeps`.
+std::optional<TrainedCandidate> train_candidate(const TrialData& data, const Candidate& candidate,
+                                                std::uint64_t seed, const Rungs& rungs,
+                                                const std::filesystem::path& directory, bool keeps,
+                                                const engine::ExecutionOptions& execution,
+                                                const CandidateCallbacks& callbacks);
+
+/// The accuracy of a model on examples.
+double measure_accuracy(const io::Model& model, train::ExampleSource& examples,
+                        const engine::ExecutionOptions& execution,
+                        const experiment::Callbacks& callbacks);
+
+}  // namespace lathe::search

@@ -1,0 +1,68 @@
+#include "lathe/search/trial_data.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "lathe/core/error.h"
+#include "lathe/data/match_labels.h"
+#include "lathe/data/validation_split.h"
+#include "lathe/experiment/read_data.h"
+#include "lathe/train/make_source.h"
+
+namespace lathe::search {
+namespace {
+
+double guessing_level(const data::Dataset& rows) {
+  std::map<std::int32_t, double> counts;
+  for (const std::int32_t label : rows.labels()) ++counts[label];
+  double most = 0;
+  for (const auto& [label, count] : counts) most = std::max(most, count);
+  const auto size = static_cast<double>(rows.examples.size());
+  const double share = most / size;
+  return share + 3 * std::sqrt(share * (1 - share) / size);
+}
+
+}  // namespace
+
+TrialData::TrialData(const SearchOptions& options, const std::string& builder,
+                     const engine::ExecutionOptions& execution,
+                     const experiment::Callbacks& callbacks) {
+  data::Dataset train =
+      experiment::read_examples(builder, options.data, "train", 0, callbacks.should_stop);
+  if (train.label_kind != LabelKind::Class || train.num_labels() < 2)
+    fail("{}: a search needs examples of two classes or more", options.data);
+  base_ = experiment::load_with_tokenizer(
+      builder, options.tokenizer, options.data,
+      {.task = "classify", .num_labels = train.num_labels(), .seed = options.seed});
+  experiment::adopt_labels(base_, train);
+  if (options.length > 0) base_.reading.length = options.length;
+  if (options.objective_split.empty()) {
+    const auto size = static_cast<std::int64_t>(train.examples.size());
+    const data::ValidationSplit split =
+        data::split_validation(train.labels(), std::min(options.validation, size / 5), 0);
+    held_out_ = data::select(train, split.validation);
+    train = data::select(train, split.train);
+    measured_on_ = fmt::format("{} rows held out of train", held_out_.examples.size());
+  } else {
+    held_out_ =
+        data::match_labels(experiment::read_examples(base_, options.data, options.objective_split,
+                                                     0, callbacks.should_stop),
+                           base_.label_names);
+    measured_on_ =
+        fmt::format("{} rows of the split {}", held_out_.examples.size(), options.objective_split);
+  }
+  if (held_out_.examples.empty()) fail("{}: there are no rows to measure on", options.data);
+  examples_ = data::take_some(std::move(train), options.limit);
+  some_held_out_ = data::take_some(held_out_, options.rung_rows);
+  chance_level_ = guessing_level(held_out_);
+  callbacks.tell({.activity = "tokenizing", .unit = "texts", .done = 0, .total = 1});
+  const auto source = [&](const data::Dataset& rows) {
+    return train::make_evaluation_source(base_, rows, {.length = options.length}, execution.pool,
+                                         callbacks.should_stop);
+  };
+  training_ = source(examples_);
+  measured_ = source(held_out_);
+  early_ = source(some_held_out_);
+}
+
+}  // namespace lathe::search
