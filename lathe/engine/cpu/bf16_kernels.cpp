@@ -1,7 +1,6 @@
 #include "lathe/engine/cpu/bf16_kernels.h"
 
-#include <sys/syscall.h>
-#include <unistd.h>
+#include "lathe/engine/cpu/tile_registers.h"
 
 namespace lathe::engine {
 
@@ -30,21 +29,14 @@ bool has_bf16_instruction() {
   return is_supported(Isa::Avx512) && __builtin_cpu_supports("avx512bf16");
 }
 
-// The system keeps room for a thread's tiles only after the process has asked for it, once.
-bool has_tiles() {
-  static const bool granted = [] {
-    constexpr int kRequestPermission = 0x1023, kTileData = 18;
-    return is_supported(Isa::Avx512) && __builtin_cpu_supports("amx-tile") &&
-           __builtin_cpu_supports("amx-bf16") &&
-           syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
-  }();
-  return granted;
+bool has_bf16_tiles() {
+  return has_tile_registers() && __builtin_cpu_supports("amx-bf16");
 }
 
 }  // namespace
 
 const Bf16Kernels& bf16_kernels(Isa isa) {
-  if (isa == Isa::Avx512 && has_tiles()) return bf16_amx::bf16_table;
+  if (isa == Isa::Avx512 && has_bf16_tiles()) return bf16_amx::bf16_table;
   if (isa == Isa::Avx512 && has_bf16_instruction()) return bf16_avx512bf16::bf16_table;
   return choose(isa, bf16_plain::bf16_table, bf16_avx2::bf16_table, bf16_avx512::bf16_table);
 }
@@ -57,7 +49,7 @@ std::vector<const Bf16Kernels*> every_bf16_kernels() {
     result.push_back(&bf16_tiles::bf16_table);
   }
   if (has_bf16_instruction()) result.push_back(&bf16_avx512bf16::bf16_table);
-  if (has_tiles()) result.push_back(&bf16_amx::bf16_table);
+  if (has_bf16_tiles()) result.push_back(&bf16_amx::bf16_table);
   return result;
 }
 
