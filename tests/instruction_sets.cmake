@@ -1,7 +1,8 @@
 # Fails when code that every processor runs could hold instructions that only some have:
 #   cmake -D BUILD=folder -D NM=nm -D SANITIZE=... -P instruction_sets.cmake
 #
-# 1. Only files named *_avx2.cpp, *_avx512.cpp, *_avx512bf16.cpp and *_amx.cpp are compiled with
+# 1. Only files named *_avx2.cpp, *_avx512.cpp, *_avx512bf16.cpp, *_avx512vnni.cpp and
+#    *_amx.cpp are compiled with
 #    -mavx or -march.
 # 2. Those files define no weak symbol. The linker keeps one copy of an inline function, from
 #    whichever object it likes: std::vector::push_back from an AVX-512 file would then run
@@ -14,7 +15,7 @@ set(kernels "")
 foreach(index RANGE ${last})
   string(JSON file GET "${commands}" ${index} file)
   string(JSON command GET "${commands}" ${index} command)
-  if(file MATCHES "_(avx2|avx512|avx512bf16|amx)\\.cpp$")
+  if(file MATCHES "_(avx2|avx512|avx512bf16|avx512vnni|amx)\\.cpp$")
     string(REGEX MATCH " -o ([^ ]+) " ignored "${command}")
     list(APPEND kernels ${BUILD}/${CMAKE_MATCH_1})
   elseif(command MATCHES " (-mavx|-mfma|-march|-mtune=native)")
@@ -35,7 +36,7 @@ foreach(object ${kernels})
   string(REGEX MATCHALL "[0-9a-f]+ [WVu] [^\n]*" weak "${symbols}")
   foreach(symbol ${weak})
     # The namespace in a mangled name; a reference to the handler of exceptions has no instructions.
-    if(NOT symbol MATCHES "4avx2|6avx512|[0-9]bf16_(avx2|avx512|avx512bf16|amx|tiles)|DW\\.ref\\.")
+    if(NOT symbol MATCHES "4avx2|6avx512|[0-9](bf16|code)_(avx2|avx512|avx512bf16|avx512vnni|amx|tiles)|DW\\.ref\\.")
       message(SEND_ERROR "${object}: defines an inline function that other files share: ${symbol}")
     endif()
   endforeach()

@@ -49,3 +49,19 @@ inline void tile_multiply() {
       sum = __builtin_bit_cast(std::uint32_t, total);
     }
 }
+template <int Sums, int A, int B>
+inline void tile_multiply_codes() {
+  for (int row = 0; row < 16; ++row)
+    for (int column = 0; column < 16; ++column) {
+      std::uint32_t& sum = emulated_tile(Sums).words[row][column];
+      for (int four = 0; four < 16; ++four) {
+        const std::uint32_t a = emulated_tile(A).words[row][four];
+        const std::uint32_t b = emulated_tile(B).words[four][column];
+        for (int byte = 0; byte < 4; ++byte) {
+          const int x = static_cast<std::int8_t>(a >> 8 * byte);
+          const int weight = static_cast<int>(b >> 8 * byte & 0xffu);
+          sum += static_cast<std::uint32_t>(x * weight);
+        }
+      }
+    }
+}

@@ -1,0 +1,36 @@
+// Products of whole numbers of 8 bits by AVX2. Everything is in this
+// file's own namespace and nothing inline comes from outside it: see kernel_table.h.
+
+// g++ 12 takes the "undefined" operands in its own intrinsics for uninitialised variables.
+#ifndef __clang__
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#endif
+
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "lathe/engine/cpu/code_table.h"
+
+namespace lathe::engine::code_avx2 {
+
+constexpr const char* kName = "avx2";
+constexpr std::int64_t kDepthGrain = 2;
+constexpr double kCodeSpeed = 1;
+// The order is that of use.
+// clang-format off
+#include "lathe/engine/cpu/vector_avx2.h"
+#include "lathe/engine/cpu/lanes.inl.h"
+#include "lathe/engine/cpu/math.inl.h"
+#include "lathe/engine/cpu/elementwise.inl.h"
+#include "lathe/engine/cpu/gemm.inl.h"
+#include "lathe/engine/cpu/code_numbers_avx2.h"
+#include "lathe/engine/cpu/code_encode.inl.h"
+#include "lathe/engine/cpu/code_vectors.inl.h"
+#include "lathe/engine/cpu/code_panels.inl.h"
+#include "lathe/engine/cpu/code_gemm.inl.h"
+// clang-format on
+
+}  // namespace lathe::engine::code_avx2

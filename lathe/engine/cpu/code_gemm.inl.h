@@ -1,0 +1,119 @@
+// Products of whole numbers of 8 bits, for a file that has included its vectors, gemm.inl.h,
+// code_encode.inl.h, code_vectors.inl.h, and a way through a panel: `multiply_panel`, `find_left`,
+// kLeftRows and kCodeSpeed.
+
+inline void code_pack(const std::int8_t* numbers, std::int64_t n, const CodeCut& cut,
+                      std::int8_t* packed) {
+  const std::int64_t depth = padded_code_depth(cut);
+  for (std::int64_t column = 0; column < n; column += kPanel) {
+    std::int8_t* const panel = packed + column * depth;
+    for (std::int64_t c = 0; c < kPanel; ++c) {
+      const std::int8_t* const from = numbers + (column + c) * cut.k;
+      // Padding is 0 as packed, so that whatever x has there does not count.
+      const std::int64_t filled = column + c < n ? cut.k : 0;
+      for (std::int64_t p = 0; p < depth; ++p)
+        panel[(p / kStep * kPanel + c) * kStep + p % kStep] =
+            p < filled ? static_cast<std::int8_t>(from[p] + kWeightOffset) : std::int8_t{0};
+    }
+  }
+}
+
+struct CodeScratch {
+  std::int64_t left_stride;  // numbers of a row
+  std::int64_t starts, totals, size;
+  CodeScratch(std::int64_t rows, const CodeCut& cut)
+      : left_stride(round_up(padded_code_depth(cut), 64) + 64),
+        starts(round_up(rows, kLeftRows) * left_stride * static_cast<std::int64_t>(sizeof(Left))),
+        totals(starts + round_up(rows * cut.blocks * 4, 64)),
+        size(totals + kLeftRows * kPanel * 8) {}
+};
+inline std::int64_t code_scratch_bytes(std::int64_t rows, const CodeCut& cut) {
+  return CodeScratch(rows, cut).size;
+}
+
+// What the sums of each row's blocks begin at.
+inline void find_starts(const CodeArgs& args, std::int32_t* starts) {
+  const CodeCut& cut = args.cut;
+  for (std::int64_t r = 0; r < args.rows; ++r)
+    for (std::int64_t b = 0; b < cut.blocks; ++b)
+      starts[r * cut.blocks + b] =
+          kWeightOffset == 0
+              ? 0
+              : -kWeightOffset * sum_numbers(args.x + r * args.x_stride + b * cut.width,
+                                             smaller(cut.width, cut.k - b * cut.width));
+}
+
+// y of a tile of rows and a panel from its totals.
+inline void finish_codes(const CodeArgs& args, std::int64_t row, std::int64_t rows,
+                         std::int64_t column, const float* weight_scales, float* totals) {
+  const CodeCut& cut = args.cut;
+  const std::int64_t columns = smaller(args.n - column, kPanel);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    float* const line = totals + r * kPanel;
+    const Vec of_row = broadcast(cut.x_has_blocks ? 1.0f : args.x_scales[row + r]);
+    for (std::int64_t c = 0; c < kPanel; c += kWidth) {
+      Vec value = load(line + c);
+      if (!cut.weight_has_blocks)
+        value =
+            value * (cut.x_has_blocks ? load(weight_scales + c) : of_row * load(weight_scales + c));
+      else if (!cut.x_has_blocks)
+        value = value * of_row;
+      store(line + c, value);
+    }
+    if (args.bias != nullptr)
+      over_lanes(columns, [&](std::int64_t c, auto lanes) {
+        store(line + c, load(line + c, lanes) + load(args.bias + column + c, lanes), lanes);
+      });
+  }
+  finish_rows(
+      {.rows = rows,
+       .columns = columns,
+       .sums = totals,
+       .sums_stride = kPanel,
+       .activation = args.activation,
+       .residual = args.residual ? args.residual + row * args.residual_stride + column : nullptr,
+       .residual_stride = args.residual_stride,
+       .y = args.y + row * args.y_stride + column,
+       .y_stride = args.y_stride});
+}
+
+inline void code_multiply(const CodeArgs& args) {
+  const CodeCut& cut = args.cut;
+  const CodeScratch parts(args.rows, cut);
+  auto* const memory = static_cast<unsigned char*>(args.scratch);
+  const CodeLeft left = find_left(args, parts.left_stride, reinterpret_cast<Left*>(memory));
+  auto* const starts = reinterpret_cast<std::int32_t*>(memory + parts.starts);
+  auto* const totals = reinterpret_cast<float*>(memory + parts.totals);
+  find_starts(args, starts);
+  const std::int64_t weight_lines = cut.weight_has_blocks ? cut.blocks : 1;
+  [[maybe_unused]] const TileSession session;
+  for (std::int64_t column = 0; column < args.n; column += kPanel) {
+    const float* const scales = args.weight_scales + column * weight_lines;
+    const CodeTile tile{.cut = &cut,
+                        .left = nullptr,
+                        .left_stride = 0,
+                        .panel = args.packed + column * padded_code_depth(cut),
+                        .starts = starts,
+                        .zeros = args.x_zeros,
+                        .sums = args.sums != nullptr ? args.sums + column * cut.blocks : nullptr,
+                        .x_scales = args.x_scales,
+                        .weight_scales = scales,
+                        .totals = totals};
+    multiply_panel(tile, left, args.rows, [&](std::int64_t row, std::int64_t rows) {
+      finish_codes(args, row, rows, column, scales, totals);
+    });
+  }
+}
+
+inline ProductGrain code_grain() {
+  return {kLeftRows, kPanel, kCodeSpeed};
+}
+
+extern const CodeKernels code_table;
+const CodeKernels code_table = {.name = kName,
+                                .grain = code_grain,
+                                .encode = encode_rows,
+                                .packed_size = code_packed_size,
+                                .pack = code_pack,
+                                .scratch_bytes = code_scratch_bytes,
+                                .multiply = code_multiply};

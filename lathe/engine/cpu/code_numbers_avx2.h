@@ -1,0 +1,54 @@
+// Whole numbers in AVX2 registers, two products of 16 bits at once. Included inside a namespace
+// after vector_avx2.h.
+
+inline void store_numbers(std::int8_t* to, Vec a, std::int32_t shift, std::int64_t count) {
+  const __m256i numbers = _mm256_add_epi32(_mm256_cvtps_epi32(a.value), _mm256_set1_epi32(shift));
+  const __m128i shorts =
+      _mm_packs_epi32(_mm256_castsi256_si128(numbers), _mm256_extracti128_si256(numbers, 1));
+  std::int8_t bytes[16];
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(bytes), _mm_packs_epi16(shorts, shorts));
+  if (count == kWidth)
+    __builtin_memcpy(to, bytes, kWidth);
+  else
+    for (std::int64_t i = 0; i < count; ++i) to[i] = bytes[i];
+}
+
+struct Sums {
+  __m256i value;
+};
+inline Sums start_sums(std::int32_t start) {
+  return {_mm256_set1_epi32(start)};
+}
+inline Sums subtract_times(Sums sums, std::int32_t factor, const std::int32_t* numbers) {
+  const __m256i product = _mm256_mullo_epi32(
+      _mm256_set1_epi32(factor), _mm256_loadu_si256(reinterpret_cast<const __m256i*>(numbers)));
+  return {_mm256_sub_epi32(sums.value, product)};
+}
+inline Vec to_floats(Sums sums) {
+  return {_mm256_cvtepi32_ps(sums.value)};
+}
+
+constexpr std::int64_t kStep = 2;
+constexpr std::int32_t kWeightOffset = 0;
+using Left = std::int16_t;
+
+struct Columns {
+  __m256i value;
+};
+struct Element {
+  __m256i value;
+};
+inline Columns load_columns(const std::int8_t* from) {
+  return {_mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)))};
+}
+inline Element broadcast_element(const Left* from) {
+  int word;
+  __builtin_memcpy(&word, from, sizeof word);
+  return {_mm256_set1_epi32(word)};
+}
+inline Sums add_codes(Sums sums, Element x, Columns weight) {
+  return {_mm256_add_epi32(sums.value, _mm256_madd_epi16(x.value, weight.value))};
+}
+inline std::int32_t sum_numbers(const std::int8_t*, std::int64_t) {
+  return 0;  // sums begin at 0
+}

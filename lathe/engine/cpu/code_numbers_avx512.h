@@ -1,0 +1,30 @@
+// Whole numbers in AVX-512 registers. Included inside a namespace after vector_avx512.h.
+
+// to[0 .. count) = a rounded to nearest even, plus shift; count from 1 to kWidth.
+inline void store_numbers(std::int8_t* to, Vec a, std::int32_t shift, std::int64_t count) {
+  const __m512i numbers = _mm512_add_epi32(_mm512_cvtps_epi32(a.value), _mm512_set1_epi32(shift));
+  const __m128i bytes = _mm512_cvtepi32_epi8(numbers);
+  if (count == kWidth)
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), bytes);
+  else
+    _mm_mask_storeu_epi8(to, first_lanes(count), bytes);
+}
+
+struct Sums {
+  __m512i value;
+};
+inline Sums start_sums(std::int32_t start) {
+  return {_mm512_set1_epi32(start)};
+}
+inline Sums load_sums(const std::int32_t* from, std::int32_t start) {
+  return {_mm512_add_epi32(_mm512_loadu_si512(from), _mm512_set1_epi32(start))};
+}
+// sums - factor * numbers[0 .. kWidth).
+inline Sums subtract_times(Sums sums, std::int32_t factor, const std::int32_t* numbers) {
+  const __m512i product =
+      _mm512_mullo_epi32(_mm512_set1_epi32(factor), _mm512_loadu_si512(numbers));
+  return {_mm512_sub_epi32(sums.value, product)};
+}
+inline Vec to_floats(Sums sums) {
+  return {_mm512_cvtepi32_ps(sums.value)};
+}

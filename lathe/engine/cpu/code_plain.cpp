@@ -1,0 +1,28 @@
+// Products of whole numbers of 8 bits on any processor. Everything is in this
+// file's own namespace and nothing inline comes from outside it: see kernel_table.h.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "lathe/engine/cpu/code_table.h"
+
+namespace lathe::engine::code_plain {
+
+constexpr const char* kName = "plain";
+constexpr std::int64_t kDepthGrain = 2;
+constexpr double kCodeSpeed = 1;
+// The order is that of use.
+// clang-format off
+#include "lathe/engine/cpu/vector_plain.h"
+#include "lathe/engine/cpu/lanes.inl.h"
+#include "lathe/engine/cpu/math.inl.h"
+#include "lathe/engine/cpu/elementwise.inl.h"
+#include "lathe/engine/cpu/gemm.inl.h"
+#include "lathe/engine/cpu/code_numbers_plain.h"
+#include "lathe/engine/cpu/code_encode.inl.h"
+#include "lathe/engine/cpu/code_vectors.inl.h"
+#include "lathe/engine/cpu/code_panels.inl.h"
+#include "lathe/engine/cpu/code_gemm.inl.h"
+// clang-format on
+
+}  // namespace lathe::engine::code_plain

@@ -1,0 +1,81 @@
+#pragma once
+
+// Products of whole numbers of 8 bits (ops/code_linear.cpp) and the rounding to them
+// (ops/encode.cpp): their arguments and the table of functions that one way to multiply fills in.
+// Plain structs only: see kernel_table.h.
+
+#include <cstdint>
+
+#include "lathe/engine/cpu/kernel_table.h"
+
+namespace lathe::engine {
+
+/// Where the scale of an encoded row or block comes from.
+enum class CodeScale {
+  Given,             ///< one for all
+  LargestMagnitude,  ///< of each block: the largest finite magnitude by `divisor`
+  Range,             ///< of each block: the finite range, 0 included, by `divisor`; a zero point
+  SharedExponent,    ///< of each block: a power of two
+};
+
+/// numbers[rows, columns], scales and zeros[rows, blocks] of x[rows, columns].
+struct EncodeArgs {
+  std::int64_t rows, columns;
+  std::int64_t block;  ///< columns that share a scale
+  const float* x;
+  std::int8_t* numbers;
+  float* scales;
+  std::int32_t* zeros;
+  CodeScale rule;
+  float low, high;       ///< the ends of the numbers, before the zero point
+  std::int32_t offset;   ///< taken off numbers and zeros
+  float scale;           ///< Given
+  float zero;            ///< Given: a whole number
+  bool is_power_of_two;  ///< Given: values are multiplied by 1 / scale instead of divided
+  float divisor;         ///< LargestMagnitude, Range
+  float step;            ///< SharedExponent: a power of two, what a number is worth at scale 1
+  std::int32_t highest_exponent, round_up, lowest_code;  ///< SharedExponent
+};
+
+/// How the depth of a product is cut into blocks that are summed in whole numbers.
+struct CodeCut {
+  std::int64_t k, blocks, width;
+  bool x_has_blocks, weight_has_blocks;
+};
+
+/// y[rows, n] = activation(product + bias) + residual, the product as code_linear defines it. A
+/// result has the same bits in whatever block of rows and columns it is computed.
+struct CodeArgs {
+  std::int64_t rows, n;
+  CodeCut cut;
+  const std::int8_t* x;
+  std::int64_t x_stride;
+  const float* x_scales;        ///< cut.blocks a row, or one
+  const std::int32_t* x_zeros;  ///< laid out like them; null: all are 0
+  const std::int8_t* packed;    ///< as `pack` wrote it
+  const float* weight_scales;   ///< panels of cut.blocks lines, or one, of a panel's columns
+  const std::int32_t* sums;     ///< of a weight's numbers, as scales lie; only with x_zeros
+  const float* bias;            ///< or null
+  Unary activation;
+  const float* residual;  ///< or null; may be y itself
+  std::int64_t residual_stride;
+  float* y;
+  std::int64_t y_stride;
+  void* scratch;  ///< scratch_bytes(rows, cut) on a cache line
+};
+
+/// One way to multiply. All give the same bits.
+struct CodeKernels {
+  const char* name;
+  ProductGrain (*grain)();
+  void (*encode)(const EncodeArgs&);
+  /// Bytes that `pack` writes for n columns of depth k. Columns are packed in panels of
+  /// grain().columns, so that those from a multiple of it on begin at `packed_size(column, cut)`.
+  std::int64_t (*packed_size)(std::int64_t n, const CodeCut& cut);
+  /// Packs a weight whose column j is numbers[j * k ...].
+  void (*pack)(const std::int8_t* numbers, std::int64_t n, const CodeCut& cut, std::int8_t* packed);
+  std::int64_t (*scratch_bytes)(std::int64_t rows, const CodeCut& cut);
+  void (*multiply)(const CodeArgs&);
+};
+
+}  // namespace lathe::engine

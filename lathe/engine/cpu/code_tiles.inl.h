@@ -1,0 +1,85 @@
+// Going through a panel by tile registers of 16 lines of 64 bytes: two by two tiles of sums, 32
+// rows by 32 columns. `tile_zero`, `tile_load`, `tile_store`, `tile_multiply_codes` and
+// `TileSession` are the processor's (tiles_amx.h) or stand for them (tiles_emulated.h). Blocks and
+// few rows go by vectors: tiles would be stored after every block, or be nearly empty.
+
+constexpr std::int64_t kTileLines = 16;
+constexpr std::int64_t kLeftRows = 2 * kTileLines;
+constexpr std::int64_t kFewCodeRows = 6;
+constexpr double kCodeSpeed = 32;
+static_assert(kPanel == 2 * kTileLines && kStep == 4 && kDepthGrain == 64);
+
+inline bool uses_tiles(const CodeCut& cut, std::int64_t rows) {
+  return cut.blocks == 1 && rows > kFewCodeRows;
+}
+
+inline CodeLeft find_left(const CodeArgs& args, std::int64_t stride, Left* scratch) {
+  const bool by_tiles = uses_tiles(args.cut, args.rows);
+  const bool is_whole = padded_code_depth(args.cut) == args.cut.k;
+  // Tiles have all their lines: rows of the last that are not there are zeros in scratch.
+  const std::int64_t tail = !is_whole  ? 0
+                            : by_tiles ? args.rows / kLeftRows * kLeftRows
+                                       : args.rows;
+  for (std::int64_t r = tail; r < args.rows; ++r) {
+    Left* const to = scratch + (r - tail) * stride;
+    __builtin_memcpy(to, args.x + r * args.x_stride, static_cast<std::size_t>(args.cut.k));
+    for (std::int64_t p = args.cut.k; p < stride; ++p) to[p] = 0;
+  }
+  if (by_tiles && tail < args.rows)
+    __builtin_memset(
+        scratch + (args.rows - tail) * stride, 0,
+        static_cast<std::size_t>((round_up(args.rows, kLeftRows) - args.rows) * stride));
+  return {args.x, args.x_stride, tail, scratch, stride};
+}
+
+template <bool IsTall>
+void multiply_code_tiles(const CodeTile& tile, std::int64_t depth, std::int32_t* sums) {
+  constexpr std::int64_t kSumsLine = kPanel * 4, kRightLine = kPanel * kStep;
+  tile_zero<0>();
+  tile_zero<1>();
+  if constexpr (IsTall) {
+    tile_zero<2>();
+    tile_zero<3>();
+  }
+  for (std::int64_t p = 0; p < depth; p += kDepthGrain) {
+    const std::int8_t* const right = tile.panel + p * kPanel;
+    tile_load<6>(right, kRightLine);
+    tile_load<7>(right + kTileLines * kStep, kRightLine);
+    tile_load<4>(tile.left + p, tile.left_stride);
+    tile_multiply_codes<0, 4, 6>();
+    tile_multiply_codes<1, 4, 7>();
+    if constexpr (IsTall) {
+      tile_load<5>(tile.left + kTileLines * tile.left_stride + p, tile.left_stride);
+      tile_multiply_codes<2, 5, 6>();
+      tile_multiply_codes<3, 5, 7>();
+    }
+  }
+  tile_store<0>(sums, kSumsLine);
+  tile_store<1>(sums + kTileLines, kSumsLine);
+  if constexpr (IsTall) {
+    tile_store<2>(sums + kTileLines * kPanel, kSumsLine);
+    tile_store<3>(sums + kTileLines * kPanel + kTileLines, kSumsLine);
+  }
+}
+
+template <typename Finish>
+void multiply_panel(const CodeTile& tile, const CodeLeft& left, std::int64_t rows, Finish finish) {
+  if (!uses_tiles(*tile.cut, rows)) return multiply_vectors(tile, left, rows, finish);
+  const std::int64_t depth = padded_code_depth(*tile.cut);
+  // Behind the totals.
+  auto* const sums = reinterpret_cast<std::int32_t*>(tile.totals + kLeftRows * kPanel);
+  for (std::int64_t row = 0; row < rows; row += kLeftRows) {
+    const std::int64_t count = smaller(rows - row, kLeftRows);
+    const CodeTile part = rows_of_tile(tile, left, row);
+    if (count > kTileLines)
+      multiply_code_tiles<true>(part, depth, sums);
+    else
+      multiply_code_tiles<false>(part, depth, sums);
+    for (int r = 0; r < static_cast<int>(count); ++r)
+      for (int v = 0; v < 2; ++v)
+        store(
+            tile.totals + r * kPanel + v * kWidth,
+            finish_sums(part, 0, r, v, load_sums(sums + r * kPanel + v * kWidth, part.starts[r])));
+    finish(row, count);
+  }
+}

@@ -1,0 +1,26 @@
+#pragma once
+
+#include "lathe/engine/aligned_buffer.h"
+#include "lathe/engine/cpu/code_kernels.h"
+#include "lathe/numerics/row_codes.h"
+
+namespace lathe::engine {
+
+/// A weight of whole numbers, packed for one way to multiply.
+class CodeWeight {
+ public:
+  /// `has_zeros`: whether what it is multiplied with has zero points.
+  void pack(const CodeKernels& kernels, const numerics::RowCodes& weight, const CodeCut& cut,
+            bool has_zeros);
+
+  const CodeKernels& kernels() const { return *kernels_; }
+  /// Adds what the weight has from a column on, a multiple of a panel.
+  void set_operands(CodeArgs& args, std::int64_t column) const;
+
+ private:
+  const CodeKernels* kernels_ = nullptr;
+  CodeCut cut_ = {};
+  AlignedBuffer numbers_, scales_, sums_;
+};
+
+}  // namespace lathe::engine
