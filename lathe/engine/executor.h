@@ -19,6 +19,9 @@ struct ExecutionOptions {
   ThreadPool* pool = nullptr;  ///< nullptr: the calling thread alone
   Isa isa = best_isa();
   Precision precision = Precision::Float32;
+  /// Multiplies numbers that are rounded to whole ones as such (integer_products.h) where the
+  /// backend can, instead of the floats that stand for them.
+  bool uses_integers = false;
 };
 
 /// Runs one graph again and again, from the values of its states on.

@@ -26,33 +26,67 @@ std::optional<std::string> activation_name(const Graph& graph, NodeId id) {
 
 }  // namespace
 
+namespace {
+
+// A product, what it becomes with an activation and a residual behind it, and its operands as a
+// pattern has them.
+struct FusedProduct {
+  std::string op, fused, operands;
+};
+const std::vector<FusedProduct>& fused_products() {
+  static const std::vector<FusedProduct> products = {
+      {"linear", "fused_linear", "x, w, b"},
+      {"code_linear", "fused_code_linear", "n, s, z, c, l, t, o, b"}};
+  return products;
+}
+
+// The operands of a fused product: all of the product's, none where they are left out, and the
+// residual.
+std::vector<Value> fused_operands(const Graph& graph, NodeId product, const FusedProduct& kind,
+                                  Value residual) {
+  std::vector<Value> operands = graph.inputs(product);
+  operands.resize(OpRegistry::instance().at(kind.op, "op").operands.size(), kNone);
+  operands.push_back(residual);
+  return operands;
+}
+
+}  // namespace
+
 void fuse_activations(Graph& graph, const Backend& backend) {
-  // Which functions can be fused is the backend's to say, so every op behind a linear is tried.
-  std::set<std::string> ops;
-  for (const NodeId linear : graph.nodes_of("linear"))
-    for (const NodeId user : graph.users(linear))
-      if (graph.inputs(user).size() == 1 && graph.types(user) == graph.types(linear))
-        ops.insert(graph.op(user).name);
-  for (const std::string& op : ops) {
-    const Pattern pattern(fmt::format("{}(y = linear(x, w, b))", op));
-    rewrite(graph, pattern, [&](Graph& g, const Match& match) -> std::optional<Value> {
-      const std::optional<std::string> name = activation_name(g, match.nodes.front());
-      if (!name || !is_read_once(g, match["y"])) return std::nullopt;
-      return add_lowered(g, backend, match, "fused_linear",
-                         {match["x"], match["w"], match["b"], kNone}, {{"activation", *name}});
-    });
+  for (const FusedProduct& kind : fused_products()) {
+    // Which functions can be fused is the backend's to say, so every op behind a product is tried.
+    std::set<std::string> ops;
+    for (const NodeId product : graph.nodes_of(kind.op))
+      for (const NodeId user : graph.users(product))
+        if (graph.inputs(user).size() == 1 && graph.types(user) == graph.types(product))
+          ops.insert(graph.op(user).name);
+    for (const std::string& op : ops) {
+      const Pattern pattern(fmt::format("{}(y = {}({}))", op, kind.op, kind.operands));
+      rewrite(graph, pattern, [&](Graph& g, const Match& match) -> std::optional<Value> {
+        const std::optional<std::string> name = activation_name(g, match.nodes.front());
+        if (!name || !is_read_once(g, match["y"])) return std::nullopt;
+        const NodeId product = match["y"].node;
+        Attributes attributes = g.attributes(product);
+        attributes["activation"] = *name;
+        return add_lowered(g, backend, match, kind.fused, fused_operands(g, product, kind, kNone),
+                           std::move(attributes));
+      });
+    }
   }
 }
 
 void fuse_residuals(Graph& graph, const Backend& backend) {
-  const auto fuse = [&](Graph& g, const Match& match) -> std::optional<Value> {
-    const Value y = match["y"];
-    if (!is_read_once(g, y) || g.type(match["r"]) != g.type(y)) return std::nullopt;
-    return add_lowered(g, backend, match, "fused_linear",
-                       {match["x"], match["w"], match["b"], match["r"]}, g.attributes(y.node));
-  };
-  rewrite(graph, Pattern("add(y = linear(x, w, b), r)"), fuse);
-  rewrite(graph, Pattern("add(y = fused_linear(x, w, b, none), r)"), fuse);
+  for (const FusedProduct& kind : fused_products()) {
+    const auto fuse = [&](Graph& g, const Match& match) -> std::optional<Value> {
+      const Value y = match["y"];
+      if (!is_read_once(g, y) || g.type(match["r"]) != g.type(y)) return std::nullopt;
+      std::vector<Value> operands = fused_operands(g, y.node, kind, match["r"]);
+      return add_lowered(g, backend, match, kind.fused, std::move(operands), g.attributes(y.node));
+    };
+    rewrite(graph, Pattern(fmt::format("add(y = {}({}), r)", kind.op, kind.operands)), fuse);
+    rewrite(graph, Pattern(fmt::format("add(y = {}({}, none), r)", kind.fused, kind.operands)),
+            fuse);
+  }
 }
 
 void fuse_layer_norms(Graph& graph, const Backend& backend) {

@@ -8,7 +8,7 @@ namespace lathe::engine {
 // Each replaces several nodes by one lowered node where the backend can run that and nobody else
 // reads what lies between; what nobody reads any more is left to remove-dead-nodes.
 
-/// relu(linear(x, w, b)) and its like -> fused_linear.
+/// relu(linear(x, w, b)) and its like -> fused_linear; of code_linear -> fused_code_linear.
 void fuse_activations(Graph& graph, const Backend& backend);
 /// linear(x, w, b) + r, with an activation between or not -> fused_linear.
 void fuse_residuals(Graph& graph, const Backend& backend);

@@ -1,5 +1,6 @@
 #include "lathe/core/op.h"
 #include "lathe/ops/attention_weights.h"
+#include "lathe/ops/code_products.h"
 
 // The ops of lowered graphs: what a kernel computes at once that the user's graph says in several
 // nodes. They have no reference kernel and no gradient, because nobody writes them.
@@ -22,6 +23,36 @@ const Register fused_linear{Op{
         [](const OpCall& call) {
           return Size(2) * call.input(0).num_elements() * call.input(1).shape[0];
         },
+}};
+
+const Register fused_code_linear{Op{
+    .name = "fused_code_linear",
+    .summary = "activation(code_linear) + residual, in one kernel",
+    .operands = {{"numbers"},
+                 {"scales"},
+                 {"zeros"},
+                 {"codes"},
+                 {"local", true},
+                 {"scale", true},
+                 {"zero", true},
+                 {"bias", true},
+                 {"residual", true}},
+    .attributes = {{"x_format", std::string(), "the format that x was encoded in", true},
+                   {"format", std::string(), "of the weight", true},
+                   {"columns", std::int64_t{0}, "numbers in a row of the weight", true},
+                   {"activation", std::string("none"), "an op applied to the sums"}},
+    .infer =
+        [](const OpCall& call) {
+          Type type{DType::F32, call.input(ops::kXNumbers).shape};
+          type.shape.back() = call.input(ops::kWeightCodes).shape[0];
+          return std::vector<Type>{type};
+        },
+    .flops =
+        [](const OpCall& call) {
+          return Size(2) * call.input(ops::kXNumbers).num_elements() *
+                 call.input(ops::kWeightCodes).shape[0];
+        },
+    .is_differentiable = false,
 }};
 
 const Register packed_linear{Op{

@@ -1,6 +1,8 @@
 #include "lathe/engine/reference_executor.h"
 
+#include "lathe/core/pass.h"
 #include "lathe/engine/backend.h"
+#include "lathe/engine/integer_products.h"
 #include "lathe/engine/symbol_binding.h"
 
 namespace lathe::engine {
@@ -80,8 +82,11 @@ const Register registration{Backend{
     .can_run = [](const Graph& graph,
                   NodeId id) { return static_cast<bool>(graph.op(id).reference); },
     .make = [](const Graph& graph, State state,
-               const ExecutionOptions&) -> std::unique_ptr<Executor> {
-      return std::make_unique<ReferenceExecutor>(graph, std::move(state));
+               const ExecutionOptions& options) -> std::unique_ptr<Executor> {
+      Graph computed = graph;
+      if (options.uses_integers && use_integer_products(computed) > 0)
+        run_pass("remove-dead-nodes", computed);
+      return std::make_unique<ReferenceExecutor>(computed, std::move(state));
     },
 }};
 

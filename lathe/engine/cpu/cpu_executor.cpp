@@ -9,6 +9,7 @@
 #include "lathe/engine/cpu/cpu_measure.h"
 #include "lathe/engine/cpu/cpu_plan.h"
 #include "lathe/engine/format_precision.h"
+#include "lathe/engine/integer_products.h"
 #include "lathe/engine/lower.h"
 #include "lathe/engine/memory_plan.h"
 #include "lathe/engine/origin.h"
@@ -379,7 +380,10 @@ void CpuExecutor::Machine::run(const Stage& stage, const SymbolValues& sizes) {
 
 CpuExecutor::CpuExecutor(const Graph& graph, State state, const ExecutionOptions& options)
     : machine_(std::make_unique<Machine>()) {
-  SplitGraph split = split_parameters(graph);
+  Graph computed = graph;
+  if (options.uses_integers && use_integer_products(computed) > 0)
+    run_pass("remove-dead-nodes", computed);
+  SplitGraph split = split_parameters(computed);
   Machine& machine = *machine_;
   check_formats(graph, options.precision);
   machine.plan = make_cpu_plan(lower(split.main, find_backend("cpu")), options.precision);

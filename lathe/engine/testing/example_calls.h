@@ -19,7 +19,7 @@ struct ExampleCall {
   State state;
 };
 
-/// With weights, operands after the first that are floats of a known shape are states.
+/// With weights, operands after the first that are floats or codes of a known shape are states.
 inline ExampleCall make_example_call(const std::string& text, bool has_weights) {
   ops::Example example = ops::parse_example(text);
   Graph& graph = example.graph;
@@ -29,8 +29,9 @@ inline ExampleCall make_example_call(const std::string& text, bool has_weights) 
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const NodeId id = example.inputs[i];
     const Type type = graph.types(id)[0];
-    // Weights are floats of a known shape; what is computed with comes first.
-    if (has_weights && i > 0 && type.num_elements().is_constant() && is_floating(type.dtype)) {
+    // Weights are floats, or codes of some, of a known shape; what is computed with comes first.
+    const bool is_weight = is_floating(type.dtype) || type.dtype == DType::U8;
+    if (has_weights && i > 0 && type.num_elements().is_constant() && is_weight) {
       const std::string name = graph.name(id) + ".weight";
       const NodeId weight = graph.add({.name = name, .op = "state", .inputs = {}, .types = {type}});
       graph.replace_all_uses({id, 0}, {weight, 0});

@@ -1,0 +1,63 @@
+#include "lathe/engine/integer_products.h"
+
+#include <map>
+
+#include "lathe/core/number_format.h"
+#include "lathe/core/pattern.h"
+#include "lathe/ops/code_products.h"
+
+namespace lathe::engine {
+namespace {
+
+// A rounding of rows whose scale is one, none or their own.
+bool is_encodable(const Graph& graph, NodeId id) {
+  if (!graph.is(id, "quantize") || graph.attribute(id).integer("axis") >= 0) return false;
+  if (graph.inputs(id).size() > 3 && !graph.input(id, 3).is_none()) return false;
+  const FormatFacts facts = parse_format(graph.attribute(id).text("format"))->facts();
+  return facts.scale_source != ScaleSource::Given || facts.granularity == Granularity::Tensor;
+}
+
+// A weight whose rows are those of its codes.
+bool is_packed_matrix(const Graph& graph, NodeId id) {
+  return graph.is(id, "decode") && graph.attribute(id).integer("axis") <= 0 &&
+         graph.types(id)[0].rank() == 2;
+}
+
+}  // namespace
+
+int use_integer_products(Graph& graph) {
+  std::map<NodeId, NodeId> encoded;  // by quantizer
+  return rewrite(
+      graph, Pattern("linear(x, w, b)"), [&](Graph& g, const Match& match) -> std::optional<Value> {
+        const NodeId linear = match.nodes.front();
+        const NodeId quantizer = match["x"].node, decode = match["w"].node;
+        if (!is_encodable(g, quantizer) || !is_packed_matrix(g, decode)) return std::nullopt;
+        const std::string x_format = g.attribute(quantizer).text("format");
+        const std::string format = g.attribute(decode).text("format");
+        const std::int64_t columns = g.attribute(decode).integer("columns");
+        if (!ops::can_multiply_codes(*parse_format(x_format), *parse_format(format), columns))
+          return std::nullopt;
+        if (!encoded.contains(quantizer))
+          encoded.emplace(
+              quantizer,
+              g.insert_before(quantizer, {.name = g.unique_name(g.name(quantizer) + "/encoded"),
+                                          .op = "encode",
+                                          .inputs = g.inputs(quantizer),
+                                          .attributes = {{"format", x_format}}}));
+        const NodeId codes = encoded.at(quantizer);
+        std::vector<Value> operands = {{codes, 0}, {codes, 1}, {codes, 2}};
+        for (std::size_t i = 0; i < 4; ++i)
+          operands.push_back(i < g.inputs(decode).size() ? g.input(decode, i) : kNone);
+        operands.push_back(match["b"]);
+        return Value{
+            g.insert_before(
+                linear,
+                {.name = g.unique_name(g.name(linear) + "/products"),
+                 .op = "code_linear",
+                 .inputs = std::move(operands),
+                 .attributes = {{"x_format", x_format}, {"format", format}, {"columns", columns}}}),
+            0};
+      });
+}
+
+}  // namespace lathe::engine

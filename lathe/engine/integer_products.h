@@ -1,0 +1,13 @@
+#pragma once
+
+#include "lathe/core/graph.h"
+
+namespace lathe::engine {
+
+/// Makes every linear of rounded numbers and packed weights a product of whole numbers:
+/// linear(quantize(x), decode(codes), b) -> code_linear(encode(x), codes, b), where both formats
+/// have row codes (ops/code_products.h). Returns how many. A quantizer or a decode that nobody
+/// reads any more is left to remove-dead-nodes.
+int use_integer_products(Graph& graph);
+
+}  // namespace lathe::engine

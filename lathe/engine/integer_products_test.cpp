@@ -1,0 +1,141 @@
+#include "lathe/engine/integer_products.h"
+
+#include <gtest/gtest.h>
+
+#include "lathe/core/graph_text.h"
+#include "lathe/core/number_format.h"
+#include "lathe/core/pass.h"
+#include "lathe/engine/executor.h"
+#include "lathe/engine/testing/executor_cases.h"
+
+namespace lathe::engine {
+namespace {
+
+// Two layers with an activation and a residual between.
+Graph two_layers(std::string_view x_format, std::string_view format, std::int64_t bytes,
+                 std::string_view scale, std::string_view local) {
+  return parse_graph(fmt::format(R"(
+    symbols T
+    x = input() : f32[T,64]
+    first/codes = state() : u8[96,{2}]
+    first/worth = state() : {3}
+    first/bias = state() : f32[96]
+    second/codes = state() : u8[64,{4}]
+    second/worth = state() : {5}
+    first/weight = decode(first/codes, {6}) {{format="{1}", columns=64}} : f32[96,64]
+    second/weight = decode(second/codes, {7}) {{format="{1}", columns=96}} : f32[64,96]
+    x/quantized = quantize(x) {{format="{0}"}} : f32[T,64]
+    a = linear(x/quantized, first/weight, first/bias) : f32[T,96]
+    g = gelu(a) : f32[T,96]
+    g/quantized = quantize(g) {{format="{0}"}} : f32[T,96]
+    b = linear(g/quantized, second/weight) : f32[T,64]
+    y = add(b, x) : f32[T,64]
+    output y <- y
+  )",
+                                 x_format, format, bytes, fmt::format(fmt::runtime(scale), 96, 2),
+                                 bytes / 2 * 3, fmt::format(fmt::runtime(scale), 64, 3),
+                                 fmt::format(fmt::runtime(local), "first/worth"),
+                                 fmt::format(fmt::runtime(local), "second/worth")));
+}
+Graph mx_layers() {
+  return two_layers("mxint:8", "mxint:8", 64, "u8[{},{}]", "{}");
+}
+Graph channel_layers() {
+  return two_layers("int:8,dynamic", "int:8,channel", 64, "f32[{}]", "none, {}");
+}
+
+// Codes of all values, and scales near 1.
+State some_codes(const Graph& graph) {
+  State state;
+  std::uint32_t next = 1;
+  for (const NodeId id : graph.nodes_of("state")) {
+    const Type& type = graph.types(id)[0];
+    Tensor tensor(type.dtype, type.dims({}));
+    for (std::int64_t i = 0; i < tensor.num_elements(); ++i) {
+      next = next * 1664525u + 1013904223u;
+      const bool is_exponent = graph.name(id).ends_with("worth");
+      if (type.dtype == DType::U8)
+        tensor.mutable_data<std::uint8_t>()[static_cast<std::size_t>(i)] =
+            static_cast<std::uint8_t>(is_exponent ? 118 + next % 5 : next >> 24);
+      else
+        tensor.mutable_data<float>()[static_cast<std::size_t>(i)] =
+            0.001f + 0x1p-40f * static_cast<float>(next);
+    }
+    state[graph.name(id)] = std::move(tensor);
+  }
+  return state;
+}
+
+TEST(IntegerProducts, MultipliesCodesInsteadOfDecodingThem) {
+  Graph graph = channel_layers();
+  EXPECT_EQ(use_integer_products(graph), 2);
+  run_pass("remove-dead-nodes", graph);
+  EXPECT_EQ(print(graph, "x/quantized/encoded"),
+            "x/quantized/encoded = encode(x) {format=\"int:8,dynamic\"} : i8[T,64], f32[T,1], "
+            "i32[T,1]");
+  EXPECT_EQ(print(graph, "a/products"),
+            "a/products = code_linear(x/quantized/encoded#0, x/quantized/encoded#1, "
+            "x/quantized/encoded#2, first/codes, none, first/worth, none, first/bias) "
+            "{columns=64, format=\"int:8,channel\", x_format=\"int:8,dynamic\"} : f32[T,96]");
+  EXPECT_TRUE(graph.nodes_of("decode").empty());
+}
+
+TEST(IntegerProducts, LeavesFormatsWithoutWholeNumbersAlone) {
+  Graph wide = two_layers("int:16,dynamic", "int:8,channel", 64, "f32[{}]", "none, {}");
+  EXPECT_EQ(use_integer_products(wide), 0);
+  Graph floats = two_layers("minifloat:e4m3", "int:8,channel", 64, "f32[{}]", "none, {}");
+  EXPECT_EQ(use_integer_products(floats), 0);
+}
+
+// The first layer alone: an activation may differ in its last bit between paths.
+Graph first_layer(Graph graph) {
+  graph.set_output("a", {graph.at("a"), 0});
+  graph.remove_output("y");
+  run_pass("remove-dead-nodes", graph);
+  return graph;
+}
+
+TEST(IntegerProducts, HaveTheBitsOfTheReferenceOnEveryPath) {
+  for (const Graph& layers : {channel_layers(), mx_layers()}) {
+    const Graph graph = first_layer(layers);
+    const State state = some_codes(graph);
+    const Feed feed = random_feed(graph, {{"T", 37}}, 3);
+    const Feed expected =
+        make_executor(graph, state, {.device = "reference", .uses_integers = true})->run(feed);
+    for (const Isa isa : {Isa::Plain, Isa::Avx2, Isa::Avx512}) {
+      if (!is_supported(isa)) continue;
+      const Feed result =
+          make_executor(graph, state, {.isa = isa, .uses_integers = true})->run(feed);
+      const std::span<const float> a = result.at("a").data<float>();
+      const std::span<const float> b = expected.at("a").data<float>();
+      for (std::size_t i = 0; i < a.size(); ++i) ASSERT_EQ(a[i], b[i]) << "element " << i;
+    }
+  }
+}
+
+// A simulated sum of k = 64 products is rounded at most 2 k times, each time by 2^-24 of what the
+// magnitudes sum to: 64 numbers below 1 times weights of at most 127 * 0.005.
+TEST(IntegerProducts, AreWhatFloatsSimulateButForTheRoundingOfSums) {
+  constexpr double kBound = 2 * 64 * 0x1p-24 * 64 * 127 * 0.005;
+  for (const Graph& layers : {channel_layers(), mx_layers()}) {
+    const Graph graph = first_layer(layers);
+    const State state = some_codes(graph);
+    const Feed feed = random_feed(graph, {{"T", 37}}, 3);
+    ThreadPool pool(2);
+    const Feed result =
+        make_executor(graph, state, {.pool = &pool, .uses_integers = true})->run(feed);
+    expect_near(result, make_executor(graph, state)->run(feed), kBound);
+  }
+}
+
+TEST(IntegerProducts, TakeInActivationsAndResiduals) {
+  const Graph graph = channel_layers();
+  const auto executor = make_executor(graph, some_codes(graph), {.uses_integers = true});
+  std::vector<std::string> ops;
+  for (const PlannedStep& step : executor->report().steps) ops.push_back(step.op);
+  EXPECT_EQ(ops, (std::vector<std::string>{"encode", "fused_code_linear", "encode",
+                                           "fused_code_linear"}));
+}
+
+}  // namespace
+}  // namespace lathe::engine
