@@ -1,7 +1,10 @@
 // How fast BERT runs forward on this machine's cores, beside their measured FMA peak.
 //
 //   bench_inference MODEL_DIR CASE [--threads N] [--seconds S | --rounds N] [--steps] [--precision
-//   P]
+//   P] [--integers]
+//
+// With --integers a packed model multiplies whole numbers (lathe eval's way), else the floats that
+// stand for them (lathe eval --simulate).
 //
 // CASE is `padded:ROWSxLENGTH` (full rows of made-up ids, padded executor) or `packed:FILE` (real
 // batches from a token file as written by `bench_inference MODEL_DIR dump:DATA:FILE:BATCHES`: int32
@@ -118,19 +121,21 @@ int run(int argc, char** argv) {
   if (argc < 3)
     fail(
         "usage: bench_inference MODEL_DIR CASE [--threads N] [--seconds S | --rounds N] [--steps] "
-        "[--precision P]");
+        "[--precision P] [--integers]");
   const std::string what = argv[2];
   int threads = 2;
   double seconds = 3;
   int wanted_rounds = 0;
   bool steps = false;
   engine::Precision precision = engine::Precision::Float32;
+  bool uses_integers = false;
   for (int i = 3; i < argc; ++i) {
     const std::string word = argv[i];
     if (word == "--threads" && i + 1 < argc) threads = std::atoi(argv[++i]);
     if (word == "--seconds" && i + 1 < argc) seconds = std::atof(argv[++i]);
     if (word == "--rounds" && i + 1 < argc) wanted_rounds = std::atoi(argv[++i]);
     if (word == "--steps") steps = true;
+    if (word == "--integers") uses_integers = true;
     if (word == "--precision" && i + 1 < argc) precision = engine::parse_precision(argv[++i]);
   }
   const io::Model model = io::load_model(argv[1], {.task = "classify"});
@@ -144,7 +149,7 @@ int run(int argc, char** argv) {
   ThreadPool pool(threads);
   train::ClassifierOptions options;
   options.allows_fresh = true;
-  options.execution = {.pool = &pool, .precision = precision};
+  options.execution = {.pool = &pool, .precision = precision, .uses_integers = uses_integers};
   train::TextFeeding feeding;
   std::vector<data::Batch> batches;
   if (what.starts_with("padded:")) {

@@ -13,6 +13,7 @@ namespace {
 struct Arguments {
   experiment::CompilationOptions options;
   bool is_shown = false;
+  bool simulates = false;
 };
 
 std::string megabytes(double bytes) {
@@ -85,8 +86,8 @@ int run(Arguments arguments, const Settings& settings) {
   arguments.options.seed = settings.seed;
   Execution execution(settings);
   ProgressLine line(settings);
-  const experiment::Compilation compiled =
-      experiment::compile(arguments.options, execution.options(), line.callbacks());
+  const experiment::Compilation compiled = experiment::compile(
+      arguments.options, execution.answering(arguments.simulates), line.callbacks());
   line.finish();
   const bool is_measured = arguments.options.is_measured;
   if (settings.json) {
@@ -133,6 +134,7 @@ const Register registration{Command{
           flags.add_option("--length", options.length, "tokens of a sequence [128]")
               .range(1, 1 << 20);
           flags.add_flag("--training", options.is_training, "a step of training, not the model");
+          flags.add_flag("--simulate", arguments->simulates, kSimulateHelp);
           flags.add_flag("--show", arguments->is_shown, "every kernel, and what was not fused");
           flags.add_flag("--measure", options.is_measured,
                          "run it: the time of each kernel and its share of the roofline");

@@ -19,6 +19,7 @@ namespace {
 struct Arguments {
   ModelArguments model;
   experiment::EvaluateOptions options;
+  bool simulates = false;
 };
 
 // What both kinds of measurement have in common.
@@ -120,7 +121,7 @@ int run_ensemble(const std::vector<std::string>& names, const Arguments& argumen
   Execution execution(settings);
   ProgressLine line(settings);
   const experiment::EnsembleEvaluation result = experiment::evaluate_ensemble(
-      members, arguments.options, execution.options(), line.callbacks());
+      members, arguments.options, execution.answering(arguments.simulates), line.callbacks());
   line.finish();
   print_result(result, names, members.front(), settings);
   return 0;
@@ -135,8 +136,8 @@ int run(Arguments arguments, const Settings& settings) {
       experiment::load_for_evaluation(arguments.model.model, arguments.model.task, settings.seed);
   Execution execution(settings);
   ProgressLine line(settings);
-  const experiment::ModelEvaluation result =
-      experiment::evaluate_on(model, arguments.options, execution.options(), line.callbacks());
+  const experiment::ModelEvaluation result = experiment::evaluate_on(
+      model, arguments.options, execution.answering(arguments.simulates), line.callbacks());
   line.finish();
   print_result(result, arguments, model, settings);
   return 0;
@@ -157,6 +158,7 @@ std::function<int(const Settings&)> setup(Flags flags) {
   flags.add_option("--split", options.split,
                    "which part of the data [test, or all of a single table]");
   flags.add_flag("--padded", options.is_padded, "pad and mask instead of packing sequences");
+  flags.add_flag("--simulate", arguments->simulates, kSimulateHelp);
   add_column_options(flags, options.columns);
   flags
       .add_option("--length", options.length,

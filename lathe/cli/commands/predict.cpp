@@ -25,6 +25,7 @@ struct Arguments {
   data::ColumnOptions columns;
   experiment::PredictorOptions reading;
   experiment::AnswerOptions answers;
+  bool simulates = false;
 };
 
 void answer_lines(experiment::Predictor& predictor, const Arguments& arguments) {
@@ -61,7 +62,8 @@ int run(Arguments arguments, const Settings& settings) {
   if (arguments.answers.top > 1 && model.labels != LabelKind::Class)
     fail("top {}: the model tells no classes apart", arguments.answers.top);
   Execution execution(settings);
-  experiment::Predictor predictor(model, execution.options(), arguments.reading);
+  experiment::Predictor predictor(model, execution.answering(arguments.simulates),
+                                  arguments.reading);
   if (format == TextFormat::Lines) {
     answer_lines(predictor, arguments);
     return 0;
@@ -105,6 +107,7 @@ std::function<int(const Settings&)> setup(Flags flags) {
   flags.add_option("--top", arguments->answers.top, "give so many of the likeliest labels [1]")
       .range(1, 10'000);
   flags.add_flag("--with-text", arguments->answers.with_text, "repeat the text in --json");
+  flags.add_flag("--simulate", arguments->simulates, kSimulateHelp);
   flags.add_option("--length", arguments->reading.length,
                    "cut texts to so many tokens [as the model was trained]");
   flags.add_option(

@@ -4,6 +4,7 @@
 #include "lathe/compress/packed_weights.h"
 #include "lathe/core/pass.h"
 #include "lathe/core/select_outputs.h"
+#include "lathe/engine/integer_products.h"
 
 namespace lathe::compress {
 namespace {
@@ -16,10 +17,19 @@ std::vector<std::string> kept_outputs(const Graph& graph) {
   return names;
 }
 
+// Weights become codes first, which the products read.
+int use_products(Graph& graph, State& state) {
+  pack_weights(graph, state);
+  const int changed = engine::use_integer_products(graph);
+  run_pass("remove-dead-nodes", graph);
+  return changed;
+}
+
 PassResult lower_to_integer_pass(Graph& graph, PassContext& context) {
   const std::string dialect = std::get<std::string>(
       context.options.contains("dialect") ? context.options.at("dialect") : std::string("full"));
-  if (dialect != "full") throw unknown_name("dialect", dialect, {"full"});
+  if (dialect == "products") return use_products(graph, *context.state);
+  if (dialect != "full") throw unknown_name("dialect", dialect, {"full", "products"});
   if (is_integer(graph)) return 0;
   lower_to_integer(graph, *context.state);
   return static_cast<int>(graph.num_nodes());
@@ -31,7 +41,8 @@ const Register registration{Pass{
     .run = lower_to_integer_pass,
     .options = {{.name = "dialect",
                  .default_value = std::string("full"),
-                 .summary = "\"full\": everything between inputs and outputs"}},
+                 .summary = "\"full\": everything between inputs and outputs; \"products\": "
+                            "linears of rounded numbers, the rest stays float"}},
     .needs_state = true,
 }};
 

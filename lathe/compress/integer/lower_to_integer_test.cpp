@@ -8,6 +8,7 @@
 #include "lathe/compress/insert_quantizers.h"
 #include "lathe/core/graph_text.h"
 #include "lathe/core/number_format.h"
+#include "lathe/core/pass.h"
 #include "lathe/engine/reference_executor.h"
 
 namespace lathe::compress {
@@ -31,6 +32,23 @@ Graph lab_graph() {
 State lab_state() {
   return {{"w", Tensor::from<float>({2, 2}, {1.0f, -0.5f, 0.25f, 2.0f})},
           {"b", Tensor::from<float>({2}, {0.125f, -1.0f})}};
+}
+
+TEST(LowerToInteger, MultipliesWholeNumbersAloneInTheDialectOfProducts) {
+  Graph graph = lab_graph();
+  State state = lab_state();
+  PassContext context{.options = {{"dialect", std::string("products")}}, .state = &state};
+  EXPECT_EQ(run_pass("lower-to-integer", graph, context).changed, 1);
+  EXPECT_EQ(print(graph, "layer/products"),
+            "layer/products = code_linear(x/quantized/encoded#0, x/quantized/encoded#1, "
+            "x/quantized/encoded#2, w.codes, none, none, none, b) {columns=2, "
+            "format=\"fixed:8,3\", x_format=\"fixed:8,3\"} : f32[B,2]");
+  EXPECT_EQ(graph.nodes_of("quantize").size(), 1u);  // what relu gives stays float
+  const Feed feed = {{"x", Tensor::from<float>({1, 2}, {1.0f, 0.3f})}};
+  // 0.3 is 2/8: 1 * 1 - 0.5 * 0.25 + 0.125 = 1, and 0.25 + 2 * 0.25 - 1 is below 0.
+  const Tensor logits = engine::run_reference(graph, state, feed).at("logits");
+  EXPECT_EQ(logits.at(0), 1.0);
+  EXPECT_EQ(logits.at(1), 0.0);
 }
 
 TEST(LowerToInteger, MakesALinearAndAReluOneOfIntegers) {
