@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <string_view>
 
@@ -22,6 +23,19 @@ std::size_t widest(const List& list, Width width) {
   return result;
 }
 
+// A word of a comment: what would end the line is replaced, and what tools take for an order to
+// them stands behind a quote. Names of models may hold any of it.
+std::string comment_word(std::string_view word) {
+  constexpr std::array<std::string_view, 4> kOrders = {"verilator", "synopsys", "synthesis",
+                                                       "pragma"};
+  std::string result(word);
+  for (char& c : result)
+    if (std::iscntrl(static_cast<unsigned char>(c)) != 0) c = '_';
+  const bool is_order = std::ranges::any_of(
+      kOrders, [&](std::string_view order) { return result.starts_with(order); });
+  return is_order ? "'" + result : result;
+}
+
 // A sentence in lines of at most 100 characters.
 void append_comment(std::string& text, std::string_view indent, std::string_view sentence) {
   std::string line = fmt::format("{}//", indent);
@@ -32,7 +46,7 @@ void append_comment(std::string& text, std::string_view indent, std::string_view
       line = fmt::format("{}//  ", indent);
     }
     line += ' ';
-    line += sentence.substr(0, end);
+    line += comment_word(sentence.substr(0, end));
     sentence.remove_prefix(std::min(end + 1, sentence.size()));
   }
   text += line + '\n';
