@@ -9,6 +9,8 @@ PROGRAM := $(RELEASE)/bin/lathe
 MODULES ?=
 # Options of `lathe demo`: make demo DEMO="--out /tmp/demo"
 DEMO ?=
+# Where test-hardware finds MNIST, IMDb and the BERT-tiny that it trains.
+DATA ?= ../shared/data
 
 CPP_FILES = $(shell find lathe bench rtl tests examples -name '*.h' -o -name '*.cpp')
 THREADED := core data engine
@@ -39,12 +41,12 @@ test:  ## build and run every test of the release build, examples included
 	cmake --build $(RELEASE) --target simulation_library
 	$(call ctest,$(RELEASE))
 
-test-hardware:  ## simulate 300 random networks and 300 random netlists, ten of each in Icarus and as gates too, and a BERT
+test-hardware:  ## the long hardware tests: 300 networks, 300 netlists, estimates by Yosys, LeNet and BERT on DATA
 	@scripts/install-packages build test
 	$(MAKE) configure
-	cmake --build $(RELEASE) --parallel $(JOBS) --target hardware_test experiment_test simulation_library
-	LATHE_RANDOM_DESIGNS=300 $(RELEASE)/hardware_test --gtest_filter='Random*'
-	LATHE_RANDOM_DESIGNS=300 $(RELEASE)/experiment_test --gtest_filter='TransformerHardware*'
+	cmake --build $(RELEASE) --parallel $(JOBS) --target hardware_test experiment_test lathe_program \
+		simulation_library
+	scripts/test-hardware $(RELEASE) $(DATA)
 
 transcripts: configure  ## rewrite tests/transcripts with what the program says now
 	cmake --build $(RELEASE) --parallel $(JOBS) --target transcripts
