@@ -1,5 +1,6 @@
 #include "lathe/compress/masked_lora.h"
 
+#include <algorithm>
 #include <array>
 
 #include "lathe/compress/rounded_parameter.h"
@@ -18,6 +19,11 @@ bool is_own_parameter(const Graph& graph, NodeId id) {
 // Weights as [inputs, outputs] get the product transposed.
 bool is_transposed(const Graph& graph, NodeId linear) {
   return ops::simplified_axis(2, ops::weight_axis(graph, linear)) != -1;
+}
+
+bool reads(const Graph& graph, NodeId reader, NodeId node) {
+  const std::vector<Value>& inputs = graph.inputs(reader);
+  return std::ranges::find(inputs, Value{node, 0}) != inputs.end();
 }
 
 }  // namespace
@@ -68,6 +74,12 @@ std::optional<LoraPath> trace_masked_lora(const Graph& graph, NodeId sum, NodeId
 }
 
 void cover_lora_path(Graph& graph, const LoraPath& path, NodeId mask) {
+  if (path.is_rounded || !reads(graph, path.up, path.down) ||
+      !reads(graph, path.product, path.up) || !reads(graph, path.sum, path.product))
+    throw UserError(
+        fmt::format("linear \"{}\": its LoRA path is rounded, which a mask cannot cover",
+                    path.name),
+        "fuse LoRA into the float model (lathe lora fuse), prune that, then quantize");
   const std::string& name = path.name;
   const auto insert = [&](NodeSpec spec) {
     return Value{graph.insert_before(path.sum, std::move(spec)), 0};

@@ -18,7 +18,7 @@ std::optional<LoraPath> trace_masked_lora(const Graph& graph, NodeId sum, NodeId
                                           NodeId reader);
 
 /// Makes a plain path one that a mask covers: the state that the linear's weight is multiplied
-/// with.
+/// with. Fails where the path is rounded: the matrix B . A would not be.
 void cover_lora_path(Graph& graph, const LoraPath& path, NodeId mask);
 
 }  // namespace lathe::compress

@@ -136,6 +136,31 @@ TEST_P(MaskedLora, IsNoAdapterOfOtherPrograms) {
             "linear \"y\": a mask covers its LoRA path, which an adapter has no place for");
 }
 
+// What is rounded is A and B, or what lies between them: a matrix B . A has neither.
+TEST(RoundedLora, IsNotCoveredByAMask) {
+  for (const char* const rounded : {"y/lora_A", "y/lora_down"}) {
+    Graph graph = parse_graph(kLinear);
+    State state = models::initialize(graph, 1);
+    insert_lora(graph, state, {.rank = 2, .targets = {"y"}}, 1);
+    const LoraPath path = find_lora(graph).front();
+    const NodeId node = std::string(rounded) == "y/lora_A" ? path.a : path.down;
+    const NodeId reader = std::string(rounded) == "y/lora_A" ? path.down : path.up;
+    const Value added{
+        graph.insert_after(node, {.name = std::string(rounded) + "/quantized",
+                                  .op = "quantize",
+                                  .inputs = {{node, 0}},
+                                  .attributes = {{"format", std::string("mxint:8")}}}),
+        0};
+    graph.set_input(reader, node == path.a ? 1 : 0, added);
+    EXPECT_EQ(error_text([&] {
+                insert_masks(graph, state, {{"w", some_mask(state.at("w"))}});
+              }),
+              "linear \"y\": its LoRA path is rounded, which a mask cannot cover\nhint: fuse LoRA "
+              "into the float model (lathe lora fuse), prune that, then quantize")
+        << rounded;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(BothLayouts, MaskedLora, testing::Values(kLinear, kProduct),
                          [](const auto& one) { return one.index == 0 ? "linear" : "matmul"; });
 
