@@ -1,6 +1,7 @@
 #include "lathe/cli/bench_text.h"
 
 #include "lathe/cli/print_json.h"
+#include "lathe/cli/say.h"
 #include "lathe/core/error.h"
 #include "lathe/io/atomic_file.h"
 
@@ -26,8 +27,7 @@ void check_picture(const std::string& flag, const std::string& path) {
 experiment::Callbacks bench_callbacks(const Settings& settings) {
   experiment::Callbacks callbacks;
   callbacks.should_stop = is_interrupted;
-  if (!settings.quiet)
-    callbacks.notice = [](const std::string& line) { fmt::print(stderr, "note: {}\n", line); };
+  if (!settings.quiet) callbacks.notice = [](const std::string& line) { say("note: {}\n", line); };
   return callbacks;
 }
 

@@ -14,6 +14,7 @@
 #include "lathe/cli/command.h"
 #include "lathe/cli/config_file.h"
 #include "lathe/cli/program.h"
+#include "lathe/cli/say.h"
 #include "lathe/core/error.h"
 #include "lathe/core/interrupt.h"
 #include "lathe/core/plugin.h"
@@ -160,18 +161,37 @@ void finish_settings(GlobalArguments& global, const std::string& command) {
 }
 
 int report_error(const UserError& error) {
-  fmt::print(stderr, "error: {}\n", error.message());
-  if (!error.hint().empty()) fmt::print(stderr, "  hint: {}\n", error.hint());
+  say("error: {}\n", error.message());
+  if (!error.hint().empty()) say("  hint: {}\n", error.hint());
   return kUserError;
 }
 
-// The library names an option that is wrong (`epochs 0: ...`); on the command line it has dashes.
-// Commands of a group speak of things that share a name with an option (`study "s": ...`).
+// The library names an option that is wrong (`epochs 0: ...`) without dashes; on the command line
+// it has them. Known as options are the first word of a text, but for commands of a group, which
+// speak of things that share a name with one (`study "s": ...`), a word with a hyphen, which can
+// mean nothing else ("train.csv:1: text-column a: ..."), and a word in backquotes.
 std::string with_dashes(const CLI::App& command, const std::string& text) {
-  if (command.get_parent()->get_parent() != nullptr) return text;
-  const std::string word = text.substr(0, text.find_first_of(": "));
-  const bool is_option = command.get_option_no_throw("--" + word) != nullptr;
-  return is_option && word.size() < text.size() ? "--" + text : text;
+  const auto is_option = [&](const std::string& word) {
+    return command.get_option_no_throw("--" + word) != nullptr;
+  };
+  const bool is_of_group = command.get_parent()->get_parent() != nullptr;
+  std::string result;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find_first_of(":, \n", begin), text.size());
+    std::string word = text.substr(begin, end - begin);
+    if (word.size() > 2 && word.front() == '`' && word.back() == '`') {
+      const std::string quoted = word.substr(1, word.size() - 2);
+      if (is_option(quoted)) word = "--" + quoted;
+    } else {
+      const bool has_hyphen = word.find('-', 1) != word.npos && !word.starts_with('-');
+      const bool is_first = begin == 0 && end < text.size() && !is_of_group;
+      if ((has_hyphen || is_first) && is_option(word)) word = "--" + word;
+    }
+    result += word;
+    if (end < text.size()) result += text[end];
+    begin = end + 1;
+  }
+  return result;
 }
 template <typename Action>
 int with_dashes(const CLI::App& command, Action action) {
@@ -219,7 +239,7 @@ int run_program(int argc, char** argv) {
   install_signal_handlers();
   const engine::WarmUp warm_up(engine::find_backend(global.settings.device));
   const int status = with_dashes(deepest(app), [&] { return action->second(global.settings); });
-  if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category());
+  flush_output();
   return status;
 }
 
@@ -232,18 +252,18 @@ int main(int argc, char** argv) {
   } catch (const lathe::UserError& error) {
     return lathe::cli::report_error(error);
   } catch (const lathe::Interrupted&) {
-    fmt::print(stderr, "interrupted\n");
+    lathe::cli::say("interrupted\n");
     return 128 + lathe::cli::interrupting_signal();
   } catch (const std::system_error& error) {
     // Files are checked where they are opened; what is left is our own output.
-    fmt::print(stderr, "error: standard output cannot be written: {}\n", error.code().message());
+    lathe::cli::say("error: standard output cannot be written: {}\n", error.code().message());
     return lathe::cli::kUserError;
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "error: out of memory\n");
+    lathe::cli::say("error: out of memory\n");
     return lathe::cli::kUserError;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "internal error: {}\n  please report this with the command you ran\n",
-               error.what());
+    lathe::cli::say("internal error: {}\n  please report this with the command you ran\n",
+                    error.what());
     return lathe::cli::kInternalError;
   }
 }

@@ -19,9 +19,13 @@ void escape_texts(nlohmann::ordered_json& json) {
 
 }  // namespace
 
-void print_json(nlohmann::ordered_json json) {
+std::string json_line(nlohmann::ordered_json json) {
   escape_texts(json);
-  fmt::print("{}\n", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+void print_json(nlohmann::ordered_json json) {
+  fmt::print("{}\n", json_line(std::move(json)));
 }
 
 }  // namespace lathe::cli

@@ -4,6 +4,8 @@
 
 #include <cstdio>
 
+#include "lathe/cli/say.h"
+
 namespace lathe::cli {
 
 experiment::Callbacks ProgressLine::callbacks() {
@@ -11,7 +13,7 @@ experiment::Callbacks ProgressLine::callbacks() {
           .notice =
               [this](const std::string& line) {
                 finish();
-                fmt::print(stderr, "warning: {}\n", line);
+                say("warning: {}\n", line);
               },
           .should_stop = is_interrupted};
 }

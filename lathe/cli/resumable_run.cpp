@@ -4,10 +4,12 @@
 
 #include <cstdio>
 
+#include "lathe/cli/say.h"
+
 namespace lathe::cli {
 
 int tell_how_to_resume(std::string_view how) {
-  fmt::print(stderr, "interrupted; to go on, give {}\n", how);
+  say("interrupted; to go on, give {}\n", how);
   return 128 + interrupting_signal();
 }
 

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "lathe/cli/say.h"
 #include "lathe/cli/trial_command.h"
 #include "lathe/cli/trial_process.h"
 #include "lathe/cli/trial_result.h"
@@ -115,7 +116,7 @@ void WorkLog::ended(const study::WorkedTrial& worked) {
   std::string line = fmt::format("[{}{}] trial {} ", worked.num_finished,
                                  trials_ ? fmt::format("/{}", *trials_) : "", trial.number);
   if (worked.ending == study::Ending::Lost) {
-    if (!is_quiet_) fmt::print(stderr, "{}was taken by another worker\n", line);
+    if (!is_quiet_) say("{}was taken by another worker\n", line);
     return;
   }
   ++counts_[trial.state];
@@ -139,8 +140,8 @@ void WorkLog::ended(const study::WorkedTrial& worked) {
                 : fmt::format(", best {} in trial {}", values_text(worked.best->values),
                               worked.best->number);
   if (!is_quiet_)
-    fmt::print(stderr, "{}: {}\n", line,
-               report::shorten(report::printable_line(parameters_text(trial.parameters)), 200));
+    say("{}: {}\n", line,
+        report::shorten(report::printable_line(parameters_text(trial.parameters)), 200));
 }
 
 void work_on_study(const WorkerOptions& options, WorkLog& log) {

@@ -80,6 +80,11 @@ void Progress::finish() {
   std::fflush(stream_);
 }
 
+// A bar that cannot be shown is no reason to end the work.
+void Progress::write(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stream_);
+}
+
 void Progress::draw() {
   const double now = options_.seconds();
   last_drawn_ = now;
@@ -104,7 +109,7 @@ void Progress::draw() {
   if (!suffix_.empty()) facts += "  " + printable_line(suffix_);
 
   if (!*options_.is_terminal) {
-    fmt::print(stream_, "{}{}\n", label, facts);
+    write(fmt::format("{}{}\n", label, facts));
     std::fflush(stream_);
     return;
   }
@@ -118,7 +123,7 @@ void Progress::draw() {
   }
   line = shorten(line + facts, static_cast<std::size_t>(width));
   // Back to the first column, then clear whatever a longer line left behind.
-  fmt::print(stream_, "\r{}\x1b[K", line);
+  write(fmt::format("\r{}\x1b[K", line));
   std::fflush(stream_);
   has_line_ = true;
 }

@@ -39,6 +39,7 @@ class Progress {
 
  private:
   void draw();
+  void write(const std::string& text);
 
   std::FILE* stream_;
   ProgressOptions options_;

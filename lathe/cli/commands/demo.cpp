@@ -4,6 +4,7 @@
 #include "lathe/cli/execution.h"
 #include "lathe/cli/print_json.h"
 #include "lathe/cli/progress_line.h"
+#include "lathe/cli/say.h"
 #include "lathe/experiment/demonstration.h"
 
 namespace lathe::cli::demo_command {
@@ -17,7 +18,7 @@ int run(experiment::DemonstrationOptions options, const Settings& settings, Flag
   experiment::DemonstrationCallbacks callbacks{line.callbacks()};
   callbacks.say = [&](const std::string& text) {
     line.finish();
-    if (!settings.quiet) fmt::print(stderr, "{}\n", text);
+    if (!settings.quiet) say("{}\n", text);
   };
   const experiment::Demonstration result =
       experiment::demonstrate(options, execution.options(), callbacks);

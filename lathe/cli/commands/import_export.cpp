@@ -1,5 +1,6 @@
 #include "lathe/cli/command.h"
 #include "lathe/cli/output_directory.h"
+#include "lathe/cli/say.h"
 #include "lathe/compress/lora.h"
 #include "lathe/compress/low_rank/low_rank.h"
 #include "lathe/compress/packed_weights.h"
@@ -40,9 +41,9 @@ void report(const io::Model& model, const Arguments& arguments, const char* kind
     fmt::print("wrote {}: {}, {} tensors, {:.1f} MB\n", arguments.out, kind, model.state.size(),
                static_cast<double>(bytes) / 1e6);
   if (model.fresh.size() == model.state.size())
-    fmt::print(stderr, "note: every tensor is freshly initialised\n");
+    say("note: every tensor is freshly initialised\n");
   else if (!model.fresh.empty())
-    fmt::print(stderr, "note: freshly initialised: {}\n", fmt::join(model.fresh, ", "));
+    say("note: freshly initialised: {}\n", fmt::join(model.fresh, ", "));
 }
 
 void add_options(Flags flags, Arguments& arguments) {
@@ -80,7 +81,7 @@ std::function<int(const Settings&)> setup_export(Flags flags) {
     io::Model model = load(*arguments, settings);
     // Other programs would leave the paths out and run another model.
     if (const int count = compress::fuse_lora(model.graph, model.state); count > 0)
-      fmt::print(stderr, "note: LoRA was fused into {} linears\n", count);
+      say("note: LoRA was fused into {} linears\n", count);
     if (arguments->is_float)
       compress::make_float(model.graph, model.state);
     else if (compress::is_quantized(model.graph))
@@ -88,7 +89,7 @@ std::function<int(const Settings&)> setup_export(Flags flags) {
                                   arguments->model.model),
                       "export its rounded weights as plain floats: lathe export --float");
     if (const int count = compress::multiply_factors(model); count > 0)
-      fmt::print(stderr, "note: factors of low rank were multiplied in {} weights\n", count);
+      say("note: factors of low rank were multiplied in {} weights\n", count);
     const auto shard_bytes = static_cast<std::int64_t>(arguments->shard_megabytes * 1e6);
     write_output_directory(arguments->out, arguments->force, [&](const auto& path) {
       io::write_huggingface(path, model, shard_bytes);

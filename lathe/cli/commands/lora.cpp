@@ -4,6 +4,7 @@
 
 #include "lathe/cli/command.h"
 #include "lathe/cli/output_directory.h"
+#include "lathe/cli/say.h"
 #include "lathe/compress/lora_adapter.h"
 #include "lathe/io/model.h"
 #include "lathe/report/table.h"
@@ -53,8 +54,7 @@ int fuse(const Arguments& arguments, const Settings& settings) {
                            -1, ' ', false, nlohmann::json::error_handler_t::replace));
   else
     fmt::print("wrote {}: LoRA fused into {} linears\n", arguments.out, count);
-  if (!model.fresh.empty())
-    fmt::print(stderr, "note: freshly initialised: {}\n", fmt::join(model.fresh, ", "));
+  if (!model.fresh.empty()) say("note: freshly initialised: {}\n", fmt::join(model.fresh, ", "));
   return 0;
 }
 

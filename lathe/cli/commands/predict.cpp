@@ -1,15 +1,18 @@
 #include <iostream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "lathe/cli/command.h"
 #include "lathe/cli/execution.h"
 #include "lathe/cli/print_json.h"
 #include "lathe/cli/progress_line.h"
+#include "lathe/cli/say.h"
 #include "lathe/cli/text_lines.h"
 #include "lathe/core/error.h"
 #include "lathe/data/text_contents.h"
 #include "lathe/experiment/predict_table.h"
+#include "lathe/io/atomic_file.h"
 
 namespace lathe::cli::predict_command {
 namespace {
@@ -20,7 +23,7 @@ constexpr std::size_t kGroup = 64;
 
 struct Arguments {
   ModelArguments model;
-  std::string file;
+  std::string file, out;
   std::string format;
   data::ColumnOptions columns;
   experiment::PredictorOptions reading;
@@ -28,7 +31,43 @@ struct Arguments {
   bool simulates = false;
 };
 
-void answer_lines(experiment::Predictor& predictor, const Arguments& arguments) {
+// Where answers go, line by line: standard output, as they come, or a file that appears when all of
+// them are there.
+class AnswerLines {
+ public:
+  explicit AnswerLines(const std::string& path) {
+    if (!path.empty()) file_.emplace(path);
+  }
+  void write(const std::string& line) {
+    if (!file_) {
+      fmt::print("{}\n", line);
+      return;
+    }
+    waiting_ += line;
+    waiting_ += '\n';
+    if (waiting_.size() > kBlock) flush();
+  }
+  void flush() {
+    if (!file_) {
+      flush_output();
+      return;
+    }
+    file_->write(waiting_);
+    waiting_.clear();
+  }
+  void finish() {
+    flush();
+    if (file_) file_->commit();
+  }
+
+ private:
+  static constexpr std::size_t kBlock = 1 << 16;
+  std::optional<io::AtomicFile> file_;
+  std::string waiting_;
+};
+
+void answer_lines(experiment::Predictor& predictor, const Arguments& arguments,
+                  AnswerLines& answers) {
   bool is_first = true;
   read_lines(arguments.file, kGroup, [&](const std::vector<std::string>& lines) {
     std::vector<std::string> texts = lines;
@@ -38,15 +77,15 @@ void answer_lines(experiment::Predictor& predictor, const Arguments& arguments) 
         predictor.predict(experiment::line_examples(texts, predictor));
     for (std::size_t i = 0; i < texts.size(); ++i) {
       if (!arguments.answers.is_json) {
-        fmt::print("{}\n", experiment::to_line(predictions[i], predictor, arguments.answers));
+        answers.write(experiment::to_line(predictions[i], predictor, arguments.answers));
         continue;
       }
       nlohmann::ordered_json line =
           experiment::to_json(predictions[i], predictor, arguments.answers);
       if (arguments.answers.with_text) line["text"] = texts[i];
-      print_json(line);
+      answers.write(json_line(std::move(line)));
     }
-    std::fflush(stdout);
+    if (arguments.out.empty()) answers.flush();
   });
 }
 
@@ -64,15 +103,18 @@ int run(Arguments arguments, const Settings& settings) {
   Execution execution(settings);
   experiment::Predictor predictor(model, execution.answering(arguments.simulates),
                                   arguments.reading);
+  AnswerLines answers(arguments.out);
   if (format == TextFormat::Lines) {
-    answer_lines(predictor, arguments);
+    answer_lines(predictor, arguments, answers);
+    answers.finish();
     return 0;
   }
   const auto answer = [&](std::string_view contents) {
     ProgressLine line(settings);
     experiment::predict_table(
         predictor, contents, format, arguments.columns, arguments.answers,
-        [](const std::string& text) { fmt::print("{}\n", text); }, line.callbacks().should_stop);
+        [&](const std::string& text) { answers.write(text); }, line.callbacks().should_stop);
+    answers.finish();
   };
   if (is_standard) {
     const std::string text{std::istreambuf_iterator<char>(std::cin), {}};
@@ -104,6 +146,8 @@ std::function<int(const Settings&)> setup(Flags flags) {
         arguments->columns.header = data::parse_header(name);
       },
       "whether a table has one: auto, yes or no; without, columns have numbers [auto]");
+  flags.add_option("--out", arguments->out,
+                   "file to write, which appears when it is whole [standard output]");
   flags.add_option("--top", arguments->answers.top, "give so many of the likeliest labels [1]")
       .range(1, 10'000);
   flags.add_flag("--with-text", arguments->answers.with_text, "repeat the text in --json");
@@ -124,10 +168,11 @@ std::function<int(const Settings&)> setup(Flags flags) {
 const Register registration{Command{
     .name = "predict",
     .summary = "labels and probabilities of texts, one a line or in a table",
-    .examples = "  echo 'a fine film' | lathe predict --model DIR\n"
-                "  lathe predict --model DIR reviews.txt --json --with-text\n"
-                "  lathe predict --model DIR reviews.csv > answers.csv   # with two more columns\n"
-                "  lathe predict --model DIR --top 3 reviews.jsonl",
+    .examples =
+        "  echo 'a fine film' | lathe predict --model DIR\n"
+        "  lathe predict --model DIR reviews.txt --json --with-text\n"
+        "  lathe predict --model DIR reviews.csv --out answers.csv   # with two more columns\n"
+        "  lathe predict --model DIR --top 3 reviews.jsonl",
     .setup = setup,
 }};
 

@@ -2,6 +2,7 @@
 
 #include "lathe/cli/command.h"
 #include "lathe/cli/print_json.h"
+#include "lathe/cli/say.h"
 #include "lathe/io/safetensors.h"
 #include "lathe/train/run_model.h"
 
@@ -36,10 +37,9 @@ int run(const Arguments& arguments, const Settings& settings) {
   const io::Model model =
       io::load_model(arguments.model, {.task = arguments.task, .seed = settings.seed});
   if (!model.fresh.empty() && !settings.quiet)
-    fmt::print(stderr, "note: freshly initialised: {}\n",
-               model.fresh.size() == model.state.size()
-                   ? "every tensor"
-                   : fmt::format("{}", fmt::join(model.fresh, ", ")));
+    say("note: freshly initialised: {}\n", model.fresh.size() == model.state.size()
+                                               ? "every tensor"
+                                               : fmt::format("{}", fmt::join(model.fresh, ", ")));
   const Feed tensors = read_tensors(arguments.inputs);
   ThreadPool pool(settings.threads);
   const Feed outputs = with_place(

@@ -2,6 +2,7 @@
 #include <exception>
 #include <thread>
 
+#include "lathe/cli/say.h"
 #include "lathe/cli/study_worker.h"
 #include "lathe/cli/trial_text.h"
 #include "lathe/core/interrupt.h"
@@ -92,7 +93,7 @@ int run(const Arguments& arguments, const Settings& settings) {
   if (arguments.retries_failed) {
     const int count = study_to_run.retry_failed();
     if (!settings.quiet)
-      fmt::print(stderr, "{} failed trial{} queued again\n", count, count == 1 ? " is" : "s are");
+      say("{} failed trial{} queued again\n", count, count == 1 ? " is" : "s are");
   }
 
   WorkLog log(settings.quiet, options.rule.trials);
@@ -101,15 +102,15 @@ int run(const Arguments& arguments, const Settings& settings) {
 
   if (is_interrupted()) {
     if (log.num_handed_back() > 0)
-      fmt::print(stderr, "{} handed back: the next run takes {} up\n",
-                 log.num_handed_back() == 1 ? "one trial was"
-                                            : fmt::format("{} trials were", log.num_handed_back()),
-                 log.num_handed_back() == 1 ? "it" : "them");
+      say("{} handed back: the next run takes {} up\n",
+          log.num_handed_back() == 1 ? "one trial was"
+                                     : fmt::format("{} trials were", log.num_handed_back()),
+          log.num_handed_back() == 1 ? "it" : "them");
     throw Interrupted();
   }
   const StoredStudy study = read_study(arguments.study);
   print_summary(study, log, settings);
-  std::fflush(stdout);  // before an error's line
+  flush_output();  // before an error's line
   if (arguments.max_failures > 0 && log.failures_in_a_row() >= arguments.max_failures)
     throw UserError(fmt::format("stopped after {} failed trials in a row; the last: {}",
                                 log.failures_in_a_row(), log.last_failure()),

@@ -1,4 +1,5 @@
 #include "lathe/cli/command.h"
+#include "lathe/cli/say.h"
 #include "lathe/cli/text_lines.h"
 #include "lathe/core/error.h"
 #include "lathe/data/tokenizer.h"
@@ -34,7 +35,7 @@ std::function<int(const Settings&)> setup(Flags flags) {
         for (const std::int32_t id : ids) tokens.push_back(tokenizer->token(id));
         fmt::print("{}\n", fmt::join(tokens, " "));
       }
-      std::fflush(stdout);
+      flush_output();
     });
     return 0;
   };

@@ -9,6 +9,7 @@
 #include "lathe/cli/memory.h"
 #include "lathe/cli/print_json.h"
 #include "lathe/cli/progress_line.h"
+#include "lathe/cli/say.h"
 #include "lathe/cli/training_text.h"
 #include "lathe/experiment/config_text.h"
 #include "lathe/experiment/evaluation_json.h"
@@ -79,11 +80,10 @@ std::string measured(const train::Validation& validation) {
 }
 
 int print_interruption(const train::TrainingResult& training, const FineTuneOptions& options) {
-  fmt::print(stderr, "interrupted after step {} of {}; {}\n", training.progress.step,
-             training.num_steps,
-             options.out.empty()
-                 ? "nothing was kept without --out"
-                 : fmt::format("to go on:\n  lathe train --resume --out {}", options.out.string()));
+  say("interrupted after step {} of {}; {}\n", training.progress.step, training.num_steps,
+      options.out.empty()
+          ? "nothing was kept without --out"
+          : fmt::format("to go on:\n  lathe train --resume --out {}", options.out.string()));
   return 128 + interrupting_signal();
 }
 
@@ -126,11 +126,11 @@ int run(FineTuneOptions options, bool prints_config, const Settings& settings, F
     best = std::max(best, validation.score);
     if (settings.reports_trial) {
       print_json(validation_report(validation, every, best));
-      std::fflush(stdout);  // who reads it may want to end the run
+      flush_output();  // who reads it may want to end the run
     }
     if (settings.quiet) return;
-    fmt::print(stderr, "\nstep {}: validation loss {:.4f}{}\n", validation.step, validation.loss,
-               measured(validation));
+    say("\nstep {}: validation loss {:.4f}{}\n", validation.step, validation.loss,
+        measured(validation));
   };
   const experiment::FineTuned result =
       experiment::fine_tune(options, execution.options(), callbacks);

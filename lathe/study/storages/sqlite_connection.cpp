@@ -120,6 +120,11 @@ void SqliteConnection::give_up(int code) {
     }
     case SQLITE_READONLY:
       fail("cannot be written: the file or its folder is read-only");
+    case SQLITE_IOERR: {
+      const int error = sqlite3_system_errno(database_.get());
+      fail("cannot be read or written: {}",
+           error != 0 ? std::strerror(error) : sqlite3_errmsg(database_.get()));
+    }
     case SQLITE_FULL:
       fail("cannot be written: the disk is full");
     default:
