@@ -291,7 +291,8 @@ void add_lora_path(Graph& graph, NodeId linear, int rank, double scaling, double
 int insert_lora(Graph& graph, State& state, const LoraOptions& options, std::uint64_t seed) {
   check_lora_options(options);
   if (!find_lora(graph).empty())
-    throw UserError("the model has LoRA paths already", "fuse them into its weights first");
+    throw UserError("the model has LoRA paths already",
+                    "fuse them into its weights first: lathe lora fuse");
   const std::vector<NodeId> linears = matching_linears(graph, options.targets);
   for (const NodeId linear : linears) {
     const std::string name = graph.name(linear);

@@ -41,9 +41,10 @@ QuantizeResult quantize_model(io::Model& model, const QuantizeOptions& options,
     fail("{} needs data to calibrate on, and there is none",
          options.uses_gptq ? "GPTQ" : "bias correction");
   if (calibration == nullptr && needs_calibration(model.graph))
-    throw UserError("scales of activations are measured on data, and there is none",
-                    "give data to calibrate on, or formats that make their own scales, such as "
-                    "mxint:8 or int:8,dynamic");
+    throw UserError(
+        "scales of activations are measured on data, and there is none",
+        "calibrate D gives some; formats that make their own scales, such as mxint:8 or "
+        "int:8,dynamic, need none");
   set_parameter_scales(model.graph, model.state, options.parameter_range);
   if (calibration == nullptr) return result;
 

@@ -38,9 +38,9 @@ TEST(QuantizeModel, SaysWhatItLacks) {
                     {.rules = {{.formats = {{TensorRole::Weights, "int:4"}}}}, .uses_gptq = true}),
             "GPTQ needs data to calibrate on, and there is none");
   EXPECT_EQ(refusal(two_layers(), {.rules = {{.formats = {{TensorRole::Inputs, "int:4"}}}}}),
-            "scales of activations are measured on data, and there is none\nhint: give data to "
-            "calibrate on, or formats that make their own scales, such as mxint:8 or "
-            "int:8,dynamic");
+            "scales of activations are measured on data, and there is none\nhint: calibrate D "
+            "gives some; formats that make their own scales, such as mxint:8 or int:8,dynamic, "
+            "need none");
 }
 
 TEST(QuantizeModel, NotesWhatCouldNotBeDone) {

@@ -91,7 +91,7 @@ ColumnChoice choose_columns(const Names& columns, const ColumnOptions& options, 
   if (choice.text.empty())
     throw UserError(fmt::format("the columns are {}: expected one named {}",
                                 fmt::join(columns, ", "), fmt::join(kTexts, ", ")),
-                    "say which holds the texts: text-column NAME");
+                    "text-column NAME says which holds the texts");
   if (!labelled) return choice;
   choice.label = require_all(columns, options.label, "label-column");
   if (choice.label.empty()) choice.label = find_all(columns, options.known_label);
@@ -99,7 +99,7 @@ ColumnChoice choose_columns(const Names& columns, const ColumnOptions& options, 
   if (choice.label.empty())
     throw UserError(fmt::format("the columns are {}: expected one named {}",
                                 fmt::join(columns, ", "), fmt::join(kLabels, ", ")),
-                    "say which holds the labels: label-column NAME");
+                    "label-column NAME says which holds the labels");
   for (const std::size_t text : choice.text)
     if (std::ranges::count(choice.label, text) > 0)
       fail("the column {} cannot be text and label: expected two columns", columns[text]);

@@ -391,7 +391,7 @@ UserError no_run_error(const fs::path& out) {
       fmt::format("out {}: {}", out.string(),
                   fs::exists(out, ignored) ? "holds no run to resume" : "there is no such run"),
       !nearest.empty() ? fmt::format("did you mean \"{}\"?", nearest)
-      : runs.empty()   ? "to start one, give model and data"
+      : runs.empty()   ? "lathe train --model M --data D --out DIR starts one"
                        : fmt::format("runs beside it: {}", fmt::join(runs, ", ")));
 }
 
@@ -471,7 +471,7 @@ FineTuned fine_tune(FineTuneOptions options, const engine::ExecutionOptions& exe
   check_options(options);
   std::optional<train::RunDirectory> directory = open_run(options, callbacks);
   if (!directory && !options.out.empty() && !options.resumes)
-    io::check_output_directory(options.out, options.replaces, needed_by(options));
+    io::check_output_directory(options.out, options.replaces, needed_by(options), "a run");
   const train::TrainingCheckpoint* const checkpoint =
       directory && directory->checkpoint() ? &*directory->checkpoint() : nullptr;
 
@@ -489,7 +489,9 @@ FineTuned fine_tune(FineTuneOptions options, const engine::ExecutionOptions& exe
   const bool validates_on_file =
       has_validation_file(options, train::reads_of(io::model_family(options.model)));
   if (!validates_on_file && options.trainer.patience > 0 && options.validation == 0)
-    fail("patience {}: needs validation, a number of rows to hold out", options.trainer.patience);
+    throw UserError(fmt::format("patience {}: there are no rows held out to be patient with",
+                                options.trainer.patience),
+                    "validation N holds out so many");
   if (!validates_on_file)
     decide_validation(options, static_cast<std::int64_t>(all.examples.size()));
   io::Model model = checkpoint != nullptr ? checkpoint->model : load_student(options, all);

@@ -127,7 +127,7 @@ class TablePredictor {
         const std::size_t needed = predictor_.reads_pairs() ? 2 : 1;
         if (fields.size() != needed)
           throw UserError(fmt::format("{}: has {} fields and no header", line, fields.size()),
-                          "say which holds the text: header no, text-column N");
+                          "`header` no and `text-column` N say which holds the text");
         choice_.text = needed == 2 ? std::vector<std::size_t>{0, 1} : std::vector<std::size_t>{0};
       } else {
         choice_ = with_place(fmt::format("{}", line),

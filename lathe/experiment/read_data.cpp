@@ -114,8 +114,11 @@ io::Model load_with_tokenizer(const std::string& model, const std::string& token
   else if (is_reviews(data))
     found = data::reviews_tokenizer();
   else
-    throw UserError(fmt::format("{}: a model made by name has no vocabulary", model),
-                    "give a tokenizer: a directory with a vocab.txt or tokenizer.json");
+    throw UserError(
+        fmt::format("{}: a model made by name has no vocabulary", model),
+        fmt::format("tokenizer DIR names one; lathe tokenizer train --data {} --out DIR "
+                    "makes one of your texts",
+                    data));
   options.config[named->family->token_keys.vocabulary] =
       static_cast<std::int64_t>(found->vocabulary_size());
   io::Model loaded = io::load_model(model, options);

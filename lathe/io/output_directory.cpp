@@ -57,11 +57,16 @@ bool holds_tokenizer_alone(const fs::path& directory) {
 
 // A directory that may be replaced, held against others while it is.
 std::optional<DirectoryLock> lock_replaceable(const fs::path& target, bool force,
-                                              const std::vector<fs::path>& needed) {
+                                              const std::vector<fs::path>& needed,
+                                              std::string_view resumable = {}) {
   std::error_code error;
   if (!fs::exists(fs::symlink_status(target, error))) return std::nullopt;
   const std::string place = target.string();
-  if (!force) throw UserError(fmt::format("{}: exists already", place), "force replaces it");
+  if (!force)
+    throw UserError(fmt::format("{}: exists already", place),
+                    !resumable.empty() && recognized_as(target) == resumable
+                        ? "`resume` goes on with it, `force` replaces it"
+                        : "force replaces it");
   if (!fs::is_directory(target, error)) fail("{}: is not a directory", place);
   if (contains_path(target, fs::current_path(error)))
     fail("{}: holds the working directory and is not replaced", place);
@@ -103,9 +108,9 @@ std::string recognized_as(const fs::path& directory) {
   return "";
 }
 
-void check_output_directory(const fs::path& target, bool force,
-                            const std::vector<fs::path>& needed) {
-  lock_replaceable(target, force, needed);
+void check_output_directory(const fs::path& target, bool force, const std::vector<fs::path>& needed,
+                            std::string_view resumable) {
+  lock_replaceable(target, force, needed, resumable);
 }
 
 void clear_output_directory(const fs::path& target, bool force,

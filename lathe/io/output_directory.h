@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 /// Directories that results are written to: what may be replaced, and how.
@@ -21,9 +22,10 @@ std::string recognized_as(const std::filesystem::path& directory);
 ///
 /// Without `force` nothing is replaced. With it only a directory that is recognized is, in which no
 /// other process is at work, and that holds neither the working directory nor anything in `needed`,
-/// what the work reads.
+/// what the work reads. Where it is what `resumable` says ("a run"), the hint says that too.
 void check_output_directory(const std::filesystem::path& target, bool force,
-                            const std::vector<std::filesystem::path>& needed = {});
+                            const std::vector<std::filesystem::path>& needed = {},
+                            std::string_view resumable = {});
 
 /// Removes what is at `target`, after the same questions, so that work can begin there.
 void clear_output_directory(const std::filesystem::path& target, bool force,

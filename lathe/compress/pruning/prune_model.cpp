@@ -89,7 +89,7 @@ class Pruner {
       fail("method {}: its scores come from training: expected another method here", group.method);
     if (evidence != PruningEvidence::None && calibration_ == nullptr)
       throw UserError(fmt::format("method {}: looks at data, and there is none", group.method),
-                      "give data to calibrate on");
+                      "calibrate D gives it some");
   }
 
   void prune(const PruningGroup& group, const State& held, State& masks, State& values) {
@@ -129,7 +129,7 @@ class Pruner {
       if (std::find(unit.layers.begin(), unit.layers.end(), path.linear) != unit.layers.end())
         throw UserError(fmt::format("linear \"{}\": {} moves its weight, which a LoRA path adds to",
                                     path.name, method.name),
-                        "fuse LoRA into the weights first");
+                        "fuse it into the weights first: lathe lora fuse");
     const auto before = held.find(name);
     PrunedWeight pruned =
         method.prune(input, unit, sparsity, before == held.end() ? nullptr : &before->second);

@@ -128,7 +128,7 @@ TEST_F(PruneModel, NamesWhatCannotBeDone) {
   };
   EXPECT_EQ(error_of({}), "nothing to prune: give a sparsity, or rules that match a layer");
   EXPECT_EQ(error_of({.settings = {.sparsity = 0.5, .method = "wanda"}}),
-            "method wanda: looks at data, and there is none\nhint: give data to calibrate on");
+            "method wanda: looks at data, and there is none\nhint: calibrate D gives it some");
   EXPECT_EQ(error_of({.settings = {.sparsity = 0.5,
                                    .granularity = parse_granularity("row"),
                                    .scope = PruningScope::Row}}),

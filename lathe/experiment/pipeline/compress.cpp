@@ -141,7 +141,7 @@ class Compression {
     std::error_code error;
     if (!options_.resumes) {
       const std::vector<fs::path> needed = {options_.model, options_.data};
-      io::check_output_directory(options_.out, options_.replaces, needed);
+      io::check_output_directory(options_.out, options_.replaces, needed, "a compression");
       read_data(load(options_.model));  // what is wrong with it must not leave a directory
       if (!options_.target.size.empty())
         check_size_target(load(options_.model), options_.target.size, options_.storage, execution_,
