@@ -88,14 +88,19 @@ ModelEvaluation evaluate_examples(const io::Model& model, const data::Dataset& e
     return result;
   }
   train::Classifier classifier(reading, classifier_options(options, execution));
+  return evaluate_source(classifier, model, *source, examples.targets, batches);
+}
+
+ModelEvaluation evaluate_source(train::Classifier& classifier, const io::Model& model,
+                                train::ExampleSource& source, std::span<const float> targets,
+                                const train::EvaluationOptions& batches) {
+  ModelEvaluation result;
   if (model.labels == LabelKind::Number)
-    result.numbers =
-        train::score_numbers(train::answer_all(classifier, *source, batches), examples.targets);
+    result.numbers = train::score_numbers(train::answer_all(classifier, source, batches), targets);
   else if (model.labels == LabelKind::Set)
-    result.sets =
-        train::score_label_sets(train::answer_all(classifier, *source, batches), examples.targets);
+    result.sets = train::score_label_sets(train::answer_all(classifier, source, batches), targets);
   else
-    result.classes = train::evaluate(classifier, *source,
+    result.classes = train::evaluate(classifier, source,
                                      static_cast<std::int64_t>(model.label_names.size()), batches);
   return result;
 }

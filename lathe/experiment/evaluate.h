@@ -53,6 +53,12 @@ ModelEvaluation evaluate_examples(const io::Model& model, const data::Dataset& e
                                   const engine::ExecutionOptions& execution,
                                   const Callbacks& callbacks = {});
 
+/// The same of a classifier, a model of numbers or of sets whose examples are fed by a source; what
+/// numbers and sets are compared with is `targets`.
+ModelEvaluation evaluate_source(train::Classifier& classifier, const io::Model& model,
+                                train::ExampleSource& source, std::span<const float> targets,
+                                const train::EvaluationOptions& batches);
+
 /// Reads the examples that a model is to be measured on, with its labels; fails where they do not
 /// fit it.
 data::Dataset read_for(const io::Model& model, const EvaluateOptions& options,

@@ -1,5 +1,6 @@
 #include "lathe/experiment/prune_sweep.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -46,9 +47,6 @@ PruneOptions options_at(const PruneSweepOptions& options, const std::string& met
 // Everything that can be wrong without a model is, before anything is read.
 void check_options(const PruneSweepOptions& options, const std::vector<double>& sparsities) {
   check_sweep(options.settings);
-  if (options.settings.epochs.size() > 1)
-    fail("epochs {}: a sweep of sparsities takes one number",
-         fmt::join(options.settings.epochs, ","));
   if (options.prune.sparsity)
     fail("sparsity {:g}: a sweep gives sparsities itself", *options.prune.sparsity);
   if (!options.prune.method.empty())
@@ -95,33 +93,42 @@ PruneSweepResult prune_sweep(const PruneSweepOptions& options,
   const data::Dataset seen = data::take_some(runner.examples(), options.prune.calibration_examples);
   const auto calibration = train::make_evaluation_source(runner.model(), seen, {}, execution.pool,
                                                          callbacks.should_stop);
-  PruneSweepResult result{
-      .measured_on = runner.measured_on(), .plain = 0, .control = {}, .points = {}};
   std::vector<SweepChange> changes;
+  std::vector<PruneSweepPoint> kinds;
   for (const double sparsity : sparsities)
     for (const std::string& method : options.methods) {
+      kinds.push_back({.method = method, .sparsity = sparsity});
       changes.push_back(
           {.point = fmt::format("{} {:g}", method, sparsity),
            .facts = {{"method", method}, {"sparsity", sparsity}},
-           .change =
-               [&, pruning = options_at(options, method, sparsity)](
-                   const engine::ExecutionOptions& on, const Callbacks& told) {
-                 const Callbacks quiet{
-                     .progress = {}, .notice = told.notice, .should_stop = told.should_stop};
-                 return pruning.calibrate.empty()
-                            ? prune(runner.model(), pruning, calibration.get(), on, quiet).model
-                            : prune(runner.model(), pruning, on, quiet).model;
-               },
-           .epochs = settings.epochs.front()});
-      result.points.push_back({.method = method, .sparsity = sparsity, .pruned = 0, .trained = {}});
+           .change = [&, pruning = options_at(options, method, sparsity)](
+                         const engine::ExecutionOptions& on, const Callbacks& told) {
+             const Callbacks quiet{
+                 .progress = {}, .notice = told.notice, .should_stop = told.should_stop};
+             return pruning.calibrate.empty()
+                        ? prune(runner.model(), pruning, calibration.get(), on, quiet).model
+                        : prune(runner.model(), pruning, on, quiet).model;
+           }});
     }
-  const SweepOutcome outcome = runner.run(changes, settings.epochs.front() > 0);
-  result.plain = outcome.plain;
-  result.control = outcome.control;
-  for (std::size_t i = 0; i < changes.size(); ++i) {
-    result.points[i].pruned = outcome.changed[i].changed;
-    result.points[i].trained = outcome.changed[i].trained;
-  }
+  const SweepOutcome outcome = runner.run(changes, std::ranges::max(settings.epochs) > 0);
+  PruneSweepResult result{.measured_on = runner.measured_on(),
+                          .num_measured = runner.num_measured(),
+                          .figure = runner.figure(),
+                          .plain = outcome.plain,
+                          .plain_bytes = outcome.plain_bytes,
+                          .plain_speed = outcome.plain_speed,
+                          .controls = outcome.controls,
+                          .points = {}};
+  for (std::size_t i = 0; i < changes.size(); ++i)
+    for (const std::int64_t epochs : settings.epochs) {
+      const SweepFigures& figures = outcome.changed[i];
+      PruneSweepPoint& point = result.points.emplace_back(kinds[i]);
+      point.epochs = epochs;
+      point.pruned = figures.changed;
+      point.trained = after_epochs(figures.trained, epochs);
+      point.bytes = figures.bytes;
+      point.tokens_per_second = figures.tokens_per_second;
+    }
   write_prune_report(result, settings.out);
   return result;
 }

@@ -25,14 +25,21 @@ std::vector<double> parse_sparsities(const std::string& text);
 struct PruneSweepPoint {
   std::string method;
   double sparsity = 0;
-  double pruned = 0;                   ///< accuracy
-  std::optional<double> trained = {};  ///< accuracy after training
+  std::int64_t epochs = 0;             ///< of training
+  double pruned = 0;                   ///< the figure
+  std::optional<double> trained = {};  ///< the figure after training
+  std::int64_t bytes = 0;              ///< of the files it takes
+  std::optional<double> tokens_per_second = {};
 };
 
 struct PruneSweepResult {
   std::string measured_on;
-  double plain = 0;                    ///< accuracy of the model as it came
-  std::optional<double> control = {};  ///< the same after training without pruning
+  std::int64_t num_measured = 0;  ///< rows that figures are of
+  Figure figure;                  ///< what models are compared by
+  double plain = 0;               ///< of the model as it came
+  std::int64_t plain_bytes = 0;
+  std::optional<double> plain_speed = {};  ///< tokens per second
+  FigureByEpochs controls = {};            ///< the same after training without pruning
   std::vector<PruneSweepPoint> points;
 };
 
@@ -43,11 +50,13 @@ PruneSweepResult prune_sweep(const PruneSweepOptions& options,
                              const engine::ExecutionOptions& execution,
                              const Callbacks& callbacks = {});
 
-/// A row for each sparsity, with the accuracy by every method before and after training; first the
+/// A row for each sparsity and method: how the model did before and after training, what training
+/// won back and what is lost against the control, the size of its files and its speed; first the
 /// model without pruning, as it came and as control.
 report::Table prune_sweep_table(const PruneSweepResult& result);
 
-/// Writes table.md and sweep.svg; both say what was measured on.
+/// Writes table.md and sweep.svg, figures against the sparsity, or against the epochs where there
+/// are several; both say what was measured on.
 void write_prune_report(const PruneSweepResult& result, const std::filesystem::path& directory);
 
 }  // namespace lathe::experiment

@@ -45,12 +45,14 @@ TEST_F(PruneSweepTest, MeasuresEachMethodBesideAControl) {
   ASSERT_EQ(result.points.size(), 4u);
   EXPECT_EQ(result.points[0].method, "random");
   EXPECT_EQ(result.points[1].method, "l1");
-  EXPECT_TRUE(result.control.has_value());
+  EXPECT_TRUE(result.controls.contains(1));
   EXPECT_TRUE(result.points[3].trained.has_value());
   EXPECT_THAT(prune_sweep_table(result).headers(),
-              ElementsAre("sparsity", "random before", "random after", "random after - control",
-                          "l1 before", "l1 after", "l1 after - control"));
-  EXPECT_EQ(prune_sweep_table(result).rows().size(), 3u);
+              ElementsAre("sparsity", "method", "before", "after", "after - before",
+                          "after - control", "size", "smaller", "tokens/s"));
+  EXPECT_EQ(prune_sweep_table(result).rows().size(), 5u);
+  EXPECT_LT(result.points[3].bytes, result.points[1].bytes) << "0.75 takes less than 0.5";
+  EXPECT_TRUE(result.points[0].tokens_per_second.has_value());
   EXPECT_THAT(scratch_.read("sweep/table.md"), HasSubstr("8 rows held out of train"));
   EXPECT_THAT(scratch_.read("sweep/sweep.svg"), HasSubstr("8 rows held out of train"));
   // What was trained is a model with the asked number of zeros.
@@ -68,7 +70,7 @@ TEST_F(PruneSweepTest, GoesOnWhereItWasStopped) {
     callbacks.should_stop = [&] { return ++asked > most; };
     try {
       const PruneSweepResult result = prune_sweep(options_, {}, callbacks);
-      EXPECT_EQ(result.control, whole.control);
+      EXPECT_EQ(result.controls, whole.controls);
       for (std::size_t i = 0; i < whole.points.size(); ++i) {
         EXPECT_EQ(result.points[i].pruned, whole.points[i].pruned);
         EXPECT_EQ(result.points[i].trained, whole.points[i].trained);
@@ -79,6 +81,21 @@ TEST_F(PruneSweepTest, GoesOnWhereItWasStopped) {
     }
   }
   EXPECT_TRUE(options_.settings.resumes);
+}
+
+TEST_F(PruneSweepTest, DrawsAgainstEpochsOfOneRun) {
+  options_.sparsities = "0.5";
+  options_.methods = {"l1"};
+  options_.settings.epochs = {0, 1, 2};
+  const PruneSweepResult result = prune_sweep(options_, {});
+  ASSERT_EQ(result.points.size(), 3u);
+  EXPECT_FALSE(result.points[0].trained.has_value());
+  EXPECT_TRUE(result.points[2].trained.has_value());
+  EXPECT_EQ(result.controls.size(), 2u);
+  EXPECT_THAT(scratch_.read("sweep/sweep.svg"), HasSubstr("Accuracy by epochs"));
+  options_.settings.epochs = {2};
+  options_.settings.out = scratch_ / "alone";
+  EXPECT_EQ(prune_sweep(options_, {}).points[0].trained, result.points[2].trained);
 }
 
 TEST_F(PruneSweepTest, KeepsAQuantizedModelQuantized) {

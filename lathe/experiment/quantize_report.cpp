@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "lathe/compress/size_target.h"
+#include "lathe/experiment/figures.h"
 #include "lathe/experiment/rounding_levels.h"
 #include "lathe/report/html_page.h"
 #include "lathe/report/plot.h"
@@ -74,8 +75,10 @@ std::string quantize_page(const std::string& title, const Quantized& quantized,
       {"size before", compress::bytes_text(summary.bytes_before)},
       {"size after", compress::bytes_text(summary.bytes_after)}};
   if (summary.before && summary.after) {
-    figures.emplace_back("accuracy before", fmt::format("{:.4f}", summary.before->accuracy));
-    figures.emplace_back("accuracy after", fmt::format("{:.4f}", summary.after->accuracy));
+    const std::vector<MeasuredFigure> before = figures_of(*summary.before),
+                                      after = figures_of(*summary.after);
+    figures.emplace_back(before[0].name + " before", fmt::format("{:.4f}", before[0].value));
+    figures.emplace_back(after[0].name + " after", fmt::format("{:.4f}", after[0].value));
   }
   page.figures(figures);
   report::Table facts({"what", "how much"});

@@ -8,6 +8,7 @@
 #include "lathe/compress/quantizers.h"
 #include "lathe/compress/size_target.h"
 #include "lathe/core/role.h"
+#include "lathe/experiment/figures.h"
 #include "lathe/io/model_size.h"
 
 namespace lathe::experiment {
@@ -48,11 +49,6 @@ bool is_of_norm(const Graph& graph, NodeId id) {
   });
 }
 
-std::string accuracy_text(const train::Evaluation& evaluation) {
-  return fmt::format("{:.4f} ({:.4f} to {:.4f})", evaluation.accuracy, evaluation.accuracy_low,
-                     evaluation.accuracy_high);
-}
-
 }  // namespace
 
 std::vector<FloatPart> float_parts(const Quantized& quantized) {
@@ -86,14 +82,8 @@ QuantizeSummary summarize(const io::Model& original, const Quantized& quantized,
                           .bytes_after = io::checkpoint_size(written, storage).bytes(),
                           .floats = float_parts(quantized)};
   if (evaluation.data.empty()) return summary;
-  const auto measure = [&](const io::Model& model) {
-    std::optional<train::Evaluation> classes =
-        evaluate_on(model, evaluation, execution, callbacks).classes;
-    if (!classes) fail("eval: is for classifiers, and this is a model for {}", model.task);
-    return classes;
-  };
-  summary.before = measure(original);
-  summary.after = measure(written);
+  summary.before = evaluate_on(original, evaluation, execution, callbacks);
+  summary.after = evaluate_on(written, evaluation, execution, callbacks);
   return summary;
 }
 
@@ -115,10 +105,8 @@ std::vector<std::pair<std::string, std::string>> summary_facts(const QuantizeSum
                              part.remedy.empty() ? "no format is for them" : "--" + part.remedy));
   }
   if (summary.before && summary.after)
-    facts.emplace_back("accuracy",
-                       fmt::format("{} before, {} after: {:+.2f} points",
-                                   accuracy_text(*summary.before), accuracy_text(*summary.after),
-                                   100 * (summary.after->accuracy - summary.before->accuracy)));
+    for (auto& line : compare_figures(*summary.before, *summary.after))
+      facts.push_back(std::move(line));
   return facts;
 }
 

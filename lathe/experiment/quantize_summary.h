@@ -19,11 +19,11 @@ struct FloatPart {
   std::string remedy;  ///< the option that would round them: "embeddings int:8"; empty: none does
 };
 
-/// What quantizing did to a model: its size, what it left alone, and its accuracy.
+/// What quantizing did to a model: its size, what it left alone, and how well it does.
 struct QuantizeSummary {
-  std::int64_t bytes_before = 0, bytes_after = 0;  ///< of all files that the model needs
-  std::vector<FloatPart> floats = {};              ///< the largest first
-  std::optional<train::Evaluation> before = {}, after = {};
+  std::int64_t bytes_before = 0, bytes_after = 0;          ///< of all files that the model needs
+  std::vector<FloatPart> floats = {};                      ///< the largest first
+  std::optional<ModelEvaluation> before = {}, after = {};  ///< where data was given
 };
 
 /// The parameters that stay float, by kind.

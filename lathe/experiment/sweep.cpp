@@ -70,45 +70,41 @@ SweepResult sweep(const SweepOptions& options, const engine::ExecutionOptions& e
   if (is_for_weights_alone(formats.points.front().format))
     callbacks.warn(fmt::format("{}: is a format of weights alone; activations stay float",
                                formats.points.front().format));
-  const bool has_many_epochs = settings.epochs.size() > 1;
   std::vector<SweepChange> changes;
   for (const compress::FormatSweep::Point& point : formats.points)
-    for (const std::int64_t epochs : settings.epochs)
-      changes.push_back({.point = has_many_epochs
-                                      ? fmt::format("{} epochs {}", point.format, epochs)
-                                      : point.format,
-                         .facts = {{"value", point.value}},
-                         .change =
-                             [&](const engine::ExecutionOptions& on, const Callbacks& told) {
-                               QuantizeOptions quantizing = options.quantize;
-                               quantizing.weights = point.format;
-                               if (!is_for_weights_alone(point.format))
-                                 quantizing.bias = quantizing.activations = point.format;
-                               return quantize(runner.model(), quantizing, calibration.get(), on,
-                                               {.progress = {},
-                                                .notice = told.notice,
-                                                .should_stop = told.should_stop})
-                                   .model;
-                             },
-                         .epochs = epochs});
+    changes.push_back(
+        {.point = point.format,
+         .facts = {{"value", point.value}},
+         .change = [&](const engine::ExecutionOptions& on, const Callbacks& told) {
+           QuantizeOptions quantizing = options.quantize;
+           quantizing.weights = point.format;
+           if (!is_for_weights_alone(point.format))
+             quantizing.bias = quantizing.activations = point.format;
+           return quantize(runner.model(), quantizing, calibration.get(), on,
+                           {.progress = {}, .notice = told.notice, .should_stop = told.should_stop})
+               .model;
+         }});
   const SweepOutcome outcome = runner.run(changes, false);
   SweepResult result{.variable = formats.variable,
                      .measured_on = runner.measured_on(),
                      .num_measured = runner.num_measured(),
+                     .figure = runner.figure(),
                      .plain = outcome.plain,
                      .plain_bytes = outcome.plain_bytes,
                      .plain_speed = outcome.plain_speed,
                      .points = {}};
   for (std::size_t i = 0; i < changes.size(); ++i) {
-    const compress::FormatSweep::Point& point = formats.points[i / settings.epochs.size()];
-    result.points.push_back({.value = point.value,
-                             .format = point.format,
-                             .bits = parse_format(point.format)->facts().element_bits,
-                             .epochs = changes[i].epochs,
-                             .rounded = outcome.changed[i].changed,
-                             .trained = outcome.changed[i].trained,
-                             .bytes = outcome.changed[i].bytes,
-                             .tokens_per_second = outcome.changed[i].tokens_per_second});
+    const compress::FormatSweep::Point& point = formats.points[i];
+    const SweepFigures& figures = outcome.changed[i];
+    for (const std::int64_t epochs : settings.epochs)
+      result.points.push_back({.value = point.value,
+                               .format = point.format,
+                               .bits = parse_format(point.format)->facts().element_bits,
+                               .epochs = epochs,
+                               .rounded = figures.changed,
+                               .trained = after_epochs(figures.trained, epochs),
+                               .bytes = figures.bytes,
+                               .tokens_per_second = figures.tokens_per_second});
   }
   write_report(result, settings.out);
   return result;

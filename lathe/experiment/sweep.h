@@ -22,8 +22,8 @@ struct SweepPoint {
   std::string format;
   int bits = 0;
   std::int64_t epochs = 0;             ///< of training
-  double rounded = 0;                  ///< accuracy
-  std::optional<double> trained = {};  ///< accuracy after training
+  double rounded = 0;                  ///< the figure
+  std::optional<double> trained = {};  ///< the figure after training
   std::int64_t bytes = 0;              ///< of the files it takes
   std::optional<double> tokens_per_second = {};
 };
@@ -31,8 +31,9 @@ struct SweepPoint {
 struct SweepResult {
   std::string variable;
   std::string measured_on;        ///< "5000 rows held out of train", "split test"
-  std::int64_t num_measured = 0;  ///< rows that accuracies are of
-  double plain = 0;               ///< accuracy of the float model
+  std::int64_t num_measured = 0;  ///< rows that figures are of
+  Figure figure;                  ///< what models are compared by
+  double plain = 0;               ///< of the float model
   std::int64_t plain_bytes = 0;
   std::optional<double> plain_speed = {};  ///< tokens per second
   std::vector<SweepPoint> points;

@@ -4,9 +4,7 @@
 #include <charconv>
 
 #include "lathe/compress/packed_weights.h"
-#include "lathe/data/match_labels.h"
 #include "lathe/data/validation_split.h"
-#include "lathe/experiment/read_data.h"
 #include "lathe/experiment/recorded_options.h"
 #include "lathe/experiment/side_by_side.h"
 #include "lathe/io/atomic_file.h"
@@ -16,6 +14,7 @@
 #include "lathe/train/evaluation.h"
 #include "lathe/train/make_source.h"
 #include "lathe/train/train_model.h"
+#include "lathe/train/training_feed.h"
 
 namespace lathe::experiment {
 namespace {
@@ -87,6 +86,11 @@ std::vector<std::int64_t> parse_epochs(const std::string& text) {
   return counts;
 }
 
+std::optional<double> after_epochs(const FigureByEpochs& figures, std::int64_t epochs) {
+  const auto found = figures.find(epochs);
+  return found == figures.end() ? std::nullopt : std::optional(found->second);
+}
+
 void check_sweep(const SweepSettings& settings) {
   if (settings.epochs.empty()) fail("epochs: expected a number of epochs, or several");
   if (settings.out.empty()) fail("sweep: needs out, a directory for its results");
@@ -103,7 +107,7 @@ SweepRunner::SweepRunner(const SweepSettings& settings, io::Model model, SweepWo
       callbacks_(callbacks),
       configuration_(to_json(settings, other)) {
   if (!settings_.resumes)
-    io::check_output_directory(settings_.out, settings_.replaces, {settings_.model});
+    io::check_output_directory(settings_.out, settings_.replaces, {settings_.model}, "a sweep");
   read_data();  // before the directory is there: what is wrong with data must not leave one
   take_up();
 }
@@ -136,11 +140,12 @@ void SweepRunner::save() const {
 // train, always the same ones.
 void SweepRunner::read_data() {
   const auto read = [&](const std::string& split) {
-    return data::match_labels(
-        read_examples(model_, settings_.data, split, 0, callbacks_.should_stop),
-        model_.label_names);
+    EvaluateOptions reading{.data = settings_.data};
+    reading.split = split;
+    return read_for(model_, reading, callbacks_.should_stop);
   };
   data::Dataset train = read("train");
+  if (train.has_pairs) model_ = train::with_token_types(std::move(model_));
   if (settings_.split.empty()) {
     const auto size = static_cast<std::int64_t>(train.examples.size());
     const data::ValidationSplit split =
@@ -162,25 +167,40 @@ void SweepRunner::read_data() {
                                              callbacks_.should_stop);
 }
 
-bool SweepRunner::has(std::initializer_list<std::string> path) const {
+bool SweepRunner::has(const Place& place) const {
   const std::scoped_lock lock(mutex_);
   const json* at = &results_;
-  for (const std::string& name : path) {
+  for (const std::string& name : place) {
     if (!at->contains(name)) return false;
     at = &(*at)[name];
   }
   return true;
 }
 
-void SweepRunner::keep(std::initializer_list<std::string> path, const json& value) {
+void SweepRunner::keep(const Place& place, const json& value) {
   const std::scoped_lock lock(mutex_);
   json* at = &results_;
-  for (const std::string& name : path) at = &(*at)[name];
+  for (const std::string& name : place) at = &(*at)[name];
   if (value.is_object())
     at->update(value);
   else
     *at = value;
   save();
+}
+
+// The figure of the only number of epochs is a number, those of several are an object.
+SweepRunner::Place SweepRunner::place_of_epochs(Place place, std::int64_t epochs) const {
+  if (settings_.epochs.size() > 1) place.push_back(std::to_string(epochs));
+  return place;
+}
+
+FigureByEpochs SweepRunner::by_epochs(const json& kept) const {
+  if (kept.is_number()) return {{settings_.epochs.front(), kept.get<double>()}};
+  FigureByEpochs values;
+  for (const std::int64_t epochs : settings_.epochs)
+    if (const auto found = kept.find(std::to_string(epochs)); found != kept.end())
+      values[epochs] = found->get<double>();
+  return values;
 }
 
 SweepOutcome SweepRunner::run(const std::vector<SweepChange>& changes, bool has_control) {
@@ -193,48 +213,78 @@ SweepOutcome SweepRunner::run(const std::vector<SweepChange>& changes, bool has_
   if (!has({words_.plain}))
     add([this](const Run& run) {
       keep({words_.plain + "_" + kBytes}, file_bytes(model_));
-      keep({words_.plain}, accuracy(model_, words_.plain, run));
+      keep({words_.plain}, value(model_, words_.plain, run));
     });
-  if (has_control && !has({kControl}))
-    add([this](const Run& run) {
-      keep({kControl},
-           accuracy(train(model_, kControl, settings_.epochs.front(), run), kControl, run));
-    });
+  if (has_control)
+    add([this](const Run& run) { train_and_measure(model_, kControl, {kControl}, run); });
   for (const SweepChange& change : changes)
     add([this, &change](const Run& run) { measure(change, run); });
-  do_side_by_side(jobs, settings_.jobs, execution_, callbacks_);
+  try {
+    do_side_by_side(jobs, settings_.jobs, execution_, callbacks_);
+  } catch (const UserError& error) {
+    throw leave_after(error);
+  }
 
   SweepOutcome outcome{.plain = results_[words_.plain].get<double>(),
                        .plain_bytes = results_.value(words_.plain + "_" + kBytes, std::int64_t{0}),
                        .plain_speed = speed_of(words_.plain),
-                       .control = {},
+                       .controls = {},
                        .changed = {}};
-  if (has_control) outcome.control = results_[kControl].get<double>();
+  if (has_control) outcome.controls = by_epochs(results_[kControl]);
   for (const SweepChange& change : changes) {
     const json& result = results_[kPoints][change.point];
-    SweepAccuracy& accuracy = outcome.changed.emplace_back();
-    accuracy.changed = result[words_.changed].get<double>();
-    accuracy.bytes = result.value(kBytes, std::int64_t{0});
-    accuracy.tokens_per_second = speed_of(change.point);
-    if (result.contains(words_.trained)) accuracy.trained = result[words_.trained].get<double>();
+    SweepFigures& figures = outcome.changed.emplace_back();
+    figures.changed = result[words_.changed].get<double>();
+    figures.bytes = result.value(kBytes, std::int64_t{0});
+    figures.tokens_per_second = speed_of(change.point);
+    if (result.contains(words_.trained)) figures.trained = by_epochs(result[words_.trained]);
   }
   return outcome;
 }
 
-void SweepRunner::measure(const SweepChange& change, const Run& run) {
-  const std::string& point = change.point;
-  const bool lacks_changed = !has({kPoints, point, words_.changed});
-  const bool lacks_trained = change.epochs > 0 && !has({kPoints, point, words_.trained});
-  if (!lacks_changed && !lacks_trained) return;
-  keep({kPoints, point}, change.facts);
-  io::Model changed = change.change(run.execution, run.callbacks);
-  if (lacks_changed) {
-    keep({kPoints, point, kBytes}, file_bytes(changed));
-    keep({kPoints, point, words_.changed}, accuracy(changed, point, run));
+// What failed before anything was measured leaves nothing that is in the way of another try.
+UserError SweepRunner::leave_after(const UserError& error) {
+  if (!results_.contains(words_.plain)) {
+    lock_.reset();
+    std::error_code ignored;
+    fs::remove_all(settings_.out, ignored);
+    return error;
   }
-  if (lacks_trained)
-    keep({kPoints, point, words_.trained},
-         accuracy(train(std::move(changed), point, change.epochs, run), point + " trained", run));
+  return UserError(error.message(), error.hint().empty()
+                                        ? "what is measured is kept: `resume` goes on from there"
+                                        : error.hint());
+}
+
+void SweepRunner::measure(const SweepChange& change, const Run& run) {
+  const Place point{kPoints, change.point};
+  const auto in_point = [&](const std::string& name) { return Place{kPoints, change.point, name}; };
+  const bool lacks_changed = !has(in_point(words_.changed));
+  const bool lacks_trained = std::ranges::any_of(settings_.epochs, [&](std::int64_t epochs) {
+    return epochs > 0 && !has(place_of_epochs(in_point(words_.trained), epochs));
+  });
+  if (!lacks_changed && !lacks_trained) return;
+  keep(point, change.facts);
+  const io::Model changed = change.change(run.execution, run.callbacks);
+  if (lacks_changed) {
+    keep(in_point(kBytes), file_bytes(changed));
+    keep(in_point(words_.changed), value(changed, change.point, run));
+  }
+  if (lacks_trained) train_and_measure(changed, change.point, in_point(words_.trained), run);
+}
+
+// One run for all numbers of epochs: each stops there, is measured, and the next goes on from its
+// checkpoint.
+void SweepRunner::train_and_measure(const io::Model& model, const std::string& point,
+                                    const Place& place, const Run& run) {
+  std::vector<std::int64_t> counts = settings_.epochs;
+  std::ranges::sort(counts);
+  for (const std::int64_t epochs : counts) {
+    const Place kept = place_of_epochs(place, epochs);
+    if (epochs > 0 && !has(kept))
+      keep(kept, value(train(model, point, epochs, run), point + " trained", run));
+  }
+  std::error_code ignored;
+  fs::remove_all(settings_.out / directory_name(point) / "checkpoints", ignored);
 }
 
 std::optional<double> SweepRunner::speed_of(const std::string& label) const {
@@ -243,29 +293,38 @@ std::optional<double> SweepRunner::speed_of(const std::string& label) const {
   return found == speeds_.end() ? std::nullopt : std::optional(found->get<double>());
 }
 
-double SweepRunner::accuracy(const io::Model& model, const std::string& label, const Run& run) {
+double SweepRunner::value(const io::Model& model, const std::string& label, const Run& run) {
   train::Classifier classifier(model, {.execution = run.execution});
-  const train::Evaluation result =
-      train::evaluate(classifier, *measured_, static_cast<std::int64_t>(model.label_names.size()),
-                      {.progress = [&](std::int64_t done, std::int64_t) {
-                        return run.callbacks.goes_on({.activity = "testing " + label,
-                                                      .unit = "examples",
-                                                      .done = done,
-                                                      .total = measured_->size()});
-                      }});
-  if (result.tokens > 0 && result.forward_seconds > 0) {
+  const auto measure = [&] {
+    return evaluate_source(classifier, model, *measured_, held_out_.targets,
+                           {.progress = [&](std::int64_t done, std::int64_t) {
+                             return run.callbacks.goes_on({.activity = "testing " + label,
+                                                           .unit = "examples",
+                                                           .done = done,
+                                                           .total = measured_->size()});
+                           }});
+  };
+  const ModelEvaluation measured = measure();
+  std::optional<double> speed = tokens_per_second(measured);
+  // A few rows are over before buffers are laid out and caches are warm.
+  constexpr double kFewTokensSeconds = 0.2;
+  constexpr int kPasses = 5;
+  if (speed && forward_seconds(measured) < kFewTokensSeconds)
+    for (int pass = 1; pass < kPasses; ++pass)
+      speed = std::max(speed, tokens_per_second(measure()));
+  if (speed) {
     const std::scoped_lock lock(mutex_);
-    speeds_[label] = static_cast<double>(result.tokens) / result.forward_seconds;
+    speeds_[label] = *speed;
   }
-  return result.accuracy;
+  return figures_of(measured).front().value;
 }
 
 // One that is interrupted leaves its checkpoint to go on from.
 io::Model SweepRunner::train(io::Model model, const std::string& point, std::int64_t epochs,
                              const Run& run) const {
   train::TrainOptions training;
-  training.trainer.epochs = epochs;
-  training.trainer.cycles = 1;
+  training.trainer.epochs = training.trainer.cycles = epochs;
+  training.graph.objective = train::objective_for("classify", model.labels);
   training.trainer.batch_examples = settings_.batch_size;
   training.trainer.learning_rate = settings_.learning_rate;
   training.trainer.seed = settings_.seed;
@@ -278,6 +337,10 @@ io::Model SweepRunner::train(io::Model model, const std::string& point, std::int
   };
   const fs::path path = settings_.out / directory_name(point);
   std::optional<train::RunDirectory> directory = train::RunDirectory::open(path);
+  if (directory && directory->checkpoint() && directory->checkpoint()->progress.epoch > epochs) {
+    directory.reset();  // it went on before what is asked for was measured
+    fs::remove_all(path);
+  }
   if (!directory) directory = train::RunDirectory::create(path, configuration_);
   if (directory->checkpoint()) model = directory->checkpoint()->model;
   train::TrainCallbacks training_callbacks;
@@ -292,8 +355,6 @@ io::Model SweepRunner::train(io::Model model, const std::string& point, std::int
   train::TrainOutcome outcome = train::train_model(std::move(model), examples_, {}, training,
                                                    training_callbacks, &*directory);
   if (outcome.result.ending == train::Ending::Interrupted) throw Interrupted();
-  std::error_code ignored;
-  fs::remove_all(path / "checkpoints", ignored);
   return std::move(outcome.model);
 }
 

@@ -2,7 +2,6 @@
 
 #include <filesystem>
 #include <functional>
-#include <initializer_list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -11,9 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "lathe/core/error.h"
 #include "lathe/data/dataset.h"
 #include "lathe/engine/executor.h"
 #include "lathe/experiment/callbacks.h"
+#include "lathe/experiment/figures.h"
 #include "lathe/io/directory_lock.h"
 #include "lathe/io/model.h"
 #include "lathe/train/example_source.h"
@@ -27,7 +28,8 @@ struct SweepSettings {
   std::string data = {};
   std::string split = {};          ///< what accuracies are of; empty: rows held out of train
   std::int64_t validation = 5000;  ///< rows held out, a fifth of train at most
-  /// Of training after the change; 0: none. Several: a run of its own for each.
+  /// Of training after the change; 0: none. Several: one run, measured after each of these. An
+  /// epoch is a cycle of the rate, so that a run of so many epochs alone gives the same.
   std::vector<std::int64_t> epochs = {1};
   double learning_rate = 2e-4;
   std::int64_t batch_size = 32;
@@ -39,26 +41,31 @@ struct SweepSettings {
   bool resumes = false, replaces = false;
 };
 
-/// What results.json calls the accuracies of the model as it came, of a changed one, and of one
-/// that was trained after the change.
+/// What results.json calls the figures of the model as it came, of a changed one, and of one that
+/// was trained after the change.
 struct SweepWords {
   std::string plain, changed, trained;
 };
 
+/// A figure after so many epochs of training.
+using FigureByEpochs = std::map<std::int64_t, double>;
+
+/// The figure after so many epochs, where it was measured.
+std::optional<double> after_epochs(const FigureByEpochs& figures, std::int64_t epochs);
+
 /// How a changed model did.
-struct SweepAccuracy {
+struct SweepFigures {
   double changed = 0;
-  std::optional<double> trained = {};
+  FigureByEpochs trained = {};
   std::int64_t bytes = 0;                        ///< of its files
   std::optional<double> tokens_per_second = {};  ///< of this machine, while it was measured
 };
 
-/// A way to change a model, and what stands beside its accuracies in results.json.
+/// A way to change a model, and what stands beside its figures in results.json.
 struct SweepChange {
   std::string point;
   nlohmann::json facts;
   std::function<io::Model(const engine::ExecutionOptions&, const Callbacks&)> change;
-  std::int64_t epochs = 1;  ///< of training afterwards
 };
 
 /// How the model did as it came, after the same training without any change, and changed.
@@ -66,8 +73,8 @@ struct SweepOutcome {
   double plain = 0;
   std::int64_t plain_bytes = 0;
   std::optional<double> plain_speed = {};  ///< tokens per second
-  std::optional<double> control = {};
-  std::vector<SweepAccuracy> changed;
+  FigureByEpochs controls = {};
+  std::vector<SweepFigures> changed;
 };
 
 /// Changes a model in one way after another, measures it, trains it on, measures it again. What is
@@ -82,6 +89,8 @@ class SweepRunner {
               const Callbacks& callbacks);
 
   const io::Model& model() const { return model_; }
+  /// What models are compared by: accuracy, F1 or squared error, as the model's labels are.
+  Figure figure() const { return first_figure(model_.labels); }
   /// What models are trained on.
   const data::Dataset& examples() const { return examples_; }
   /// "5000 rows held out of train", "25000 rows of the split test".
@@ -98,19 +107,26 @@ class SweepRunner {
     const engine::ExecutionOptions& execution;
     const Callbacks& callbacks;
   };
+  // Where a figure stands in the results, name by name.
+  using Place = std::vector<std::string>;
   void take_up();
   void read_data();
-  bool has(std::initializer_list<std::string> path) const;
-  void keep(std::initializer_list<std::string> path, const nlohmann::json& value);
+  bool has(const Place& place) const;
+  void keep(const Place& place, const nlohmann::json& value);
   void save() const;
+  Place place_of_epochs(Place place, std::int64_t epochs) const;
+  FigureByEpochs by_epochs(const nlohmann::json& kept) const;
+  UserError leave_after(const UserError& error);
   void measure(const SweepChange& change, const Run& run);
-  double accuracy(const io::Model& model, const std::string& label, const Run& run);
+  void train_and_measure(const io::Model& model, const std::string& point, const Place& place,
+                         const Run& run);
+  double value(const io::Model& model, const std::string& label, const Run& run);
   io::Model train(io::Model model, const std::string& point, std::int64_t epochs,
                   const Run& run) const;
   std::optional<double> speed_of(const std::string& label) const;
 
   const SweepSettings settings_;
-  const io::Model model_;
+  io::Model model_;
   const SweepWords words_;
   const engine::ExecutionOptions& execution_;
   const Callbacks& callbacks_;

@@ -132,7 +132,44 @@ TEST_F(SweepTest, TrainsForSeveralNumbersOfEpochs) {
   EXPECT_EQ(result.points[1].epochs, 2);
   EXPECT_EQ(result.points[0].rounded, result.points[1].rounded);
   EXPECT_THAT(scratch_.read("sweep/sweep.svg"), HasSubstr("Accuracy by epochs"));
-  EXPECT_TRUE(std::filesystem::exists(scratch_ / "sweep" / "fixed-8-4-epochs-2"));
+}
+
+// One run, measured on its way: the weights are those that a run of as many epochs ends with.
+TEST_F(SweepTest, GivesAfterEachEpochWhatARunOfSoManyGives) {
+  options_.formats = "fixed:{w},{w/2} w=8";
+  options_.settings.epochs = {1, 3};
+  const SweepResult both = sweep(options_, {});
+  options_.settings.epochs = {3};
+  options_.settings.out = scratch_ / "alone";
+  const SweepResult alone = sweep(options_, {});
+  EXPECT_EQ(both.points[1].trained, alone.points[0].trained);
+  EXPECT_EQ(scratch_.read("sweep/fixed-8-4/model.safetensors"),
+            scratch_.read("alone/fixed-8-4/model.safetensors"));
+  // 32 rows in batches of 8: 12 steps in all, not 4 and then 12.
+  const std::string log = scratch_.read("sweep/fixed-8-4/metrics.jsonl");
+  EXPECT_EQ(std::ranges::count(log, '\n'), 12);
+}
+
+TEST_F(SweepTest, GoesOnBetweenEpochs) {
+  options_.formats = "fixed:{w},{w/2} w=8";
+  options_.settings.epochs = {1, 2, 3};
+  const SweepResult whole = sweep(options_, {});
+  const std::string results = scratch_.read("sweep/results.json");
+  options_.settings.out = scratch_ / "parts";
+  int attempts = 1;
+  for (int most = 6;; most += 6, ++attempts) {
+    int asked = 0;
+    Callbacks callbacks;
+    callbacks.should_stop = [&] { return ++asked > most; };
+    try {
+      sweep(options_, {}, callbacks);
+      break;
+    } catch (const Interrupted&) {
+      options_.settings.resumes = true;
+    }
+  }
+  EXPECT_GT(attempts, 2);
+  EXPECT_EQ(scratch_.read("parts/results.json"), results);
 }
 
 TEST_F(SweepTest, TakesFormatsOfWeightsAlone) {

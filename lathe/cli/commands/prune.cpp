@@ -1,12 +1,13 @@
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "lathe/cli/command.h"
 #include "lathe/cli/print_json.h"
 #include "lathe/cli/resumable_run.h"
 #include "lathe/cli/sweep_flags.h"
-#include "lathe/experiment/evaluate.h"
+#include "lathe/experiment/figures.h"
 #include "lathe/experiment/prune_report.h"
 #include "lathe/experiment/prune_sweep.h"
 #include "lathe/io/output_directory.h"
@@ -25,8 +26,9 @@ struct Arguments {
   bool force = false;
 };
 
-// Accuracies before and after; nothing where they were not asked for.
-using Accuracies = std::optional<std::pair<double, double>>;
+// How the model did before and after; nothing where that was not asked for.
+using BeforeAndAfter =
+    std::optional<std::pair<experiment::ModelEvaluation, experiment::ModelEvaluation>>;
 
 nlohmann::ordered_json to_json(const compress::UnitReport& unit) {
   nlohmann::ordered_json row;
@@ -42,7 +44,7 @@ nlohmann::ordered_json to_json(const compress::UnitReport& unit) {
 }
 
 void print_result(const Arguments& arguments, const compress::PruneResult& result,
-                  const Accuracies& accuracies, const Settings& settings) {
+                  const BeforeAndAfter& measured, const Settings& settings) {
   const experiment::PruneTotal total = experiment::prune_total(result);
   if (settings.json) {
     nlohmann::ordered_json line;
@@ -53,10 +55,7 @@ void print_result(const Arguments& arguments, const compress::PruneResult& resul
     for (const compress::UnitReport& unit : result.units) line["units"].push_back(to_json(unit));
     line["not_counted"] = result.left;
     line["pruned_inputs"] = result.activations;
-    if (accuracies) {
-      line["accuracy_before"] = accuracies->first;
-      line["accuracy"] = accuracies->second;
-    }
+    if (measured) line.update(experiment::figures_json(measured->first, measured->second));
     line["seconds"] = settings.seconds();
     print_json(line);
     return;
@@ -65,30 +64,40 @@ void print_result(const Arguments& arguments, const compress::PruneResult& resul
   if (result.activations > 0)
     fmt::print("inputs of {} layers are pruned row by row in every run\n", result.activations);
   if (!result.left.empty()) fmt::print("not counted: {}\n", fmt::join(result.left, ", "));
-  if (accuracies)
-    fmt::print("accuracy {:.4f} before, {:.4f} after\n", accuracies->first, accuracies->second);
+  if (measured)
+    for (const auto& [name, text] : experiment::compare_figures(measured->first, measured->second))
+      fmt::print("{:<10} {}\n", name, text);
   if (!arguments.out.empty()) fmt::print("written to {}\n", arguments.out);
 }
 
 void print_sweep(const experiment::PruneSweepResult& result,
                  const experiment::SweepSettings& options, const Settings& settings) {
   if (settings.json) {
-    nlohmann::ordered_json line{{"measured_on", result.measured_on}, {"unpruned", result.plain}};
-    if (result.control) line["control"] = *result.control;
+    nlohmann::ordered_json line{{"measured_on", result.measured_on},
+                                {"figure", result.figure.key},
+                                {"unpruned", result.plain},
+                                {"unpruned_bytes", result.plain_bytes}};
+    if (result.controls.size() == 1) line["control"] = result.controls.begin()->second;
+    if (result.controls.size() > 1)
+      for (const auto& [epochs, value] : result.controls)
+        line["control"][std::to_string(epochs)] = value;
     line["points"] = nlohmann::ordered_json::array();
     for (const experiment::PruneSweepPoint& point : result.points) {
       nlohmann::ordered_json row{
           {"method", point.method}, {"sparsity", point.sparsity}, {"before", point.pruned}};
       if (point.trained) row["after"] = *point.trained;
+      row["epochs"] = point.epochs;
+      row["bytes"] = point.bytes;
+      if (point.tokens_per_second) row["tokens_per_second"] = *point.tokens_per_second;
       line["points"].push_back(std::move(row));
     }
     line["out"] = options.out.string();
     print_json(line);
     return;
   }
-  fmt::print("accuracies are of {}\n\n{}", result.measured_on,
+  fmt::print("{} of {}\n\n{}", result.figure.name, result.measured_on,
              experiment::prune_sweep_table(result).to_text());
-  if (options.limit > 0 && options.epochs.front() > 0)
+  if (options.limit > 0 && std::ranges::max(options.epochs) > 0)
     fmt::print("\ntrained on {} of the examples\n", options.limit);
   fmt::print("\nwritten to {}: results.json, table.md, sweep.svg\n", options.out.string());
 }
@@ -109,14 +118,6 @@ int run_sweep(Arguments arguments, const Settings& settings) {
       });
 }
 
-double accuracy(const io::Model& model, const Arguments& arguments, Execution& execution,
-                ProgressLine& line) {
-  const experiment::ModelEvaluation measured =
-      experiment::evaluate_on(model, arguments.evaluate, execution.options(), line.callbacks());
-  if (!measured.classes) fail("--eval: is for classifiers, and this is a model for {}", model.task);
-  return measured.classes->accuracy;
-}
-
 int run(Arguments arguments, const Settings& settings) {
   if (!arguments.sweep.sparsities.empty()) return run_sweep(arguments, settings);
   if (arguments.methods.size() > 1) fail("--method: expected one, without --sweep");
@@ -133,16 +134,18 @@ int run(Arguments arguments, const Settings& settings) {
   ProgressLine line(settings);
   const experiment::Pruned pruned =
       experiment::prune(original, arguments.prune, execution.options(), line.callbacks());
-  Accuracies accuracies;
-  if (!arguments.evaluate.data.empty())
-    accuracies.emplace(accuracy(original, arguments, execution, line),
-                       accuracy(pruned.model, arguments, execution, line));
+  BeforeAndAfter measured;
+  const auto measure = [&](const io::Model& model) {
+    return experiment::evaluate_on(model, arguments.evaluate, execution.options(),
+                                   line.callbacks());
+  };
+  if (!arguments.evaluate.data.empty()) measured.emplace(measure(original), measure(pruned.model));
   line.finish();
   if (!arguments.out.empty())
     io::write_output_directory(arguments.out, arguments.force, [&](const auto& path) {
       io::write_checkpoint(path, pruned.model, arguments.storage);
     });
-  print_result(arguments, pruned.result, accuracies, settings);
+  print_result(arguments, pruned.result, measured, settings);
   return 0;
 }
 
@@ -184,7 +187,7 @@ std::function<int(const Settings&)> setup(Flags flags) {
                   "texts to look at; lookups looks at all [256]")
       .range(1, std::int64_t{1} << 40);
   flags.add_option("--eval", arguments->evaluate.data,
-                   "data whose test split accuracies before and after are of");
+                   "data whose test split the model is measured on, before and after");
   flags.add_option("--sweep", arguments->sweep.sparsities,
                    "try sparsities one after another, 0.1..0.9 or 0.5,0.7: prune, measure, train, "
                    "measure");

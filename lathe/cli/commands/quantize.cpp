@@ -10,6 +10,7 @@
 #include "lathe/compress/integer/align_biases.h"
 #include "lathe/compress/integer/lower_to_integer.h"
 #include "lathe/compress/packed_weights.h"
+#include "lathe/experiment/figures.h"
 #include "lathe/experiment/quantize_report.h"
 #include "lathe/experiment/quantize_summary.h"
 #include "lathe/experiment/sensitivity.h"
@@ -65,10 +66,8 @@ void print_result(const Arguments& arguments, const experiment::Quantized& resul
     for (const experiment::FloatPart& part : summary.floats)
       line["floats"].push_back(
           {{"what", part.what}, {"parameters", part.parameters}, {"share", part.share}});
-    if (summary.before && summary.after) {
-      line["accuracy_before"] = summary.before->accuracy;
-      line["accuracy"] = summary.after->accuracy;
-    }
+    if (summary.before && summary.after)
+      line.update(experiment::figures_json(*summary.before, *summary.after));
     line["tensors"] = to_json(result.tensors);
     if (sensitivity) {
       line["float_loss"] = sensitivity->loss;
@@ -97,7 +96,10 @@ void print_result(const Arguments& arguments, const experiment::Quantized& resul
 void print_sweep(const experiment::SweepResult& result, const experiment::SweepSettings& options,
                  const Settings& settings) {
   if (settings.json) {
-    nlohmann::ordered_json line{{"measured_on", result.measured_on}, {"float", result.plain}};
+    nlohmann::ordered_json line{{"measured_on", result.measured_on},
+                                {"figure", result.figure.key},
+                                {"float", result.plain},
+                                {"float_bytes", result.plain_bytes}};
     line["points"] = nlohmann::ordered_json::array();
     for (const experiment::SweepPoint& point : result.points) {
       nlohmann::ordered_json row{
@@ -112,7 +114,7 @@ void print_sweep(const experiment::SweepResult& result, const experiment::SweepS
     print_json(line);
     return;
   }
-  fmt::print("accuracies are of {}\nfloat {:.4f}\n\n{}", result.measured_on, result.plain,
+  fmt::print("{} of {}\nfloat {:.4f}\n\n{}", result.figure.name, result.measured_on, result.plain,
              experiment::sweep_table(result).to_text());
   if (options.limit > 0 && std::ranges::max(options.epochs) > 0)
     fmt::print("\ntrained on {} of the examples\n", options.limit);
@@ -252,7 +254,7 @@ std::function<int(const Settings&)> setup(Flags flags) {
                   "measure the loss with one layer rounded at a time, on so many texts")
       .range(1, std::int64_t{1} << 40);
   flags.add_option("--eval", arguments->evaluate.data,
-                   "data to measure the accuracy on, before and after");
+                   "data whose test split the model is measured on, before and after");
   flags.add_flag("--dry-run", arguments->is_dry_run,
                  "say what would be done, with the sizes, and write nothing");
   flags.add_option("--report", arguments->report,

@@ -14,7 +14,8 @@ void add_sweep_options(Flags flags, experiment::SweepSettings& options) {
       .range(1, std::int64_t{1} << 40);
   flags.add_option(
       "--epochs", [&](const std::string& text) { options.epochs = experiment::parse_epochs(text); },
-      "of a sweep: training after each change; 0: none; 1..8: a run for each [1]");
+      "of a sweep: training after each change, a cycle of the rate each; 0: none; 1..8: measured "
+      "after each of them [1]");
   flags.add_option(
       "--lr", options.learning_rate,
       fmt::format("of a sweep: learning rate at its highest [{:g}]", options.learning_rate));
