@@ -1,5 +1,3 @@
-#include "lathe/search/architecture_search.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,6 +7,7 @@
 #include "lathe/core/testing/error_text.h"
 #include "lathe/io/model.h"
 #include "lathe/io/testing/scratch_directory.h"
+#include "lathe/search/search_flow.h"
 #include "lathe/search/search_report.h"
 
 namespace lathe::search {
@@ -67,10 +66,10 @@ std::string told(const SearchResult& result) {
 }
 
 TEST_F(ArchitectureSearchTest, ChoosesAmongTheBestAndWritesTheModel) {
-  const SearchResult result = search_architecture(options("s"), {});
+  const SearchResult result = run_search(options("s"), {});
   ASSERT_EQ(result.studies.size(), 1U);
   EXPECT_EQ(result.measured_on, "40 rows held out of train");
-  const StudySummary summary = summarize(result.studies.front(), result.chance_level);
+  const StudySummary summary = summarize(result.studies.front());
   EXPECT_EQ(summary.trials, 6);
   EXPECT_EQ(summary.failed, 0);
   EXPECT_EQ(summary.complete + summary.given_up, 6);
@@ -88,18 +87,17 @@ TEST_F(ArchitectureSearchTest, ChoosesAmongTheBestAndWritesTheModel) {
 TEST_F(ArchitectureSearchTest, RepeatsItself) {
   SearchOptions first = options("a"), second = options("b");
   first.samplers = second.samplers = {"tpe:startup=3"};
-  EXPECT_EQ(told(search_architecture(first, {})), told(search_architecture(second, {})));
+  EXPECT_EQ(told(run_search(first, {})), told(run_search(second, {})));
 }
 
 TEST_F(ArchitectureSearchTest, GoesOnWhereItWasInterrupted) {
-  const std::string whole = told(search_architecture(options("whole"), {}));
+  const std::string whole = told(run_search(options("whole"), {}));
   int num_interruptions = 0;
   std::optional<SearchResult> result;
   for (int most = 40; !result; most += 25) {
     int asked = 0;
     try {
-      result = search_architecture(options("parts"), {},
-                                   {.should_stop = [&] { return ++asked > most; }});
+      result = run_search(options("parts"), {}, {.should_stop = [&] { return ++asked > most; }});
     } catch (const Interrupted&) {
       ++num_interruptions;
     }
@@ -111,9 +109,9 @@ TEST_F(ArchitectureSearchTest, GoesOnWhereItWasInterrupted) {
 TEST_F(ArchitectureSearchTest, TrainsNoModelTwice) {
   SearchOptions both = options("s");
   both.samplers = {"grid", "grid:preset=lathe"};  // the same points in the same order
-  const SearchResult result = search_architecture(both, {});
-  EXPECT_EQ(summarize(result.studies[0], result.chance_level).copied, 0);
-  EXPECT_EQ(summarize(result.studies[1], result.chance_level).copied, 6);
+  const SearchResult result = run_search(both, {});
+  EXPECT_EQ(summarize(result.studies[0]).copied, 0);
+  EXPECT_EQ(summarize(result.studies[1]).copied, 6);
   for (int i = 0; i < 6; ++i)
     EXPECT_EQ(result.studies[0].history.trials()[static_cast<std::size_t>(i)].values,
               result.studies[1].history.trials()[static_cast<std::size_t>(i)].values);
@@ -124,22 +122,22 @@ TEST_F(ArchitectureSearchTest, WorksOnSeveralTrialsAtOnce) {
   several.jobs = 3;
   several.samplers = {"random"};
   ThreadPool pool(3);
-  const SearchResult result = search_architecture(several, {.pool = &pool});
-  const StudySummary summary = summarize(result.studies.front(), result.chance_level);
+  const SearchResult result = run_search(several, {.pool = &pool});
+  const StudySummary summary = summarize(result.studies.front());
   EXPECT_EQ(summary.complete + summary.given_up, 6);
 }
 
 TEST_F(ArchitectureSearchTest, RefusesToGoOnWithOtherOptions) {
   SearchOptions changed = options("s");
   changed.trials = 1;
-  search_architecture(changed, {});
+  run_search(changed, {});
   changed.length = 32;
-  EXPECT_THAT(error_text([&] { search_architecture(changed, {}); }),
+  EXPECT_THAT(error_text([&] { run_search(changed, {}); }),
               testing::StartsWith("length 32: the search in "));
   // More trials are more of the same.
   changed.length = 24;
   changed.trials = 2;
-  EXPECT_EQ(search_architecture(changed, {}).studies.front().history.trials().size(), 2U);
+  EXPECT_EQ(run_search(changed, {}).studies.front().history.trials().size(), 2U);
 }
 
 }  // namespace

@@ -222,24 +222,30 @@ bool CandidateSpace::is_possible(const study::Assignment& point) const {
   return true;
 }
 
-Candidate CandidateSpace::candidate(const study::Assignment& point) const {
+std::optional<Candidate> CandidateSpace::find_candidate(const study::Assignment& point) const {
+  for (const study::SpaceParameter& each : parameters_)
+    if (study::is_present(each, point) && study::find_parameter(point, each.name) == nullptr)
+      return std::nullopt;
   Candidate candidate{.architecture = architecture_at(space_.architecture, point)};
   if (space_.precision)
     for (const std::string& layer : layers_)
       for (const TensorChoices& tensors : space_.precision->tensors) {
         const std::string name = precision_name(layer, tensors);
-        const FormatChoices* family = family_at(tensors, name, point);
-        check(family != nullptr, "a point to have a family of formats for each layer");
-        const auto format = format_at(*family, name, point);
-        check(format.has_value(), "a point to have every variable of its formats");
+        const std::string format = *format_at(*family_at(tensors, name, point), name, point);
         for (const compress::TensorRole role : tensors.roles)
-          candidate.formats[layer][role] = *format;
+          candidate.formats[layer][role] = format;
       }
   for (const auto& [name, distribution] : space_.recipe)
     candidate.recipe[name] = nlohmann::json::parse(
         study::to_json(value_of(point, name)
                            .value_or(study::to_external(distribution, only_value(distribution)))));
   return candidate;
+}
+
+Candidate CandidateSpace::candidate(const study::Assignment& point) const {
+  std::optional<Candidate> found = find_candidate(point);
+  check(found.has_value(), "a point to have every parameter of its space");
+  return std::move(*found);
 }
 
 }  // namespace lathe::search

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,11 +28,15 @@ class CandidateSpace {
   explicit CandidateSpace(SearchSpace space, std::vector<std::string> layers = {});
 
   const SearchSpace& space() const { return space_; }
+  const std::vector<std::string>& layers() const { return layers_; }
   /// A parameter for everything that has more than one value.
   const study::Space& parameters() const { return parameters_; }
   /// Whether a point, or what is known of one so far, can be built: heads divide the hidden size,
   /// formats exist.
   bool is_possible(const study::Assignment& point) const;
+  /// What a point stands for; nothing where something is not decided yet.
+  std::optional<Candidate> find_candidate(const study::Assignment& point) const;
+  /// The same for a point that a study gave.
   Candidate candidate(const study::Assignment& point) const;
 
  private:

@@ -54,10 +54,13 @@ projections = ["linear", "identity"]
 lr = [1e-3, 1e-4]
 epochs = 2
 )");
+  EXPECT_FALSE(space.find_candidate(point_of(space, {{"lr", 1e-4}})));
   const Candidate candidate = space.candidate(point_of(space, {{"layers", std::int64_t{1}},
                                                                {"layer.0.key", "identity"},
                                                                {"pooler", "identity"},
                                                                {"layer.0.query", "linear"},
+                                                               {"layer.0.value", "linear"},
+                                                               {"layer.0.output", "linear"},
                                                                {"lr", 1e-4}}));
   EXPECT_EQ(to_json(candidate).dump(),
             R"({"architecture":{"hidden_size":64,"lathe_identity_projections":"0.key,pooler",)"

@@ -1,5 +1,7 @@
 #include "lathe/search/format_choices.h"
 
+#include <algorithm>
+
 #include "lathe/core/error.h"
 
 namespace lathe::search {
@@ -63,6 +65,16 @@ void list_formats(FormatChoices& family, const std::vector<compress::TensorRole>
     }
   });
   if (family.formats.empty()) throw *first;
+}
+
+std::vector<ChosenFormat> each_format(const FormatChoices& family) {
+  std::vector<ChosenFormat> found;
+  each_combination(family, [&](const std::map<std::string, study::Choice>& values) {
+    std::string format = fill_format(family.format, values);
+    if (std::ranges::find(family.formats, format) != family.formats.end())
+      found.push_back({std::move(format), values});
+  });
+  return found;
 }
 
 }  // namespace lathe::search

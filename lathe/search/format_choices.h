@@ -15,4 +15,11 @@ std::string fill_format(const std::string& format,
 /// first combination's error when there are none.
 void list_formats(FormatChoices& family, const std::vector<compress::TensorRole>& roles);
 
+/// A format that exists, and the values of the variables that make it.
+struct ChosenFormat {
+  std::string format;
+  std::map<std::string, study::Choice> variables;
+};
+std::vector<ChosenFormat> each_format(const FormatChoices& family);
+
 }  // namespace lathe::search

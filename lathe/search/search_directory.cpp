@@ -40,9 +40,9 @@ std::optional<double> SearchDirectory::find(const std::string& name) const {
   return found == results_["results"].end() ? std::nullopt : std::optional(found->get<double>());
 }
 
-void SearchDirectory::keep(const std::string& name, double value) {
+void SearchDirectory::keep(const std::map<std::string, double>& results) {
   const std::scoped_lock lock(mutex_);
-  results_["results"][name] = value;
+  for (const auto& [name, value] : results) results_["results"][name] = value;
   save();
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -22,8 +23,9 @@ class SearchDirectory {
   const std::filesystem::path& path() const { return path_; }
   /// A result that was kept under this name, or nothing.
   std::optional<double> find(const std::string& name) const;
-  /// Makes a result durable.
-  void keep(const std::string& name, double value);
+  /// Makes results durable.
+  void keep(const std::string& name, double value) { keep({{name, value}}); }
+  void keep(const std::map<std::string, double>& results);
 
  private:
   void save() const;

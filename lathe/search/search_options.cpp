@@ -9,6 +9,7 @@ namespace lathe::search {
 
 nlohmann::json to_json(const SearchOptions& options) {
   return {{"space", experiment::recorded_path(options.space)},
+          {"model", experiment::recorded_path(options.model)},
           {"data", experiment::recorded_path(options.data)},
           {"tokenizer", experiment::recorded_path(options.tokenizer)},
           {"length", options.length},
@@ -18,6 +19,11 @@ nlohmann::json to_json(const SearchOptions& options) {
           {"halving", options.halving},
           {"rungs", options.rungs},
           {"rung-rows", options.rung_rows},
+          {"bit-cost", options.bit_cost},
+          {"max-weight-bits", options.max_weight_bits.value_or(0)},
+          {"max-data-bits", options.max_data_bits.value_or(0)},
+          {"sensitivity", options.is_damage_measured},
+          {"calibration", options.calibration},
           {"finalists", options.finalists},
           {"seeds", options.seeds},
           {"seed", options.seed}};
@@ -32,6 +38,10 @@ void check_options(const SearchOptions& options) {
     if (!names.insert(sampler).second) fail("sampler {}: stands there twice", sampler);
   if (options.halving == 1) fail("halving 1: every trial would go on; expected 0, or 2 and more");
   if (options.rungs < 1) fail("rungs {}: expected 1 or more", options.rungs);
+  if (!(options.bit_cost >= 0)) fail("bit-cost {}: expected 0 or more", options.bit_cost);
+  for (const auto& [name, bits] : {std::pair("max-weight-bits", options.max_weight_bits),
+                                   std::pair("max-data-bits", options.max_data_bits)})
+    if (bits && !(*bits > 0)) fail("{} {}: expected more than 0", name, *bits);
   if (options.finalists < 1) fail("finalists {}: expected 1 or more", options.finalists);
   if (options.seeds < 1) fail("seeds {}: expected 1 or more", options.seeds);
 }

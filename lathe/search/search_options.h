@@ -14,6 +14,8 @@ namespace lathe::search {
 /// decides the results, and is what the directory remembers.
 struct SearchOptions {
   std::string space = "lab2";  ///< a file, or one that is shipped
+  /// Directory of the classifier whose formats are searched; empty: models are built by the space.
+  std::string model = {};
   std::string data = {};       ///< directory, or `reviews`
   std::string tokenizer = {};  ///< directory with the tokenizer of the models
   std::int64_t length = 0;     ///< most tokens of a text; 0: the model's most
@@ -29,8 +31,15 @@ struct SearchOptions {
   int rungs = 3;  ///< how often a trial is looked at, the end included
   /// Rows that trials are judged by on the way; at the end all count.
   std::int64_t rung_rows = 2000;
-  int finalists = 5;  ///< the best trials, to be trained again before one is chosen
-  int seeds = 2;      ///< how often each
+  /// What an average bit of weights and data costs: trials are compared by the accuracy less that.
+  double bit_cost = 0;
+  /// The most average stored bits of weights and of data.
+  std::optional<double> max_weight_bits = {}, max_data_bits = {};
+  /// Whether the damage of each layer's formats is measured first, for trials to start from.
+  bool is_damage_measured = true;
+  std::int64_t calibration = 256;  ///< examples that show ranges and damage
+  int finalists = 5;               ///< the best trials, to be trained again before one is chosen
+  int seeds = 2;                   ///< how often each
   std::uint64_t seed = 0;
 
   std::optional<double> target = {};  ///< an accuracy that is good enough

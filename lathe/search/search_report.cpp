@@ -14,24 +14,41 @@ namespace {
 
 using study::TrialState;
 
-// The accuracy of a trial as far as it came.
-std::optional<double> accuracy_of(const study::TrialRecord& trial) {
+// What a trial came to, as far as it was trained: the accuracy, less the cost of its bits.
+std::optional<double> score_of(const study::TrialRecord& trial) {
   if ((trial.state != TrialState::Complete && trial.state != TrialState::Pruned) ||
       trial.values.empty())
     return std::nullopt;
   return trial.values.front();
 }
 
-std::string architecture_text(const Candidate& candidate) {
+// A number that trials have as an attribute.
+std::optional<double> number_of(const study::TrialRecord& trial, std::string_view name) {
+  const auto found = trial.user_attributes.find(name);
+  if (found == trial.user_attributes.end()) return std::nullopt;
+  const nlohmann::json value = nlohmann::json::parse(found->second, nullptr, false);
+  return value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
+}
+
+std::string candidate_text(const Candidate& candidate) {
   std::vector<std::string> parts;
   for (const auto& [key, value] : candidate.architecture)
     parts.push_back(fmt::format("{} {}", key, to_text(value)));
+  std::map<std::string, int> counts;
+  for (const auto& [layer, formats] : candidate.formats)
+    for (const auto& [role, format] : formats)
+      if (role == compress::TensorRole::Weights) ++counts[format];
+  for (const auto& [format, count] : counts) parts.push_back(fmt::format("{} {}", count, format));
   for (const auto& [key, value] : candidate.recipe.items())
     parts.push_back(fmt::format("{} {}", key, value.dump()));
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-std::string best_chart(const SearchResult& result, bool is_zoomed) {
+std::string score_name(const SearchOptions& options) {
+  return options.bit_cost > 0 ? fmt::format("accuracy - {} x bits", options.bit_cost) : "accuracy";
+}
+
+std::string best_chart(const SearchResult& result, const SearchOptions& options, bool is_zoomed) {
   std::vector<report::Series> series;
   double best = 0;
   for (const SearchResult::Study& study : result.studies) {
@@ -42,18 +59,18 @@ std::string best_chart(const SearchResult& result, bool is_zoomed) {
   }
   report::Chart chart{.title = is_zoomed ? "Best so far, near the best" : "Best so far",
                       .x = {.label = "trials"},
-                      .y = {.label = "accuracy on " + result.measured_on}};
+                      .y = {.label = score_name(options) + " on " + result.measured_on}};
   if (is_zoomed) chart.y.low = best - 0.02;
   return report::line_chart(chart, series);
 }
 
-std::string trials_chart(const SearchResult& result) {
+std::string trials_chart(const SearchResult& result, const SearchOptions& options) {
   std::vector<report::Series> series;
   for (const SearchResult::Study& study : result.studies) {
     report::Series whole{.name = study.sampler};
     report::Series given_up{.name = study.sampler + ", given up on the way"};
     for (const study::TrialRecord& trial : study.history.trials()) {
-      const std::optional<double> accuracy = accuracy_of(trial);
+      const std::optional<double> accuracy = score_of(trial);
       if (!accuracy) continue;
       report::Series& points = trial.state == TrialState::Complete ? whole : given_up;
       points.x.push_back(trial.number + 1);
@@ -64,7 +81,36 @@ std::string trials_chart(const SearchResult& result) {
   }
   return report::scatter_chart({.title = "Every trial",
                                 .x = {.label = "trial"},
-                                .y = {.label = "accuracy as far as it was trained"}},
+                                .y = {.label = score_name(options) + " as far as it was trained"}},
+                               series);
+}
+
+// Accuracy against bits: every complete trial, and those that no other beats in both.
+std::string front_chart(const SearchResult& result, const char* bits, const std::string& label) {
+  std::vector<report::Series> series;
+  std::vector<std::pair<double, double>> points;
+  for (const SearchResult::Study& study : result.studies) {
+    report::Series dots{.name = study.sampler};
+    for (const study::TrialRecord& trial : study.history.trials()) {
+      const std::optional<double> x = number_of(trial, bits), y = number_of(trial, "accuracy");
+      if (trial.state != TrialState::Complete || !x || !y) continue;
+      dots.x.push_back(*x);
+      dots.y.push_back(*y);
+      points.emplace_back(*x, *y);
+    }
+    series.push_back(std::move(dots));
+  }
+  std::ranges::sort(points);
+  report::Series front{.name = "front"};
+  for (const auto& [x, y] : points) {
+    if (!front.y.empty() && y <= front.y.back()) continue;
+    front.x.push_back(x);
+    front.y.push_back(y);
+  }
+  series.push_back(std::move(front));
+  return report::scatter_chart({.title = "Accuracy against " + label,
+                                .x = {.label = "average " + label + ", scales included"},
+                                .y = {.label = "accuracy on " + result.measured_on}},
                                series);
 }
 
@@ -74,14 +120,14 @@ std::vector<double> best_so_far(const study::History& history) {
   std::vector<double> best;
   for (const study::TrialRecord& trial : history.trials()) {
     const std::optional<double> accuracy =
-        trial.state == TrialState::Complete ? accuracy_of(trial) : std::nullopt;
+        trial.state == TrialState::Complete ? score_of(trial) : std::nullopt;
     if (best.empty() && !accuracy) continue;
     best.push_back(std::max(best.empty() ? 0 : best.back(), accuracy.value_or(0)));
   }
   return best;
 }
 
-StudySummary summarize(const SearchResult::Study& study, double chance_level) {
+StudySummary summarize(const SearchResult::Study& study) {
   StudySummary summary{.sampler = study.sampler};
   double sum = 0, squares = 0;
   int count = 0;
@@ -91,9 +137,9 @@ StudySummary summarize(const SearchResult::Study& study, double chance_level) {
     summary.given_up += trial.state == TrialState::Pruned;
     summary.failed += trial.state == TrialState::Fail;
     summary.copied += trial.user_attributes.contains("copied_from");
-    const std::optional<double> accuracy = accuracy_of(trial);
+    const std::optional<double> accuracy = score_of(trial);
     if (!accuracy) continue;
-    if (*accuracy <= chance_level) {
+    if (trial.user_attributes.contains("collapsed")) {
       ++summary.at_chance;
       continue;
     }
@@ -118,7 +164,7 @@ report::Table studies_table(const SearchResult& result) {
   report::Table table({"sampler", "trials", "complete", "given up", "failed", "at chance", "copied",
                        "best", "in trial", "mean", "deviation", "least"});
   for (const SearchResult::Study& study : result.studies) {
-    const StudySummary s = summarize(study, result.chance_level);
+    const StudySummary s = summarize(study);
     const auto number = [&](double value) {
       return s.best_trial < 0 ? std::string("-") : fmt::format("{:.4f}", value);
     };
@@ -132,23 +178,45 @@ report::Table studies_table(const SearchResult& result) {
 }
 
 report::Table finalists_table(const SearchResult& result) {
-  report::Table table(
-      {"found by", "trial", "then", "again, mean", "each", "parameters", "what it is"});
+  std::vector<std::string> headers{"found by", "trial", "then", "again, mean", "each"};
+  if (result.is_precision)
+    headers.insert(headers.end(), {"weight bits", "data bits", "weights rounded"});
+  headers.insert(headers.end(), {"parameters", "what it is"});
+  report::Table table(headers);
   for (const Finalist& finalist : result.finalists) {
     std::vector<std::string> each;
     for (const double accuracy : finalist.accuracies)
       each.push_back(fmt::format("{:.4f}", accuracy));
-    table.row({finalist.sampler, std::to_string(finalist.trial),
-               fmt::format("{:.4f}", finalist.found), fmt::format("{:.4f}", finalist.mean()),
-               fmt::format("{}", fmt::join(each, " ")), std::to_string(finalist.parameters),
-               architecture_text(finalist.candidate)});
+    std::vector<std::string> row{
+        finalist.sampler, std::to_string(finalist.trial), fmt::format("{:.4f}", finalist.found),
+        fmt::format("{:.4f}", finalist.mean()), fmt::format("{}", fmt::join(each, " "))};
+    if (result.is_precision)
+      row.insert(row.end(), {fmt::format("{:.3f}", finalist.bits.weights),
+                             fmt::format("{:.3f}", finalist.bits.data),
+                             fmt::format("{:.1f} %", 100 * finalist.bits.rounded_weights)});
+    row.insert(row.end(),
+               {std::to_string(finalist.parameters), candidate_text(finalist.candidate)});
+    table.row(std::move(row));
   }
+  return table;
+}
+
+report::Table formats_table(const Candidate& candidate) {
+  report::Table table({"layer", "weights", "data"});
+  const auto text = [](const compress::RoleFormats& formats, compress::TensorRole role) {
+    const auto found = formats.find(role);
+    return found == formats.end() ? std::string("float") : found->second;
+  };
+  for (const auto& [layer, formats] : candidate.formats)
+    table.row({layer, text(formats, compress::TensorRole::Weights),
+               text(formats, compress::TensorRole::Inputs)});
   return table;
 }
 
 void write_report(const SearchResult& result, const SearchOptions& options,
                   const std::filesystem::path& directory) {
-  report::HtmlPage page("Search of architectures");
+  report::HtmlPage page(result.is_precision ? "Search of number formats"
+                                            : "Search of architectures");
   page.section("Result");
   std::vector<std::pair<std::string, std::string>> figures;
   if (!result.finalists.empty())
@@ -162,15 +230,26 @@ void write_report(const SearchResult& result, const SearchOptions& options,
       "with {} other seeds, and the best mean is chosen.",
       result.measured_on, result.chance_level, options.seeds));
   page.table(finalists_table(result));
+  if (result.is_precision && !result.finalists.empty())
+    page.table(formats_table(result.finalists.front().candidate), "formats of the chosen model");
+  if (options.bit_cost > 0)
+    page.paragraph(fmt::format(
+        "Trials are compared by the accuracy less {} for each bit of the mean of weights' and "
+        "data's average bits.",
+        options.bit_cost));
   page.section("Studies");
   page.table(studies_table(result));
   const auto add = [&](const std::string& name, const std::string& svg) {
     io::write_atomically(directory / (name + ".svg"), svg);
     page.svg(svg);
   };
-  add("best", best_chart(result, false));
-  add("best-zoomed", best_chart(result, true));
-  add("trials", trials_chart(result));
+  add("best", best_chart(result, options, false));
+  add("best-zoomed", best_chart(result, options, true));
+  add("trials", trials_chart(result, options));
+  if (result.is_precision) {
+    add("weight-bits", front_chart(result, "weight_bits", "bits of weights"));
+    add("data-bits", front_chart(result, "data_bits", "bits of data"));
+  }
   page.section("What matters");
   for (const SearchResult::Study& study : result.studies) {
     const auto importance = study::parameter_importance(study.history);

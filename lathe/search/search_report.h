@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "lathe/report/table.h"
-#include "lathe/search/architecture_search.h"
+#include "lathe/search/search_flow.h"
 
 namespace lathe::search {
 
@@ -16,17 +16,20 @@ struct StudySummary {
   int at_chance = 0;  ///< complete or given up with an accuracy that guessing has too
   int copied = 0;     ///< the same model had been trained before
   int best_trial = -1;
-  /// Of the complete trials that are not at chance.
+  /// Of the complete trials that are not at chance: accuracies, less the cost of bits.
   double best = 0, mean = 0, deviation = 0, least = 0;
 };
-StudySummary summarize(const SearchResult::Study& study, double chance_level);
+StudySummary summarize(const SearchResult::Study& study);
 
 /// The studies, a row each.
 report::Table studies_table(const SearchResult& result);
 /// The best trials and how they did when they were trained again.
 report::Table finalists_table(const SearchResult& result);
 
-/// The best accuracy so far by trial; trials without a result are left out.
+/// The format of each layer's weights and of what it reads.
+report::Table formats_table(const Candidate& candidate);
+
+/// The best result so far by trial; trials without a result are left out.
 std::vector<double> best_so_far(const study::History& history);
 
 /// Writes report.html and its charts as SVG.

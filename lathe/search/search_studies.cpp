@@ -1,5 +1,6 @@
 #include "lathe/search/search_studies.h"
 
+#include <algorithm>
 #include <mutex>
 
 #include "lathe/core/error.h"
@@ -21,8 +22,8 @@ std::string pruner_of(const SearchOptions& options) {
 }  // namespace
 
 SearchStudies::SearchStudies(const SearchOptions& options, const CandidateSpace& space,
-                             double chance_level)
-    : options_(options), space_(space), chance_level_(chance_level), known_(space) {
+                             std::function<bool(const study::Assignment&)> is_allowed)
+    : options_(options), space_(space), is_allowed_(std::move(is_allowed)), known_(space) {
   for (const std::string& sampler : options_.samplers) {
     study::Study study = open_study(sampler);
     for (const study::TrialRecord& trial : study.history().trials()) known_.add(sampler, trial);
@@ -43,18 +44,18 @@ study::Study SearchStudies::open_study(const std::string& sampler) const {
                                  .seed = options_.seed,
                                  .space = space_.parameters(),
                                  .objectives = {"accuracy"},
-                                 .chance_level = chance_level_,
                                  .lease = kLease,
                                  .is_allowed = [this](const study::Assignment& point) {
-                                   return space_.is_possible(point);
+                                   return space_.is_possible(point) &&
+                                          (!is_allowed_ || is_allowed_(point));
                                  }});
   });
 }
 
-void SearchStudies::run(
-    const EvaluateTrial& evaluate, const engine::ExecutionOptions& execution,
-    const experiment::Callbacks& callbacks,
-    const std::function<void(const std::string&, const study::WorkedTrial&)>& ended) {
+void SearchStudies::run(const EvaluateTrial& evaluate, const ProposePoint& propose,
+                        const engine::ExecutionOptions& execution,
+                        const experiment::Callbacks& callbacks,
+                        const std::function<void(const EndedTrial&)>& ended) {
   const auto start = std::chrono::steady_clock::now();
   std::mutex mutex;
   int num_failed = 0;  // in a row
@@ -62,6 +63,18 @@ void SearchStudies::run(
   for (const std::string& sampler : options_.samplers) {
     const auto work = [&](const engine::ExecutionOptions& on, const experiment::Callbacks& told) {
       study::Study study = open_study(sampler);
+      // One ahead at most: trials that wait are taken before new ones are proposed.
+      const auto plan_next = [&] {
+        const study::History& history = study.history();
+        const auto next = static_cast<int>(history.trials().size());
+        const bool waits = std::ranges::any_of(history.unfinished(), [&](int number) {
+          return history.trials()[static_cast<std::size_t>(number)].state ==
+                 study::TrialState::Waiting;
+        });
+        if (!propose || waits || next >= options_.trials) return;
+        if (const auto point = propose(sampler, next)) study.enqueue(*point, true);
+      };
+      plan_next();
       study::StopRule rule{.trials = options_.trials,
                            .counts_failed = false,
                            .target = options_.target,
@@ -79,23 +92,20 @@ void SearchStudies::run(
           [&](const study::WorkedTrial& worked) {
             if (worked.ending != study::Ending::Told) return;
             const std::scoped_lock lock(mutex);
+            EndedTrial now{.study = sampler, .num_finished = worked.num_finished};
+            if (worked.best != nullptr) now.best = worked.best->values.front();
             // The record that the trial ended with is the study's.
-            const study::TrialRecord& trial =
-                study.history().trials()[static_cast<std::size_t>(worked.trial.number)];
-            known_.add(sampler, trial);
-            const bool has_failed = trial.state == study::TrialState::Fail;
+            now.trial = study.history().trials()[static_cast<std::size_t>(worked.trial.number)];
+            known_.add(sampler, now.trial);
+            const bool has_failed = now.trial.state == study::TrialState::Fail;
             num_failed = has_failed ? num_failed + 1 : 0;
             if (has_failed) {
-              const auto found = trial.user_attributes.find("fail_reason");
-              reason = found == trial.user_attributes.end() ? "no reason" : found->second;
+              const auto found = now.trial.user_attributes.find("fail_reason");
+              reason = found == now.trial.user_attributes.end() ? "no reason" : found->second;
               if (num_failed >= kMostFailures) study.stop();
             }
-            if (ended)
-              ended(sampler, {.trial = trial,
-                              .ending = worked.ending,
-                              .time = worked.time,
-                              .num_finished = worked.num_finished,
-                              .best = worked.best});
+            if (ended) ended(now);
+            plan_next();
           });
     };
     experiment::do_side_by_side(std::vector<experiment::Job>(

@@ -20,17 +20,32 @@ using EvaluateTrial = std::function<study::Outcome(const std::string& study, stu
                                                    const engine::ExecutionOptions& execution,
                                                    const experiment::Callbacks& callbacks)>;
 
+/// The point to try as a study's trial of that number; nothing leaves it to the sampler.
+using ProposePoint =
+    std::function<std::optional<std::vector<std::pair<std::string, study::Choice>>>(
+        const std::string& study, int number)>;
+
+/// A trial that ended, and how far its study is.
+struct EndedTrial {
+  std::string study;
+  study::TrialRecord trial = {};
+  int num_finished = 0;
+  std::optional<double> best = {};  ///< of the study so far
+};
+
 /// The studies of a search, one for each sampler, in one storage.
 class SearchStudies {
  public:
-  SearchStudies(const SearchOptions& options, const CandidateSpace& space, double chance_level);
+  /// `is_allowed` turns down points that can be built but are not wanted; it may be empty.
+  SearchStudies(const SearchOptions& options, const CandidateSpace& space,
+                std::function<bool(const study::Assignment&)> is_allowed = {});
 
   /// Works on the studies one after another, several trials at once where the options say so, until
   /// each has its trials; what was begun before is taken up. `ended` hears of every trial; calls
   /// come one after another.
-  void run(const EvaluateTrial& evaluate, const engine::ExecutionOptions& execution,
-           const experiment::Callbacks& callbacks,
-           const std::function<void(const std::string& study, const study::WorkedTrial&)>& ended);
+  void run(const EvaluateTrial& evaluate, const ProposePoint& propose,
+           const engine::ExecutionOptions& execution, const experiment::Callbacks& callbacks,
+           const std::function<void(const EndedTrial&)>& ended);
 
   /// Trials of a study.
   struct Record {
@@ -46,7 +61,7 @@ class SearchStudies {
 
   const SearchOptions& options_;
   const CandidateSpace& space_;
-  double chance_level_;
+  std::function<bool(const study::Assignment&)> is_allowed_;
   KnownResults known_;
 };
 

@@ -3,8 +3,10 @@
 #include <chrono>
 #include <cmath>
 
+#include "lathe/compress/packed_weights.h"
+#include "lathe/compress/quantize_model.h"
+#include "lathe/compress/quantizers.h"
 #include "lathe/core/error.h"
-#include "lathe/core/passes/profile.h"
 #include "lathe/experiment/run_record.h"
 #include "lathe/train/evaluation.h"
 #include "lathe/train/train_model.h"
@@ -38,6 +40,27 @@ io::Model with_values(io::Model model, const State& state) {
   return model;
 }
 
+// A model with formats is written as its codes.
+io::Model packed(io::Model model) {
+  if (compress::is_quantized(model.graph)) compress::pack_model(model, false);
+  return model;
+}
+
+// Gives layers the candidate's formats. Ranges are those of the least squared error.
+void round(io::Model& model, const Candidate& candidate, train::ExampleSource* calibration,
+           const engine::ExecutionOptions& execution) {
+  compress::QuantizeOptions options;
+  for (const auto& [layer, formats] : candidate.formats) {
+    compress::RoleFormats rounded;
+    for (const auto& [role, format] : formats)
+      if (format != "float") rounded[role] = format;
+    if (!rounded.empty())
+      options.rules.push_back(
+          {.by = compress::MatchBy::Name, .match = layer, .formats = std::move(rounded)});
+  }
+  if (!options.rules.empty()) compress::quantize_model(model, options, calibration, execution);
+}
+
 }  // namespace
 
 int Rungs::resource(int rung) const {
@@ -51,8 +74,14 @@ std::int64_t Rungs::step(int rung, std::int64_t num_steps) const {
   return (num_steps * resource(rung) + all - 1) / all;
 }
 
-io::Model build_candidate(const TrialData& data, const Candidate& candidate, std::uint64_t seed) {
+io::Model build_candidate(const TrialData& data, const Candidate& candidate, std::uint64_t seed,
+                          const engine::ExecutionOptions& execution) {
   const io::Model& base = data.base();
+  if (base.fresh.empty()) {
+    io::Model model = base;
+    round(model, candidate, data.calibration(), execution);
+    return model;
+  }
   Attributes config = base.config;
   for (const auto& [key, value] : candidate.architecture) config[key] = value;
   // Any builder of the family: every key is given.
@@ -83,9 +112,22 @@ std::optional<TrainedCandidate> train_candidate(const TrialData& data, const Can
                                                 const engine::ExecutionOptions& execution,
                                                 const CandidateCallbacks& callbacks) {
   const Clock::time_point start = Clock::now();
-  const io::Model model = build_candidate(data, candidate, seed);
+  const io::Model model = build_candidate(data, candidate, seed, execution);
   const experiment::FineTuneOptions recipe = recipe_of(candidate, seed);
+  if (recipe.trainer.epochs == 0) {
+    TrainedCandidate result{.model = model};
+    result.accuracy = measure_accuracy(model, data.measured(), execution, callbacks.callbacks);
+    result.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    if (keeps) {
+      std::error_code ignored;
+      fs::remove_all(directory, ignored);
+      fs::create_directories(directory.parent_path());
+      io::write_checkpoint(directory, packed(model));
+    }
+    return result;
+  }
   train::TrainOptions options;
+  options.finish = packed;
   options.trainer = recipe.trainer;
   options.graph = recipe.graph;
   options.source = &data.training();
@@ -124,8 +166,6 @@ std::optional<TrainedCandidate> train_candidate(const TrialData& data, const Can
     TrainedCandidate result{.model = std::move(outcome.model)};
     result.accuracy =
         measure_accuracy(result.model, data.measured(), execution, callbacks.callbacks);
-    Graph graph = result.model.graph;
-    result.parameters = profile(graph).parameters;
     result.seconds = std::chrono::duration<double>(Clock::now() - start).count();
     if (!keeps) {
       leave();

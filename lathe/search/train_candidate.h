@@ -31,14 +31,16 @@ struct CandidateCallbacks {
 struct TrainedCandidate {
   io::Model model;
   double accuracy = 0;
-  std::int64_t parameters = 0;
   double seconds = 0;  ///< of training and measuring
 };
 
-/// The candidate's model before its training: a function of the candidate and the seed.
-io::Model build_candidate(const TrialData& data, const Candidate& candidate, std::uint64_t seed);
+/// The candidate's model before its training: a function of the candidate and the seed. A model
+/// that was trained gets the candidate's formats, any other its architecture.
+io::Model build_candidate(const TrialData& data, const Candidate& candidate, std::uint64_t seed,
+                          const engine::ExecutionOptions& execution);
 
-/// Builds, trains and measures a candidate; nothing when it was given up on the way.
+/// Builds, trains and measures a candidate; nothing when it was given up on the way. A recipe of 0
+/// epochs trains nothing.
 ///
 /// One that is interrupted leaves a checkpoint in `directory` and goes on from it the next time,
 /// to the same bits. Otherwise nothing is left there, except for the trained model where `keeps`.

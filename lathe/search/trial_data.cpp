@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lathe/compress/quantizers.h"
 #include "lathe/core/error.h"
 #include "lathe/data/match_labels.h"
 #include "lathe/data/validation_split.h"
@@ -24,17 +25,33 @@ double guessing_level(const data::Dataset& rows) {
 
 }  // namespace
 
+// Reads what is trained on, and makes or loads the model that has its labels.
+data::Dataset TrialData::read_training(const SearchOptions& options, const std::string& builder,
+                                       const experiment::Callbacks& callbacks) {
+  data::Dataset train = experiment::read_examples(options.model.empty() ? builder : options.model,
+                                                  options.data, "train", 0, callbacks.should_stop);
+  if (train.label_kind != LabelKind::Class || train.num_labels() < 2)
+    fail("{}: a search needs examples of two classes or more", options.data);
+  if (options.model.empty()) {
+    base_ = experiment::load_with_tokenizer(
+        builder, options.tokenizer, options.data,
+        {.task = "classify", .num_labels = train.num_labels(), .seed = options.seed});
+    experiment::adopt_labels(base_, train);
+    return train;
+  }
+  if (!options.tokenizer.empty()) fail("tokenizer: {} has its own", options.model);
+  base_ = io::load_model(options.model, {.task = "classify", .seed = options.seed});
+  if (compress::is_quantized(base_.graph)) fail("{}: is quantized already", options.model);
+  if (!base_.fresh.empty())
+    throw UserError(fmt::format("{}: was not trained as a classifier", options.model),
+                    "train it first: lathe train");
+  return data::match_labels(std::move(train), base_.label_names);
+}
+
 TrialData::TrialData(const SearchOptions& options, const std::string& builder,
                      const engine::ExecutionOptions& execution,
                      const experiment::Callbacks& callbacks) {
-  data::Dataset train =
-      experiment::read_examples(builder, options.data, "train", 0, callbacks.should_stop);
-  if (train.label_kind != LabelKind::Class || train.num_labels() < 2)
-    fail("{}: a search needs examples of two classes or more", options.data);
-  base_ = experiment::load_with_tokenizer(
-      builder, options.tokenizer, options.data,
-      {.task = "classify", .num_labels = train.num_labels(), .seed = options.seed});
-  experiment::adopt_labels(base_, train);
+  data::Dataset train = read_training(options, builder, callbacks);
   if (options.length > 0) base_.reading.length = options.length;
   if (options.objective_split.empty()) {
     const auto size = static_cast<std::int64_t>(train.examples.size());
@@ -63,6 +80,9 @@ TrialData::TrialData(const SearchOptions& options, const std::string& builder,
   training_ = source(examples_);
   measured_ = source(held_out_);
   early_ = source(some_held_out_);
+  if (options.model.empty()) return;
+  calibrating_ = data::take_some(examples_, options.calibration);
+  calibration_ = source(calibrating_);
 }
 
 }  // namespace lathe::search

@@ -17,17 +17,19 @@ namespace lathe::search {
 /// once. Trials may use it side by side.
 class TrialData {
  public:
-  /// `builder` makes the models; reading is told to the callbacks.
+  /// `builder` makes the models where the options name none; reading is told to the callbacks.
   TrialData(const SearchOptions& options, const std::string& builder,
             const engine::ExecutionOptions& execution, const experiment::Callbacks& callbacks);
 
-  /// The builder's own model with the data's labels and tokenizer.
+  /// The model of the options, or the builder's own with the data's labels and tokenizer.
   const io::Model& base() const { return base_; }
   const data::Dataset& examples() const { return examples_; }
   train::ExampleSource& training() const { return *training_; }
   /// What accuracies are of, and the part of it that trials are judged by on the way.
   train::ExampleSource& measured() const { return *measured_; }
   train::ExampleSource& early() const { return *early_; }
+  /// Examples of training that show the range of activations; null where no format needs them.
+  train::ExampleSource* calibration() const { return calibration_.get(); }
   /// "5000 rows held out of train", "25000 rows of the split test".
   const std::string& measured_on() const { return measured_on_; }
   /// An accuracy that guessing has by luck in one of a thousand searches: three deviations above
@@ -35,14 +37,14 @@ class TrialData {
   double chance_level() const { return chance_level_; }
 
  private:
-  data::Dataset read(const SearchOptions& options, const std::string& split,
-                     const experiment::Callbacks& callbacks);
+  data::Dataset read_training(const SearchOptions& options, const std::string& builder,
+                              const experiment::Callbacks& callbacks);
 
   io::Model base_;
-  data::Dataset examples_, held_out_, some_held_out_;
+  data::Dataset examples_, held_out_, some_held_out_, calibrating_;
   std::string measured_on_;
   double chance_level_ = 0;
-  std::unique_ptr<train::ExampleSource> training_, measured_, early_;
+  std::unique_ptr<train::ExampleSource> training_, measured_, early_, calibration_;
 };
 
 }  // namespace lathe::search

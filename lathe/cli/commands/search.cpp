@@ -1,11 +1,12 @@
-// Searches over what networks are: flags become options, the library does the work.
+// Searches over what networks are and what their numbers are: flags become options, the library
+// does the work.
 #include <nlohmann/json.hpp>
 
 #include "lathe/cli/command.h"
 #include "lathe/cli/print_json.h"
 #include "lathe/cli/resumable_run.h"
 #include "lathe/cli/study_arguments.h"
-#include "lathe/search/architecture_search.h"
+#include "lathe/search/search_flow.h"
 #include "lathe/search/search_report.h"
 #include "lathe/search/space_file.h"
 
@@ -38,7 +39,7 @@ void print_result(const search::SearchResult& result, const Arguments& arguments
   if (settings.json) {
     nlohmann::ordered_json line{{"out", out}, {"measured_on", result.measured_on}};
     for (const search::SearchResult::Study& study : result.studies)
-      line["studies"].push_back(to_json(search::summarize(study, result.chance_level)));
+      line["studies"].push_back(to_json(search::summarize(study)));
     for (const search::Finalist& finalist : result.finalists)
       line["finalists"].push_back({{"sampler", finalist.sampler},
                                    {"trial", finalist.trial},
@@ -46,6 +47,8 @@ void print_result(const search::SearchResult& result, const Arguments& arguments
                                    {"mean", finalist.mean()},
                                    {"accuracies", finalist.accuracies},
                                    {"parameters", finalist.parameters},
+                                   {"weight_bits", finalist.bits.weights},
+                                   {"data_bits", finalist.bits.data},
                                    {"candidate", search::to_json(finalist.candidate)}});
     if (result.test_accuracy) line["test_accuracy"] = *result.test_accuracy;
     line["seconds"] = result.seconds;
@@ -59,6 +62,8 @@ void print_result(const search::SearchResult& result, const Arguments& arguments
   }
   fmt::print("{}\naccuracies are of {}; guessing reaches {:.4f} by luck\n",
              search::finalists_table(result).to_text(), result.measured_on, result.chance_level);
+  if (result.is_precision)
+    fmt::print("\n{}\n", search::formats_table(result.finalists.front().candidate).to_text());
   if (result.test_accuracy) fmt::print("test accuracy {:.4f}\n", *result.test_accuracy);
   fmt::print("written to {}: best (the model), report.html, study.db\n", out);
 }
@@ -71,20 +76,19 @@ int run(Arguments arguments, const Settings& settings) {
   return run_resumable(
       settings,
       [&](const engine::ExecutionOptions& execution, const experiment::Callbacks& callbacks) {
-        return search::search_architecture(options, execution, callbacks);
+        return search::run_search(options, execution, callbacks);
       },
       [&](const search::SearchResult& result) { print_result(result, arguments, settings); },
       "the same command");
 }
 
-std::function<int(const Settings&)> setup(Flags flags) {
-  auto arguments = std::make_shared<Arguments>();
-  search::SearchOptions& options = arguments->options;
+// What both kinds of search are told.
+void add_search_options(Flags flags, Arguments& arguments) {
+  search::SearchOptions& options = arguments.options;
   flags.add_option("--data", options.data, "directory with train and test, or reviews").required();
   flags.add_option("--space", options.space,
-                   fmt::format("TOML file of what to choose from, or one of: {} [lab2]",
-                               fmt::join(search::shipped_spaces(), ", ")));
-  flags.add_option("--tokenizer", options.tokenizer, "directory with the models' tokenizer");
+                   fmt::format("TOML file of what to choose from, or one of: {} [{}]",
+                               fmt::join(search::shipped_spaces(), ", "), options.space));
   flags.add_option("--length", options.length, "cut texts to so many tokens").at_least(0);
   flags.add_option("--limit", options.limit, "train on so many examples only").at_least(0);
   flags.add_option("--objective-split", options.objective_split,
@@ -94,7 +98,7 @@ std::function<int(const Settings&)> setup(Flags flags) {
                   "rows of train to hold out and measure on [5000, a fifth at most]")
       .at_least(1);
   flags
-      .add_option("--sampler", arguments->samplers,
+      .add_option("--sampler", arguments.samplers,
                   "how points are proposed, once for each study: auto, grid, random, "
                   "tpe:gamma=0.3 [auto]")
       .repeatable()
@@ -115,18 +119,62 @@ std::function<int(const Settings&)> setup(Flags flags) {
       .add_option("--patience", options.patience,
                   "end a study after so many trials without a better one")
       .range(1, 1'000'000);
-  flags.add_option("--target", options.target, "end a study at such an accuracy");
-  flags.add_option("--time", arguments->time, "start no trial after so long, such as 10m");
+  flags.add_option("--target", options.target, "end a study at such a result");
+  flags.add_option("--time", arguments.time, "start no trial after so long, such as 10m");
   flags.add_option("--jobs", options.jobs, "trials side by side [1]").range(1, 64);
   flags.add_option("--storage", options.storage,
                    "of the studies, such as postgresql://host/base [a file in --out]");
   flags.add_option("--out", options.out, "directory to write, or to go on in").required();
   flags.add_flag("--force", options.replaces, "replace the search in --out");
   flags.add_flag("--eval,!--no-eval", options.is_tested, "test the chosen model [yes]");
+}
+
+std::function<int(const Settings&)> setup_architecture(Flags flags) {
+  auto arguments = std::make_shared<Arguments>();
+  flags.add_option("--tokenizer", arguments->options.tokenizer,
+                   "directory with the models' tokenizer");
+  add_search_options(flags, *arguments);
   return [arguments](const Settings& settings) { return run(*arguments, settings); };
 }
 
-const Register registration{Command{
+std::function<int(const Settings&)> setup_precision(Flags flags) {
+  auto arguments = std::make_shared<Arguments>();
+  search::SearchOptions& options = arguments->options;
+  options.space = "lab3";
+  flags.add_option("--model", options.model, "directory of a trained classifier").required();
+  flags.add_option("--bit-cost", options.bit_cost,
+                   "compare trials by accuracy less so much for each average bit [0]");
+  flags.add_option("--max-weight-bits", options.max_weight_bits,
+                   "most average stored bits of the layers' weights, scales included");
+  flags.add_option("--max-data-bits", options.max_data_bits,
+                   "most average bits of what the layers read");
+  flags
+      .add_option("--calibration", options.calibration,
+                  "examples that show ranges and damage [256]")
+      .at_least(1);
+  flags.add_flag("--sensitivity,!--no-sensitivity", options.is_damage_measured,
+                 "measure each format's damage to each layer first, and start from that [yes]");
+  add_search_options(flags, *arguments);
+  return [arguments](const Settings& settings) { return run(*arguments, settings); };
+}
+
+const Register precision{Command{
+    .name = "search precision",
+    .summary = "search for the number format of each layer",
+    .examples =
+        "  lathe search precision --model M --data D --trials 100 --out found\n"
+        "  lathe search precision --model M --data D --max-weight-bits 3 --max-data-bits 4 \\\n"
+        "      --space mine.toml --out found\n"
+        "  lathe search precision --model M --data D --bit-cost 0.002 --sampler random "
+        "--sampler auto --out found\n"
+        "The same command goes on with what is in --out. First the damage that each format does\n"
+        "to each layer is measured, and trials start from the exact best by that within the "
+        "budget.\n"
+        "The recipe's epochs of a space train after rounding, 1 unless it says otherwise.",
+    .setup = setup_precision,
+}};
+
+const Register architecture{Command{
     .name = "search architecture",
     .summary = "search for the architecture that learns best",
     .examples =
@@ -137,7 +185,7 @@ const Register registration{Command{
         "The same command goes on with what is in --out. Trials train from nothing; of three one\n"
         "goes on at each look. The best are trained again with other seeds before one is chosen\n"
         "by rows held out of train; the split test is read once, at the end.",
-    .setup = setup,
+    .setup = setup_architecture,
 }};
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "lathe/compress/average_bits.h"
 #include "lathe/engine/executor.h"
 #include "lathe/experiment/callbacks.h"
 #include "lathe/search/candidate_space.h"
@@ -17,8 +18,10 @@ struct Finalist {
   std::string sampler;  ///< whose study found it
   int trial = 0;
   double found = 0;  ///< accuracy in the study
+  double cost = 0;   ///< of its bits, in accuracy
   Candidate candidate = {};
   std::int64_t parameters = 0;
+  compress::AverageBits bits = {};
   std::vector<double> accuracies = {};  ///< by seed
 
   double mean() const;
@@ -28,6 +31,7 @@ struct Finalist {
 struct SearchResult {
   std::string measured_on;
   double chance_level = 0;
+  bool is_precision = false;  ///< formats were searched, not architectures
   struct Study {
     std::string sampler;
     study::History history;
@@ -38,14 +42,17 @@ struct SearchResult {
   double seconds = 0;                        ///< of this call
 };
 
-/// Searches architectures: each trial builds, trains and measures one, from nothing; the best are
-/// trained again with other seeds, and the best of those by the mean is chosen, written to
+/// Searches. Without a model each trial builds one from a point of the space and trains it from
+/// nothing; of a model that is given each trial rounds the layers to formats and trains it on. The
+/// best are trained again with other seeds, and the best of those by the mean is chosen, written to
 /// `out/best` and tested.
+///
+/// Of formats the damage that each does to each layer is measured first, and trials start from what
+/// is best by that.
 ///
 /// The directory remembers what is done; the same call goes on with it. With one job the same seed
 /// gives the same trials and values.
-SearchResult search_architecture(const SearchOptions& options,
-                                 const engine::ExecutionOptions& execution,
-                                 const experiment::Callbacks& callbacks = {});
+SearchResult run_search(const SearchOptions& options, const engine::ExecutionOptions& execution,
+                        const experiment::Callbacks& callbacks = {});
 
 }  // namespace lathe::search

@@ -1,0 +1,139 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "lathe/core/testing/error_text.h"
+#include "lathe/experiment/fine_tune.h"
+#include "lathe/io/testing/scratch_directory.h"
+#include "lathe/search/search_flow.h"
+#include "lathe/search/search_report.h"
+
+namespace lathe::search {
+namespace {
+
+constexpr const char* kData = "reviews:train=200,test=40";
+
+constexpr const char* kSpace = R"(
+[precision.weights]
+float = "float"
+integer = {format = "int:{width},channel", width = [2, 4, 8]}
+binary = "binary:scaled"
+[precision.data]
+float = "float"
+integer = {format = "int:{width},dynamic", width = [4, 8]}
+[recipe]
+epochs = 1
+lr = 1e-3
+batch-size = 8
+)";
+
+class PrecisionSearchTest : public testing::Test {
+ protected:
+  // A small classifier, trained once for all tests of this process.
+  static void SetUpTestSuite() {
+    shared_ = std::make_unique<io::ScratchDirectory>();
+    experiment::FineTuneOptions options;
+    options.model = "bert-tiny";
+    options.data = kData;
+    options.length = 24;
+    options.trainer.epochs = 1;
+    options.trainer.cycles = 1;
+    options.trainer.max_steps = 6;
+    options.is_tested = false;
+    options.out = shared_->path() / "model";
+    experiment::fine_tune(options, {});
+  }
+  static void TearDownTestSuite() { shared_.reset(); }
+
+  SearchOptions options(const std::string& out, const char* space = kSpace) {
+    std::ofstream(scratch_.path() / "space.toml") << space;
+    SearchOptions result;
+    result.space = (scratch_.path() / "space.toml").string();
+    result.model = (shared_->path() / "model").string();
+    result.data = kData;
+    result.length = 24;
+    result.samplers = {"random"};
+    result.trials = 4;
+    result.rung_rows = 20;
+    result.calibration = 16;
+    result.finalists = 1;
+    result.seeds = 1;
+    result.out = scratch_.path() / out;
+    return result;
+  }
+
+  static std::unique_ptr<io::ScratchDirectory> shared_;
+  io::ScratchDirectory scratch_;
+};
+std::unique_ptr<io::ScratchDirectory> PrecisionSearchTest::shared_;
+
+TEST_F(PrecisionSearchTest, StartsFromTheBestByDamageAndWritesItsCodes) {
+  const SearchResult result = run_search(options("s"), {});
+  EXPECT_TRUE(result.is_precision);
+  const StudySummary summary = summarize(result.studies.front());
+  EXPECT_EQ(summary.failed, 0);
+  EXPECT_EQ(summary.complete + summary.given_up, 4);
+  ASSERT_EQ(result.finalists.size(), 1U);
+  // What is written has the formats, and so many bits as the search said before it made any.
+  const io::Model model = io::load_model((scratch_.path() / "s" / "best").string());
+  const compress::AverageBits bits = compress::average_bits(model.graph);
+  EXPECT_DOUBLE_EQ(bits.weights, result.finalists[0].bits.weights);
+  EXPECT_DOUBLE_EQ(bits.data, result.finalists[0].bits.data);
+}
+
+TEST_F(PrecisionSearchTest, StaysWithinABudget) {
+  for (const char* const sampler : {"random", "tpe:startup=2"}) {
+    SCOPED_TRACE(sampler);
+    SearchOptions tight = options(std::string("s") + sampler[0]);
+    tight.samplers = {sampler};
+    tight.trials = 6;
+    tight.max_weight_bits = 2.5;
+    tight.max_data_bits = 8.5;
+    const SearchResult result = run_search(tight, {});
+    EXPECT_EQ(result.studies.front().history.trials().size(), 6U);
+    for (const study::TrialRecord& trial : result.studies.front().history.trials()) {
+      EXPECT_LE(std::stod(trial.user_attributes.at("weight_bits")), 2.5);
+      EXPECT_LE(std::stod(trial.user_attributes.at("data_bits")), 8.5);
+    }
+  }
+}
+
+TEST_F(PrecisionSearchTest, NamesTheSmallestPossibleBudget) {
+  SearchOptions impossible = options("s");
+  impossible.max_weight_bits = 0.9;
+  EXPECT_THAT(error_text([&] { run_search(impossible, {}); }),
+              testing::MatchesRegex("max-weight-bits 0.9: no point of the space has so few; the "
+                                    "smallest possible is 1\\..*"));
+  EXPECT_FALSE(std::filesystem::exists(impossible.out));
+}
+
+TEST_F(PrecisionSearchTest, ComparesByAccuracyLessTheCostOfBits) {
+  SearchOptions costly = options("s");
+  costly.bit_cost = 0.01;
+  costly.halving = 0;
+  const SearchResult result = run_search(costly, {});
+  for (const study::TrialRecord& trial : result.studies.front().history.trials()) {
+    const auto number = [&](const char* name) { return std::stod(trial.user_attributes.at(name)); };
+    // Attributes are written with six digits.
+    EXPECT_NEAR(trial.values.front(),
+                number("accuracy") - 0.01 * (number("weight_bits") + number("data_bits")) / 2,
+                1e-5);
+  }
+}
+
+TEST_F(PrecisionSearchTest, RoundsWithoutTrainingWhereThereAreNoEpochs) {
+  SearchOptions plain = options("s", R"(
+[precision.families]
+float = "float"
+integer = {format = "fixed:{width},{fraction}", width = [8, 16], fraction = [4, 8]}
+[recipe]
+epochs = 0
+)");
+  const SearchResult result = run_search(plain, {});
+  EXPECT_EQ(summarize(result.studies.front()).complete, 4);
+  EXPECT_EQ(result.finalists.front().accuracies.front(), result.finalists.front().found);
+}
+
+}  // namespace
+}  // namespace lathe::search
