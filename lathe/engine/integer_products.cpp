@@ -3,7 +3,9 @@
 #include <map>
 
 #include "lathe/core/number_format.h"
+#include "lathe/core/pass.h"
 #include "lathe/core/pattern.h"
+#include "lathe/engine/lower.h"
 #include "lathe/ops/code_products.h"
 
 namespace lathe::engine {
@@ -58,6 +60,15 @@ int use_integer_products(Graph& graph) {
                  .attributes = {{"x_format", x_format}, {"format", format}, {"columns", columns}}}),
             0};
       });
+}
+
+Graph with_integer_products(const Graph& graph) {
+  Graph result = graph;
+  // Rows are chosen early through ops of one result, so before they are encoded.
+  prepare_inference(result);
+  use_integer_products(result);
+  run_pass("remove-dead-nodes", result);
+  return result;
 }
 
 }  // namespace lathe::engine

@@ -10,4 +10,7 @@ namespace lathe::engine {
 /// reads any more is left to remove-dead-nodes.
 int use_integer_products(Graph& graph);
 
+/// The graph that an executor runs that is asked to multiply whole numbers.
+Graph with_integer_products(const Graph& graph);
+
 }  // namespace lathe::engine

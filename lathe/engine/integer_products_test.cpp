@@ -137,5 +137,21 @@ TEST(IntegerProducts, TakeInActivationsAndResiduals) {
                                            "fused_code_linear"}));
 }
 
+TEST(IntegerProducts, EncodeOnlyTheRowsThatAreRead) {
+  const Graph graph = with_integer_products(parse_graph(R"(
+    symbols B, L
+    x = input() : f32[B,L,64]
+    codes = state() : u8[96,64]
+    worth = state() : f32[96]
+    weight = decode(codes, none, worth) {format="int:8,channel", columns=64} : f32[96,64]
+    rounded = quantize(x) {format="int:8,dynamic"} : f32[B,L,64]
+    a = linear(rounded, weight) : f32[B,L,96]
+    first = select(a) {axis=1, index=0} : f32[B,96]
+    output y <- first
+  )"));
+  ASSERT_EQ(graph.nodes_of("encode").size(), 1u);
+  EXPECT_EQ(to_text(graph.types(graph.nodes_of("encode")[0])[0]), "i8[B,1,64]");
+}
+
 }  // namespace
 }  // namespace lathe::engine

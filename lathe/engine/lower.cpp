@@ -8,13 +8,16 @@
 
 namespace lathe::engine {
 
+void prepare_inference(Graph& graph) {
+  if (!graph.state_updates().empty()) return;
+  run_pass("remove-dropout", graph);
+  run_pass("remove-dead-nodes", graph);  // a dead reader would keep rows alive
+  run_pass("select-rows-early", graph);
+}
+
 Graph lower(const Graph& graph, const Backend& backend) {
   Graph lowered = graph;
-  if (graph.state_updates().empty()) {
-    run_pass("remove-dropout", lowered);
-    run_pass("remove-dead-nodes", lowered);  // a dead reader would keep rows alive
-    run_pass("select-rows-early", lowered);
-  }
+  prepare_inference(lowered);
   run_pass("eliminate-common-subexpressions", lowered);
   run_pass("remove-dead-nodes", lowered);
   // Dead nodes would count as readers, so each fusion starts from a clean graph.

@@ -5,6 +5,10 @@
 
 namespace lathe::engine {
 
+/// Leaves out of a graph that updates no state what only training needs, and rows that nobody
+/// reads.
+void prepare_inference(Graph& graph);
+
 /// The lowered copy of a graph for a backend: equal expressions joined, and fused whatever the
 /// backend can run fused (fusions.h, sparse_gradients.h,
 /// attention_statistics.h). A graph that updates no state is run for

@@ -1,6 +1,5 @@
 #include "lathe/engine/reference_executor.h"
 
-#include "lathe/core/pass.h"
 #include "lathe/engine/backend.h"
 #include "lathe/engine/integer_products.h"
 #include "lathe/engine/symbol_binding.h"
@@ -83,10 +82,8 @@ const Register registration{Backend{
                   NodeId id) { return static_cast<bool>(graph.op(id).reference); },
     .make = [](const Graph& graph, State state,
                const ExecutionOptions& options) -> std::unique_ptr<Executor> {
-      Graph computed = graph;
-      if (options.uses_integers && use_integer_products(computed) > 0)
-        run_pass("remove-dead-nodes", computed);
-      return std::make_unique<ReferenceExecutor>(computed, std::move(state));
+      return std::make_unique<ReferenceExecutor>(
+          options.uses_integers ? with_integer_products(graph) : graph, std::move(state));
     },
 }};
 

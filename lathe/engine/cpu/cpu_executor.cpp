@@ -380,10 +380,7 @@ void CpuExecutor::Machine::run(const Stage& stage, const SymbolValues& sizes) {
 
 CpuExecutor::CpuExecutor(const Graph& graph, State state, const ExecutionOptions& options)
     : machine_(std::make_unique<Machine>()) {
-  Graph computed = graph;
-  if (options.uses_integers && use_integer_products(computed) > 0)
-    run_pass("remove-dead-nodes", computed);
-  SplitGraph split = split_parameters(computed);
+  SplitGraph split = split_parameters(options.uses_integers ? with_integer_products(graph) : graph);
   Machine& machine = *machine_;
   check_formats(graph, options.precision);
   machine.plan = make_cpu_plan(lower(split.main, find_backend("cpu")), options.precision);
