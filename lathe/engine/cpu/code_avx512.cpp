@@ -17,7 +17,10 @@
 namespace lathe::engine::code_avx512 {
 
 constexpr const char* kName = "avx512";
-constexpr std::int64_t kDepthGrain = 2;
+constexpr std::int64_t kDepthGrain = 1;  // of tiles, which are not used
+inline bool multiplies_by_tiles(const CodeCut&) {
+  return false;
+}
 constexpr double kCodeSpeed = 1;
 // The order is that of use.
 // clang-format off
@@ -28,6 +31,7 @@ constexpr double kCodeSpeed = 1;
 #include "lathe/engine/cpu/gemm.inl.h"
 #include "lathe/engine/cpu/code_numbers_avx512.h"
 #include "lathe/engine/cpu/code_pairs_avx512.h"
+#include "lathe/engine/cpu/code_sums.inl.h"
 #include "lathe/engine/cpu/code_encode.inl.h"
 #include "lathe/engine/cpu/code_vectors.inl.h"
 #include "lathe/engine/cpu/code_panels.inl.h"

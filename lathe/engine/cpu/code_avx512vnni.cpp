@@ -17,7 +17,10 @@
 namespace lathe::engine::code_avx512vnni {
 
 constexpr const char* kName = "avx512_vnni";
-constexpr std::int64_t kDepthGrain = 4;
+constexpr std::int64_t kDepthGrain = 1;  // of tiles, which are not used
+inline bool multiplies_by_tiles(const CodeCut&) {
+  return false;
+}
 constexpr double kCodeSpeed = 4;
 // The order is that of use.
 // clang-format off

@@ -5,15 +5,24 @@
 inline void code_pack(const std::int8_t* numbers, std::int64_t n, const CodeCut& cut,
                       std::int8_t* packed) {
   const std::int64_t depth = padded_code_depth(cut);
+  const std::int32_t offset = weight_offset(cut);
+  const bool is_shared = shares_bytes(cut);
   for (std::int64_t column = 0; column < n; column += kPanel) {
-    std::int8_t* const panel = packed + column * depth;
+    std::int8_t* const panel = packed + code_packed_size(column, cut);
     for (std::int64_t c = 0; c < kPanel; ++c) {
       const std::int8_t* const from = numbers + (column + c) * cut.k;
       // Padding is 0 as packed, so that whatever x has there does not count.
       const std::int64_t filled = column + c < n ? cut.k : 0;
-      for (std::int64_t p = 0; p < depth; ++p)
-        panel[(p / kStep * kPanel + c) * kStep + p % kStep] =
-            p < filled ? static_cast<std::int8_t>(from[p] + kWeightOffset) : std::int8_t{0};
+      for (std::int64_t p = 0; p < depth; ++p) {
+        const std::int32_t number = p < filled ? from[p] + offset : 0;
+        const std::int64_t line = p / kStep, place = c * kStep + p % kStep;
+        if (!is_shared)
+          panel[line * kPanel * kStep + place] = static_cast<std::int8_t>(number);
+        else if (line % 2 == 0)
+          panel[line / 2 * kPanel * kStep + place] = static_cast<std::int8_t>(number);
+        else
+          panel[line / 2 * kPanel * kStep + place] |= static_cast<std::int8_t>(number << 4);
+      }
     }
   }
 }
@@ -25,7 +34,7 @@ struct CodeScratch {
       : left_stride(round_up(padded_code_depth(cut), 64) + 64),
         starts(round_up(rows, kLeftRows) * left_stride * static_cast<std::int64_t>(sizeof(Left))),
         totals(starts + round_up(rows * cut.blocks * 4, 64)),
-        size(totals + kLeftRows * kPanel * 8) {}
+        size(totals + kLeftRows * kPanel * 4) {}
 };
 inline std::int64_t code_scratch_bytes(std::int64_t rows, const CodeCut& cut) {
   return CodeScratch(rows, cut).size;
@@ -34,47 +43,38 @@ inline std::int64_t code_scratch_bytes(std::int64_t rows, const CodeCut& cut) {
 // What the sums of each row's blocks begin at.
 inline void find_starts(const CodeArgs& args, std::int32_t* starts) {
   const CodeCut& cut = args.cut;
+  const std::int32_t offset = weight_offset(cut);
   for (std::int64_t r = 0; r < args.rows; ++r)
     for (std::int64_t b = 0; b < cut.blocks; ++b)
       starts[r * cut.blocks + b] =
-          kWeightOffset == 0
-              ? 0
-              : -kWeightOffset * sum_numbers(args.x + r * args.x_stride + b * cut.width,
-                                             smaller(cut.width, cut.k - b * cut.width));
+          offset == 0 ? 0
+                      : -offset * sum_numbers(args.x + r * args.x_stride + b * cut.width,
+                                              smaller(cut.width, cut.k - b * cut.width));
 }
 
-// y of a tile of rows and a panel from its totals.
-inline void finish_codes(const CodeArgs& args, std::int64_t row, std::int64_t rows,
-                         std::int64_t column, const float* weight_scales, float* totals) {
+// y of a tile of rows and a panel from its totals, which `total(r, column)` loads.
+template <typename Total>
+void finish_codes(const CodeArgs& args, std::int64_t row, std::int64_t rows, std::int64_t column,
+                  const float* weight_scales, Total total) {
   const CodeCut& cut = args.cut;
   const std::int64_t columns = smaller(args.n - column, kPanel);
-  for (std::int64_t r = 0; r < rows; ++r) {
-    float* const line = totals + r * kPanel;
-    const Vec of_row = broadcast(cut.x_has_blocks ? 1.0f : args.x_scales[row + r]);
-    for (std::int64_t c = 0; c < kPanel; c += kWidth) {
-      Vec value = load(line + c);
-      if (!cut.weight_has_blocks)
-        value =
-            value * (cut.x_has_blocks ? load(weight_scales + c) : of_row * load(weight_scales + c));
-      else if (!cut.x_has_blocks)
-        value = value * of_row;
-      store(line + c, value);
-    }
-    if (args.bias != nullptr)
+  with_function(args.activation, [&](auto f) {
+    for (std::int64_t r = 0; r < rows; ++r) {
+      // A factor that is there already counts as 1, which changes nothing.
+      const Vec of_row = broadcast(cut.x_has_blocks ? 1.0f : args.x_scales[row + r]);
+      float* const y = args.y + (row + r) * args.y_stride + column;
+      const float* const residual =
+          args.residual ? args.residual + (row + r) * args.residual_stride + column : nullptr;
       over_lanes(columns, [&](std::int64_t c, auto lanes) {
-        store(line + c, load(line + c, lanes) + load(args.bias + column + c, lanes), lanes);
+        const Vec factor = cut.weight_has_blocks ? of_row : of_row * load(weight_scales + c);
+        Vec value = total(r, c) * factor;
+        if (args.bias != nullptr) value = value + load(args.bias + column + c, lanes);
+        value = f(value);
+        if (residual != nullptr) value = value + load(residual + c, lanes);
+        store(y + c, value, lanes);
       });
-  }
-  finish_rows(
-      {.rows = rows,
-       .columns = columns,
-       .sums = totals,
-       .sums_stride = kPanel,
-       .activation = args.activation,
-       .residual = args.residual ? args.residual + row * args.residual_stride + column : nullptr,
-       .residual_stride = args.residual_stride,
-       .y = args.y + row * args.y_stride + column,
-       .y_stride = args.y_stride});
+    }
+  });
 }
 
 inline void code_multiply(const CodeArgs& args) {
@@ -92,16 +92,25 @@ inline void code_multiply(const CodeArgs& args) {
     const CodeTile tile{.cut = &cut,
                         .left = nullptr,
                         .left_stride = 0,
-                        .panel = args.packed + column * padded_code_depth(cut),
+                        .panel = args.packed + code_packed_size(column, cut),
                         .starts = starts,
                         .zeros = args.x_zeros,
                         .sums = args.sums != nullptr ? args.sums + column * cut.blocks : nullptr,
                         .x_scales = args.x_scales,
                         .weight_scales = scales,
                         .totals = totals};
-    multiply_panel(tile, left, args.rows, [&](std::int64_t row, std::int64_t rows) {
-      finish_codes(args, row, rows, column, scales, totals);
-    });
+    multiply_panel(
+        tile, left, args.rows, [&](const CodeTile& part, std::int64_t row, std::int64_t rows) {
+          if (cut.blocks > 1)
+            finish_codes(args, row, rows, column, scales, [&](std::int64_t r, std::int64_t c) {
+              return load(totals + r * kPanel + c);
+            });
+          else
+            finish_codes(args, row, rows, column, scales, [&](std::int64_t r, std::int64_t c) {
+              const Sums sums = load_sums(totals + r * kPanel + c);
+              return to_floats(without_zeros(part, 0, r, c, sums));
+            });
+        });
   }
 }
 

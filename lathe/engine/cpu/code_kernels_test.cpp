@@ -197,8 +197,8 @@ class Product {
   // Computes it in blocks of rows and columns and compares the bits.
   void expect_same(const CodeKernels& table, std::int64_t row_blocks, std::int64_t column_blocks) {
     const ops::CodeBlocks blocks = *ops::code_blocks(x_format_->facts(), format_->facts(), k_);
-    const CodeCut cut{k_, blocks.blocks, blocks.width, blocks.x_has_blocks,
-                      blocks.weight_has_blocks};
+    const CodeCut cut{
+        k_, blocks.blocks, blocks.width, blocks.x_has_blocks, blocks.weight_has_blocks, false};
     const bool has_zeros = numerics::code_layout(*x_format_) == numerics::CodeLayout::Unsigned;
     const auto operand = [&](std::size_t i) { return has_[i] ? &weight_[i] : nullptr; };
     CodeWeight weight;
@@ -210,7 +210,7 @@ class Product {
     const std::int64_t scales = encoded_[1].dim(1);
     for (std::int64_t i = 0; i < partition.count(); ++i) {
       const Block block = partition.block(i);
-      const AlignedBuffer scratch(table.scratch_bytes(block.rows, cut));
+      const AlignedBuffer scratch(table.scratch_bytes(block.rows, weight.cut()));
       std::memset(scratch.data(), 0xff, static_cast<std::size_t>(scratch.size()));
       CodeArgs args{};
       args.rows = block.rows;

@@ -19,6 +19,12 @@ struct Sums {
 inline Sums start_sums(std::int32_t start) {
   return {_mm256_set1_epi32(start)};
 }
+inline Sums load_sums(const float* from) {
+  return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))};
+}
+inline void store_sums(float* to, Sums sums) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), sums.value);
+}
 inline Sums subtract_times(Sums sums, std::int32_t factor, const std::int32_t* numbers) {
   const __m256i product = _mm256_mullo_epi32(
       _mm256_set1_epi32(factor), _mm256_loadu_si256(reinterpret_cast<const __m256i*>(numbers)));
@@ -29,7 +35,7 @@ inline Vec to_floats(Sums sums) {
 }
 
 constexpr std::int64_t kStep = 2;
-constexpr std::int32_t kWeightOffset = 0;
+constexpr std::int32_t kVectorOffset = 0;
 using Left = std::int16_t;
 
 struct Columns {
@@ -41,6 +47,11 @@ struct Element {
 inline Columns load_columns(const std::int8_t* from) {
   return {_mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)))};
 }
+// The lower or upper four bits of each number's byte.
+inline Columns half_of(Columns both, int half) {
+  const __m256i bits = half == 0 ? both.value : _mm256_srli_epi16(both.value, 4);
+  return {_mm256_and_si256(bits, _mm256_set1_epi16(15))};
+}
 inline Element broadcast_element(const Left* from) {
   int word;
   __builtin_memcpy(&word, from, sizeof word);
@@ -48,7 +59,4 @@ inline Element broadcast_element(const Left* from) {
 }
 inline Sums add_codes(Sums sums, Element x, Columns weight) {
   return {_mm256_add_epi32(sums.value, _mm256_madd_epi16(x.value, weight.value))};
-}
-inline std::int32_t sum_numbers(const std::int8_t*, std::int64_t) {
-  return 0;  // sums begin at 0
 }

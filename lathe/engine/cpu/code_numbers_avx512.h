@@ -16,8 +16,11 @@ struct Sums {
 inline Sums start_sums(std::int32_t start) {
   return {_mm512_set1_epi32(start)};
 }
-inline Sums load_sums(const std::int32_t* from, std::int32_t start) {
-  return {_mm512_add_epi32(_mm512_loadu_si512(from), _mm512_set1_epi32(start))};
+inline Sums load_sums(const float* from) {
+  return {_mm512_loadu_si512(from)};
+}
+inline void store_sums(float* to, Sums sums) {
+  _mm512_storeu_si512(to, sums.value);
 }
 // sums - factor * numbers[0 .. kWidth).
 inline Sums subtract_times(Sums sums, std::int32_t factor, const std::int32_t* numbers) {

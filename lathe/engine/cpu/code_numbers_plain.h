@@ -17,6 +17,14 @@ struct Sums {
 inline Sums start_sums(std::int32_t start) {
   return {Ints{start, start, start, start}};
 }
+inline Sums load_sums(const float* from) {
+  Sums sums;
+  __builtin_memcpy(&sums.value, from, sizeof sums.value);
+  return sums;
+}
+inline void store_sums(float* to, Sums sums) {
+  __builtin_memcpy(to, &sums.value, sizeof sums.value);
+}
 inline Sums subtract_times(Sums sums, std::int32_t factor, const std::int32_t* numbers) {
   Ints loaded;
   __builtin_memcpy(&loaded, numbers, sizeof loaded);
@@ -27,7 +35,7 @@ inline Vec to_floats(Sums sums) {
 }
 
 constexpr std::int64_t kStep = 2;
-constexpr std::int32_t kWeightOffset = 0;
+constexpr std::int32_t kVectorOffset = 0;
 using Left = std::int16_t;
 
 struct Columns {
@@ -39,12 +47,13 @@ struct Element {
 inline Columns load_columns(const std::int8_t* from) {
   return {Ints{from[0], from[2], from[4], from[6]}, Ints{from[1], from[3], from[5], from[7]}};
 }
+// The lower or upper four bits of each number's byte.
+inline Columns half_of(Columns both, int half) {
+  return {both.first >> (4 * half) & 15, both.second >> (4 * half) & 15};
+}
 inline Element broadcast_element(const Left* from) {
   return {from[0], from[1]};
 }
 inline Sums add_codes(Sums sums, Element x, Columns weight) {
   return {sums.value + weight.first * x.first + weight.second * x.second};
-}
-inline std::int32_t sum_numbers(const std::int8_t*, std::int64_t) {
-  return 0;  // sums begin at 0
 }

@@ -9,7 +9,10 @@
 namespace lathe::engine::code_plain {
 
 constexpr const char* kName = "plain";
-constexpr std::int64_t kDepthGrain = 2;
+constexpr std::int64_t kDepthGrain = 1;  // of tiles, which are not used
+inline bool multiplies_by_tiles(const CodeCut&) {
+  return false;
+}
 constexpr double kCodeSpeed = 1;
 // The order is that of use.
 // clang-format off
@@ -19,6 +22,7 @@ constexpr double kCodeSpeed = 1;
 #include "lathe/engine/cpu/elementwise.inl.h"
 #include "lathe/engine/cpu/gemm.inl.h"
 #include "lathe/engine/cpu/code_numbers_plain.h"
+#include "lathe/engine/cpu/code_sums.inl.h"
 #include "lathe/engine/cpu/code_encode.inl.h"
 #include "lathe/engine/cpu/code_vectors.inl.h"
 #include "lathe/engine/cpu/code_panels.inl.h"

@@ -2,12 +2,17 @@
 // weight not negative. Included inside a namespace after code_numbers_avx512.h.
 
 constexpr std::int64_t kStep = 4;
-constexpr std::int32_t kWeightOffset = 128;
+constexpr std::int32_t kVectorOffset = 128;
 using Left = std::int8_t;
 
 struct Columns {
   __m512i value;
 };
+// The lower or upper four bits of each byte.
+inline Columns half_of(Columns both, int half) {
+  const __m512i bits = half == 0 ? both.value : _mm512_srli_epi16(both.value, 4);
+  return {_mm512_and_si512(bits, _mm512_set1_epi8(15))};
+}
 struct Element {
   __m512i value;
 };

@@ -41,6 +41,8 @@ struct EncodeArgs {
 struct CodeCut {
   std::int64_t k, blocks, width;
   bool x_has_blocks, weight_has_blocks;
+  /// The weight's numbers are -8 to 7 and blocks are whole eights: two may share a byte.
+  bool has_nibbles;
 };
 
 /// y[rows, n] = activation(product + bias) + residual, the product as code_linear defines it. A

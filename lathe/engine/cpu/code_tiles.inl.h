@@ -5,16 +5,11 @@
 
 constexpr std::int64_t kTileLines = 16;
 constexpr std::int64_t kLeftRows = 2 * kTileLines;
-constexpr std::int64_t kFewCodeRows = 6;
 constexpr double kCodeSpeed = 32;
 static_assert(kPanel == 2 * kTileLines && kStep == 4 && kDepthGrain == 64);
 
-inline bool uses_tiles(const CodeCut& cut, std::int64_t rows) {
-  return cut.blocks == 1 && rows > kFewCodeRows;
-}
-
 inline CodeLeft find_left(const CodeArgs& args, std::int64_t stride, Left* scratch) {
-  const bool by_tiles = uses_tiles(args.cut, args.rows);
+  const bool by_tiles = multiplies_by_tiles(args.cut);
   const bool is_whole = padded_code_depth(args.cut) == args.cut.k;
   // Tiles have all their lines: rows of the last that are not there are zeros in scratch.
   const std::int64_t tail = !is_whole  ? 0
@@ -64,10 +59,9 @@ void multiply_code_tiles(const CodeTile& tile, std::int64_t depth, std::int32_t*
 
 template <typename Finish>
 void multiply_panel(const CodeTile& tile, const CodeLeft& left, std::int64_t rows, Finish finish) {
-  if (!uses_tiles(*tile.cut, rows)) return multiply_vectors(tile, left, rows, finish);
+  if (!multiplies_by_tiles(*tile.cut)) return multiply_vectors(tile, left, rows, finish);
   const std::int64_t depth = padded_code_depth(*tile.cut);
-  // Behind the totals.
-  auto* const sums = reinterpret_cast<std::int32_t*>(tile.totals + kLeftRows * kPanel);
+  auto* const sums = reinterpret_cast<std::int32_t*>(tile.totals);
   for (std::int64_t row = 0; row < rows; row += kLeftRows) {
     const std::int64_t count = smaller(rows - row, kLeftRows);
     const CodeTile part = rows_of_tile(tile, left, row);
@@ -75,11 +69,6 @@ void multiply_panel(const CodeTile& tile, const CodeLeft& left, std::int64_t row
       multiply_code_tiles<true>(part, depth, sums);
     else
       multiply_code_tiles<false>(part, depth, sums);
-    for (int r = 0; r < static_cast<int>(count); ++r)
-      for (int v = 0; v < 2; ++v)
-        store(
-            tile.totals + r * kPanel + v * kWidth,
-            finish_sums(part, 0, r, v, load_sums(sums + r * kPanel + v * kWidth, part.starts[r])));
-    finish(row, count);
+    finish(part, row, count);
   }
 }

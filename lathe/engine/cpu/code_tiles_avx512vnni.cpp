@@ -18,6 +18,10 @@ namespace lathe::engine::code_tiles {
 
 constexpr const char* kName = "emulated_amx";
 constexpr std::int64_t kDepthGrain = 64;
+// Tiles would have to be stored after every block.
+inline bool multiplies_by_tiles(const CodeCut& cut) {
+  return cut.blocks == 1;
+}
 // The order is that of use.
 // clang-format off
 #include "lathe/engine/cpu/vector_avx512.h"

@@ -2,12 +2,13 @@
 // it:
 //
 //   kStep          numbers of x that one instruction multiplies
-//   kDepthGrain    what the depth of a product without blocks is rounded up to
+//   multiplies_by_tiles  whether a product goes by other registers, kDepthGrain deep
 //   Left           how a number of x lies while it is multiplied
-//   kWeightOffset  what is added to a number of a weight when it is packed, so that it is not
+//   kVectorOffset  what is added to a number of a weight when it is packed, so that it is not
 //                  negative; sums begin at minus that times the sum of x (sum_numbers)
-//   Sums           of a vector's columns: start_sums, load_sums, subtract_times, to_floats
-//   Columns        kStep numbers of each column: load_columns
+//   Sums           of a vector's columns: start_sums, load_sums, store_sums, subtract_times,
+//                  to_floats
+//   Columns        kStep numbers of each column: load_columns, half_of
 //   Element        kStep numbers of x for all columns: broadcast_element, add_codes
 //
 // A panel of a weight has for each kStep rows a line in which every column has its kStep numbers,
@@ -17,19 +18,34 @@ constexpr int kCodeRows = kTileRows;
 // Tiles with blocks have sums of floats beside those of whole numbers.
 constexpr int kBlockRows = (kTileRows - 2) / 2;
 
-inline std::int64_t padded_width(const CodeCut& cut, std::int64_t block) {
-  if (cut.blocks == 1) return round_up(cut.k, kDepthGrain);
-  return round_up(smaller(cut.width, cut.k - block * cut.width), kStep);
+// Whether two lines of a panel share their bytes: the first has the lower halves.
+inline bool shares_bytes(const CodeCut& cut) {
+  return cut.has_nibbles && !multiplies_by_tiles(cut);
 }
-inline std::int64_t padded_code_depth(const CodeCut& cut) {
-  if (cut.blocks == 1) return round_up(cut.k, kDepthGrain);
-  return (cut.blocks - 1) * cut.width + padded_width(cut, cut.blocks - 1);
-}
-inline std::int64_t code_packed_size(std::int64_t n, const CodeCut& cut) {
-  return round_up(n, kPanel) * padded_code_depth(cut);
+// What is added to a number of a weight when it is packed.
+inline std::int32_t weight_offset(const CodeCut& cut) {
+  if (shares_bytes(cut)) return 8;
+  return multiplies_by_tiles(cut) ? 0 : kVectorOffset;
 }
 
-// totals[rows, kPanel] of a panel, before the factors of rows and columns.
+inline std::int64_t padded_width(const CodeCut& cut, std::int64_t block) {
+  const std::int64_t width = smaller(cut.width, cut.k - block * cut.width);
+  if (multiplies_by_tiles(cut)) return round_up(width, kDepthGrain);
+  return round_up(width, shares_bytes(cut) ? 2 * kStep : kStep);
+}
+inline std::int64_t padded_code_depth(const CodeCut& cut) {
+  return (cut.blocks - 1) * cut.width + padded_width(cut, cut.blocks - 1);
+}
+// Bytes of so many lines of kPanel numbers.
+inline std::int64_t code_bytes(const CodeCut& cut, std::int64_t depth) {
+  return depth * kPanel / (shares_bytes(cut) ? 2 : 1);
+}
+inline std::int64_t code_packed_size(std::int64_t n, const CodeCut& cut) {
+  return round_up(n, kPanel) / kPanel * code_bytes(cut, padded_code_depth(cut));
+}
+
+// totals[rows, kPanel] of a panel, before the factors of rows and columns: floats of products with
+// blocks, else the whole numbers themselves.
 struct CodeTile {
   const CodeCut* cut;
   const Left* left;
@@ -61,34 +77,63 @@ template <int Rows>
   }
 }
 
-// The rest of a block's sums, as floats.
-[[gnu::always_inline]] inline Vec finish_sums(const CodeTile& tile, std::int64_t block, int r,
-                                              int v, Sums sums) {
-  if (tile.zeros != nullptr) {
-    const std::int64_t of_row = tile.cut->x_has_blocks ? tile.cut->blocks : 1;
-    const std::int64_t index = tile.cut->x_has_blocks ? block : 0;
-    sums = subtract_times(sums, tile.zeros[r * of_row + index],
-                          tile.sums + block * kPanel + v * kWidth);
+// The same where two lines share their bytes.
+template <int Rows>
+[[gnu::always_inline]] inline void add_nibbles(const CodeTile& tile, std::int64_t depth,
+                                               const Left* left, const std::int8_t* panel,
+                                               Sums (&sums)[Rows][2]) {
+  const std::int64_t stride = tile.left_stride;
+  for (std::int64_t p = 0; p < depth; p += 2 * kStep) {
+    const Columns both[2] = {load_columns(panel), load_columns(panel + kStep * kWidth)};
+#pragma GCC unroll 2
+    for (int half = 0; half < 2; ++half) {
+      const Columns columns[2] = {half_of(both[0], half), half_of(both[1], half)};
+#pragma GCC unroll 16
+      for (int r = 0; r < Rows; ++r) {
+        const Element element = broadcast_element(left + r * stride + half * kStep);
+#pragma GCC unroll 16
+        for (int v = 0; v < 2; ++v) sums[r][v] = add_codes(sums[r][v], element, columns[v]);
+      }
+    }
+    left += 2 * kStep;
+    panel += kStep * kPanel;
   }
-  return to_floats(sums);
 }
 
-template <int Rows>
+template <bool IsShared, int Rows>
+[[gnu::always_inline]] inline void add_lines(const CodeTile& tile, std::int64_t depth,
+                                             const Left* left, const std::int8_t* panel,
+                                             Sums (&sums)[Rows][2]) {
+  if constexpr (IsShared)
+    add_nibbles<Rows>(tile, depth, left, panel, sums);
+  else
+    add_block<Rows>(tile, depth, left, panel, sums);
+}
+
+// A block's sums without the zero points of x.
+[[gnu::always_inline]] inline Sums without_zeros(const CodeTile& tile, std::int64_t block,
+                                                 std::int64_t r, std::int64_t column, Sums sums) {
+  if (tile.zeros == nullptr) return sums;
+  const std::int64_t of_row = tile.cut->x_has_blocks ? tile.cut->blocks : 1;
+  const std::int64_t index = tile.cut->x_has_blocks ? block : 0;
+  return subtract_times(sums, tile.zeros[r * of_row + index], tile.sums + block * kPanel + column);
+}
+
+template <bool IsShared, int Rows>
 void multiply_whole(const CodeTile& tile) {
   Sums sums[Rows][2];
 #pragma GCC unroll 16
   for (int r = 0; r < Rows; ++r)
 #pragma GCC unroll 16
     for (int v = 0; v < 2; ++v) sums[r][v] = start_sums(tile.starts[r]);
-  add_block<Rows>(tile, padded_code_depth(*tile.cut), tile.left, tile.panel, sums);
+  add_lines<IsShared, Rows>(tile, padded_code_depth(*tile.cut), tile.left, tile.panel, sums);
 #pragma GCC unroll 16
   for (int r = 0; r < Rows; ++r)
 #pragma GCC unroll 16
-    for (int v = 0; v < 2; ++v)
-      store(tile.totals + r * kPanel + v * kWidth, finish_sums(tile, 0, r, v, sums[r][v]));
+    for (int v = 0; v < 2; ++v) store_sums(tile.totals + r * kPanel + v * kWidth, sums[r][v]);
 }
 
-template <int Rows>
+template <bool IsShared, int Rows>
 void multiply_blocks(const CodeTile& tile) {
   const CodeCut& cut = *tile.cut;
   Vec totals[Rows][2] = {};
@@ -99,7 +144,8 @@ void multiply_blocks(const CodeTile& tile) {
 #pragma GCC unroll 16
       for (int v = 0; v < 2; ++v) sums[r][v] = start_sums(tile.starts[r * cut.blocks + b]);
     const std::int64_t from = b * cut.width;
-    add_block<Rows>(tile, padded_width(cut, b), tile.left + from, tile.panel + from * kPanel, sums);
+    add_lines<IsShared, Rows>(tile, padded_width(cut, b), tile.left + from,
+                              tile.panel + code_bytes(cut, from), sums);
 #pragma GCC unroll 16
     for (int v = 0; v < 2; ++v) {
       const Vec of_column = cut.weight_has_blocks
@@ -112,7 +158,7 @@ void multiply_blocks(const CodeTile& tile) {
           const Vec of_row = broadcast(tile.x_scales[r * cut.blocks + b]);
           factor = cut.weight_has_blocks ? of_row * of_column : of_row;
         }
-        const Vec term = finish_sums(tile, b, r, v, sums[r][v]) * factor;
+        const Vec term = to_floats(without_zeros(tile, b, r, v * kWidth, sums[r][v])) * factor;
         totals[r][v] = b == 0 ? term : totals[r][v] + term;
       }
     }
@@ -123,13 +169,17 @@ void multiply_blocks(const CodeTile& tile) {
     for (int v = 0; v < 2; ++v) store(tile.totals + r * kPanel + v * kWidth, totals[r][v]);
 }
 
-template <int Rows>
+template <bool IsShared, int Rows>
 void multiply_codes_up_to(const CodeTile& tile, std::int64_t rows) {
   if constexpr (Rows > 1)
-    if (rows < Rows) return multiply_codes_up_to<Rows - 1>(tile, rows);
+    if (rows < Rows) return multiply_codes_up_to<IsShared, Rows - 1>(tile, rows);
   if constexpr (Rows <= kBlockRows)
-    if (tile.cut->blocks > 1) return multiply_blocks<Rows>(tile);
-  multiply_whole<Rows>(tile);
+    if (tile.cut->blocks > 1) return multiply_blocks<IsShared, Rows>(tile);
+  multiply_whole<IsShared, Rows>(tile);
+}
+inline void multiply_codes(const CodeTile& tile, std::int64_t rows) {
+  if (shares_bytes(*tile.cut)) return multiply_codes_up_to<true, kCodeRows>(tile, rows);
+  multiply_codes_up_to<false, kCodeRows>(tile, rows);
 }
 
 // Where the rows of x lie that are multiplied: as they are, or in scratch, padded and widened.
@@ -157,7 +207,7 @@ inline CodeTile rows_of_tile(const CodeTile& tile, const CodeLeft& left, std::in
   return result;
 }
 
-// Calls finish(row, rows) when the totals of these rows are there.
+// Calls finish(part, row, rows) when the totals of these rows are there.
 template <typename Finish>
 void multiply_vectors(const CodeTile& tile, const CodeLeft& left, std::int64_t rows,
                       Finish finish) {
@@ -165,7 +215,8 @@ void multiply_vectors(const CodeTile& tile, const CodeLeft& left, std::int64_t r
   const std::int64_t tiles = (rows + most - 1) / most;
   for (std::int64_t t = 0; t < tiles; ++t) {
     const std::int64_t row = t * rows / tiles, count = (t + 1) * rows / tiles - row;
-    multiply_codes_up_to<kCodeRows>(rows_of_tile(tile, left, row), count);
-    finish(row, count);
+    const CodeTile part = rows_of_tile(tile, left, row);
+    multiply_codes(part, count);
+    finish(part, row, count);
   }
 }

@@ -23,9 +23,12 @@ void CodeWeight::pack(const CodeKernels& kernels, const numerics::RowCodes& weig
                       const CodeCut& cut, bool has_zeros) {
   kernels_ = &kernels;
   cut_ = cut;
+  cut_.has_nibbles = (cut.blocks == 1 || cut.width % 8 == 0) &&
+                     std::all_of(weight.numbers.begin(), weight.numbers.end(),
+                                 [](std::int8_t number) { return number >= -8 && number <= 7; });
   const std::int64_t n = weight.rows, panel = kernels.grain().columns;
-  numbers_.reserve(std::max<std::int64_t>(kernels.packed_size(n, cut), 64));
-  kernels.pack(weight.numbers.data(), n, cut, reinterpret_cast<std::int8_t*>(numbers_.data()));
+  numbers_.reserve(std::max<std::int64_t>(kernels.packed_size(n, cut_), 64));
+  kernels.pack(weight.numbers.data(), n, cut_, reinterpret_cast<std::int8_t*>(numbers_.data()));
   write_panels<float>(scales_, n, panel, weight.blocks, [&](std::int64_t j, std::int64_t block) {
     return weight.scales[static_cast<std::size_t>(j * weight.blocks + block)];
   });

@@ -37,8 +37,8 @@ template <int Sums, int A, int B>
 inline void tile_multiply() {
   asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(Sums), "i"(A), "i"(B));
 }
-// sums += a . b, fours of bytes, signed in a and not in b.
+// sums += a . b, fours of signed bytes.
 template <int Sums, int A, int B>
 inline void tile_multiply_codes() {
-  asm volatile("tdpbsud %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(Sums), "i"(A), "i"(B));
+  asm volatile("tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(Sums), "i"(A), "i"(B));
 }

@@ -59,7 +59,7 @@ inline void tile_multiply_codes() {
         const std::uint32_t b = emulated_tile(B).words[four][column];
         for (int byte = 0; byte < 4; ++byte) {
           const int x = static_cast<std::int8_t>(a >> 8 * byte);
-          const int weight = static_cast<int>(b >> 8 * byte & 0xffu);
+          const int weight = static_cast<std::int8_t>(b >> 8 * byte);
           sum += static_cast<std::uint32_t>(x * weight);
         }
       }

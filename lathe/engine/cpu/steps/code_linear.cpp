@@ -39,7 +39,7 @@ class CodeLinearStep final : public Step {
   }
 
   std::int64_t scratch_bytes(const Kernels&, std::int64_t rows) const override {
-    return weight_.kernels().scratch_bytes(rows, cut_);
+    return weight_.kernels().scratch_bytes(rows, weight_.cut());
   }
   void run_rows(const RowCall& call) const override {
     multiply(call, {0, call.rows, 0, columns()});
@@ -126,7 +126,7 @@ std::unique_ptr<Step> make_code_linear(const Graph& graph, NodeId id) {
   return std::make_unique<CodeLinearStep>(
       std::move(space), y->width,
       CodeCut{x->width, blocks->blocks, blocks->width, blocks->x_has_blocks,
-              blocks->weight_has_blocks},
+              blocks->weight_has_blocks, false},
       format->facts().text, numerics::code_layout(*x_format) == numerics::CodeLayout::Unsigned,
       activation);
 }
