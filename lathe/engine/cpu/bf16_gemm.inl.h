@@ -129,11 +129,13 @@ inline std::int64_t bf16_scratch_bytes(std::int64_t rows, std::int64_t n) {
 inline void finish_bf16(const Bf16Args& args, std::int64_t row, std::int64_t rows,
                         std::int64_t column, float* sums) {
   const std::int64_t columns = smaller(args.n - column, kPanel);
+  alignas(64) float bias[kPanel];
+  if (args.bias != nullptr) round_bf16(args.bias + column, columns, bias);
   for (std::int64_t r = 0; r < rows; ++r) {
     float* const line = sums + r * kPanel;
     if (args.bias != nullptr)
       over_lanes(columns, [&](std::int64_t c, auto lanes) {
-        store(line + c, load(line + c, lanes) + load(args.bias + column + c, lanes), lanes);
+        store(line + c, load(line + c, lanes) + load(bias + c, lanes), lanes);
       });
     if (args.is_rounded) round_bf16(line, columns, line);
   }

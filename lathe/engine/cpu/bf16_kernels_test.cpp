@@ -123,7 +123,7 @@ TEST_P(EveryBf16, AgreesWithADoubleLoopOverRoundedOperands) {
       operands.multiply(table(), {0, shape.rows, 0, shape.n}, bias, nullptr, y);
       for (std::int64_t r = 0; r < shape.rows; ++r)
         for (std::int64_t j = 0; j < shape.n; ++j) {
-          double exact = bias(0, j), magnitude = std::abs(exact);
+          double exact = rounded(bias(0, j)), magnitude = std::abs(exact);
           for (std::int64_t p = 0; p < shape.k; ++p) {
             const double term =
                 double{rounded(operands.x(r, p))} * double{rounded(operands.b(p, j))};

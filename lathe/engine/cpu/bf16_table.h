@@ -9,9 +9,9 @@
 
 namespace lathe::engine {
 
-/// y[rows, n] = activation(round(x[rows, k] . B[k, n] + bias[n])) + residual[rows, n], where x and
-/// B are rounded to bfloat16 (to nearest, ties to even), sums are float, and `round` is to bfloat16
-/// or not at all.
+/// y[rows, n] = activation(round(x[rows, k] . B[k, n] + bias[n])) + residual[rows, n], where x, B
+/// and bias are rounded to bfloat16 (to nearest, ties to even), sums are float, and `round` is to
+/// bfloat16 or not at all.
 ///
 /// A result has the same bits in whatever block of rows and columns it is computed.
 struct Bf16Args {
