@@ -104,7 +104,8 @@ TEST_F(CudaCommands, Train) {
 
 TEST_F(CudaCommands, TrainForEveryObjective) {
   for (const char* const model : {"bert-tiny", "gpt2-tiny"})
-    for (const char* const objective : {"classify", "mlm", "causal-lm", "regression"}) {
+    for (const char* const objective :
+         {"classify", "mlm", "causal-lm", "regression", "multi-label"}) {
       const bool is_bert = std::string_view(model) == "bert-tiny";
       if (std::string_view(objective) == (is_bert ? "causal-lm" : "mlm")) continue;
       SCOPED_TRACE(fmt::format("{} {}", model, objective));
@@ -117,11 +118,17 @@ TEST_F(CudaCommands, TrainForEveryObjective) {
         std::filesystem::create_directory(scratch_ / "scores");
         scratch_.write("scores/train.csv", "text,label\na fine film,1\na poor plot,0\n");
         training_.data = (scratch_ / "scores").string();
+      } else if (std::string_view(objective) == "multi-label") {
+        std::filesystem::create_directory(scratch_ / "sets");
+        scratch_.write("sets/train.jsonl",
+                       "{\"text\":\"a fine film\",\"labels\":[\"fine\",\"film\"]}\n"
+                       "{\"text\":\"a poor plot\",\"labels\":[]}\n");
+        training_.data = (scratch_ / "sets").string();
       } else {
         training_.data = data_;
       }
       fine_tune(training_, execution_);
-      if (std::string_view(objective) != "regression")
+      if (training_.data == data_)
         evaluate_on(io::load_model(training_.out.string()), {.data = data_}, execution_);
     }
 }

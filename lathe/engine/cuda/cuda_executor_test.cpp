@@ -76,6 +76,33 @@ TEST(CudaExecutor, LeavesRowsBeyondTheRealOnesOutOfSums) {
   }
 }
 
+// More elements than are added up by themselves, logits whose exponential overflows a float, and
+// rows beyond the real ones. Terms and sums are double, as the reference's.
+TEST(CudaExecutor, SumsTheCrossEntropyOfSigmoids) {
+  LATHE_NEEDS_GPU();
+  const Graph graph = parse_graph(R"(
+    x = input() : f32[T,9]
+    y = input() : f32[T,9]
+    dsum = input() : f32[]
+    loss = binary_cross_entropy(x, y)
+    dx = binary_cross_entropy_gradient(dsum, x, y)
+    output loss <- loss
+    output count <- loss#1
+    output dx <- dx)");
+  const std::unique_ptr<Executor> gpu = make_executor(graph, {}, {.device = "cuda"});
+  const std::unique_ptr<Executor> reference = make_executor(graph, {}, {.device = "reference"});
+  for (const std::int64_t rows : {1003, 139, 144, 1}) {
+    SCOPED_TRACE(rows);
+    Feed feed = random_feed(graph, {{"T", rows}}, static_cast<unsigned>(rows));
+    for (float& x : feed["x"].mutable_data<float>()) x *= 50;
+    for (float& y : feed["y"].mutable_data<float>()) y = y > 0 ? 1.0f : 0.0f;
+    const Feed actual = gpu->run(feed);
+    // One rounding to float on either side.
+    expect_near(actual, reference->run(feed), 0x1p-23);
+    expect_identical(gpu->run(feed), actual);
+  }
+}
+
 // A vocabulary large enough for a sparse gradient, and a table of two rows beside it.
 TEST(CudaExecutor, SumsGradientsOfEmbeddings) {
   LATHE_NEEDS_GPU();

@@ -45,4 +45,20 @@ struct SquaredErrorGradientArgs {
   Extent elements;
 };
 
+/// sum and count of log(1 + exp(x)) - x y over the elements.
+struct BinaryCrossEntropyArgs {
+  const float* logits = nullptr;
+  const float* targets = nullptr;
+  float* sum = nullptr;
+  float* count = nullptr;
+  Extent elements;
+};
+struct BinaryCrossEntropyGradientArgs {
+  const float* dsum = nullptr;
+  const float* logits = nullptr;
+  const float* targets = nullptr;
+  float* dlogits = nullptr;
+  Extent elements;
+};
+
 }  // namespace lathe::engine::cuda

@@ -36,6 +36,8 @@ void cross_entropy(const CrossEntropyArgs&, Stream*);
 void cross_entropy_gradient(const CrossEntropyGradientArgs&, Stream*);
 void squared_error(const SquaredErrorArgs&, Stream*);
 void squared_error_gradient(const SquaredErrorGradientArgs&, Stream*);
+void binary_cross_entropy(const BinaryCrossEntropyArgs&, Stream*);
+void binary_cross_entropy_gradient(const BinaryCrossEntropyGradientArgs&, Stream*);
 void embedding(const EmbeddingArgs&, Stream*);
 void embedding_order(const EmbeddingGradientsArgs&, Stream*);
 void embedding_gradients(const EmbeddingGradientsArgs&, Stream*);

@@ -34,6 +34,8 @@ lathe_cuda_kernels() {
                                  cross_entropy_gradient,
                                  squared_error,
                                  squared_error_gradient,
+                                 binary_cross_entropy,
+                                 binary_cross_entropy_gradient,
                                  embedding,
                                  embedding_order,
                                  embedding_gradients,
