@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <tuple>
 
@@ -23,6 +24,7 @@ constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20;
 thread_local char error_line[512];
 
 struct Library {
+  decltype(&cublasLtGetVersion) version = nullptr;
   decltype(&cublasLtCreate) create = nullptr;
   decltype(&cublasLtDestroy) destroy = nullptr;
   decltype(&cublasLtMatmul) matmul = nullptr;
@@ -36,17 +38,23 @@ struct Library {
   decltype(&cublasLtMatmulPreferenceDestroy) drop_preference = nullptr;
   decltype(&cublasLtMatmulPreferenceSetAttribute) set_preference = nullptr;
   decltype(&cublasLtMatmulAlgoGetHeuristic) propose = nullptr;
-  char error[256] = {};
+  char error[512] = {};
 };
 
+// Where the system looks, then where CUDA is installed. A path in LATHE_CUBLASLT_LIBRARY is the
+// only one tried.
 const Library& library() {
   static const Library loaded = [] {
     Library found;
-    char name[64];
-    std::snprintf(name, sizeof name, "libcublasLt.so.%d", CUBLAS_VER_MAJOR);
+    const char* const given = std::getenv("LATHE_CUBLASLT_LIBRARY");
+    char name[256];
+    if (given != nullptr)
+      std::snprintf(name, sizeof name, "%s", given);
+    else
+      std::snprintf(name, sizeof name, "libcublasLt.so.%d", CUBLAS_VER_MAJOR);
     void* handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    if (handle == nullptr) {
-      char path[128];
+    if (handle == nullptr && given == nullptr) {
+      char path[300];
       std::snprintf(path, sizeof path, "/usr/local/cuda/lib64/%s", name);
       handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     }
@@ -63,6 +71,15 @@ const Library& library() {
       if (function == nullptr && found.error[0] == 0)
         std::snprintf(found.error, sizeof found.error, "%s has no function %s", name, symbol);
     };
+    look_up(found.version, "cublasLtGetVersion");
+    if (found.version == nullptr) return found;
+    if (const auto version = static_cast<int>(found.version());
+        version / 10000 < CUBLAS_VER_MAJOR) {
+      std::snprintf(found.error, sizeof found.error,
+                    "%s is of version %d.%d, but %d.0 or newer is needed", name, version / 10000,
+                    version / 100 % 100, CUBLAS_VER_MAJOR);
+      return found;
+    }
     look_up(found.create, "cublasLtCreate");
     look_up(found.destroy, "cublasLtDestroy");
     look_up(found.matmul, "cublasLtMatmul");
@@ -86,22 +103,14 @@ using Shape = std::tuple<bool, bool, std::int64_t, std::int64_t, std::int64_t, s
                          std::int64_t, std::int64_t, bool, Precision, Number>;
 
 Shape shape_of(const GemmArgs& args) {
-  return {args.transpose_a,
-          args.transpose_b,
-          args.m,
-          args.n,
-          args.k,
-          args.lda,
-          args.ldb,
-          args.ldc,
-          args.batches,
-          args.stride_a,
-          args.stride_b,
-          args.stride_c,
-          args.stride_bias,
-          args.bias != nullptr,
-          args.precision,
-          args.c_as};
+  return {args.transpose_a, args.transpose_b,
+          args.m,           args.n,
+          args.k,           args.lda,
+          args.ldb,         args.ldc,
+          args.batches,     args.stride_a,
+          args.stride_b,    args.stride_c,
+          args.stride_bias, args.bias != nullptr,
+          args.precision,   args.c_as};
 }
 
 const char* explain(cublasStatus_t status, const GemmArgs& args) {
