@@ -34,6 +34,15 @@ void add_scalar(CudaGroupTable& table, const CudaCall& call, cuda::ScalarOperati
   operation.a_from = maker(0);
   operation.b_from = maker(1);
   operation.y = call.output(0);
+  const auto level_of = [&](std::int32_t from) {
+    return from < 0 ? -1 : table.scalars[static_cast<std::size_t>(from)].level;
+  };
+  operation.continues = operation.kind == cuda::ScalarOperation::Kind::Pair &&
+                        operation.pair == cuda::Pair::Add && operation.a_from >= 0 &&
+                        operation.a_from + 1 == static_cast<int>(table.scalars.size()) &&
+                        operation.b_from < 0;
+  operation.level = std::max(level_of(operation.a_from), level_of(operation.b_from)) +
+                    (operation.continues ? 0 : 1);
   table.scalar_of[call.output_slots[0]] = static_cast<int>(table.scalars.size());
   table.scalars.push_back(operation);
 }

@@ -75,6 +75,9 @@ struct ScalarOperation {
   Pair pair = Pair::Add;
   /// Earlier operations that make the operands, which are not read from memory then; -1: none.
   std::int32_t a_from = -1, b_from = -1;
+  std::int32_t level = 0;  ///< more than that of any operation whose result it waits for
+  /// It adds a number from memory to the result of the operation before it, whose level it has.
+  bool continues = false;
   double value = 0;  ///< Fill, the slope of a map, the largest norm
   const float* a = nullptr;
   const float* b = nullptr;

@@ -148,47 +148,56 @@ __device__ float scale_of_gradients(float squares, float examples, double most, 
   return static_cast<float>(scale);
 }
 
-// All operands come from memory at once; then one thread has what is left to do, without waiting.
+// All operands come from memory at once. Then operations that wait for none of each other are done
+// side by side, one level after another, and a long sum by one thread.
 __global__ void scalars_kernel(ScalarArgs args) {
   struct Short {
     ScalarOperation::Kind kind;
     Map map;
     Pair pair;
-    std::int32_t a_from, b_from;
+    std::int32_t a_from, b_from, level;
+    bool continues;
     float value;
   };
   __shared__ Short operations[kMostScalars];
   __shared__ float a[kMostScalars], b[kMostScalars], y[kMostScalars];
+  int last_level = -1;  // of this thread's operations
   for (int i = threadIdx.x; i < args.count; i += blockDim.x) {
     const ScalarOperation& operation = args.operations[i];
-    operations[i] = {operation.kind,   operation.map,    operation.pair,
-                     operation.a_from, operation.b_from, static_cast<float>(operation.value)};
+    operations[i] = {operation.kind,      operation.map,
+                     operation.pair,      operation.a_from,
+                     operation.b_from,    operation.level,
+                     operation.continues, static_cast<float>(operation.value)};
+    last_level = operation.level > last_level ? operation.level : last_level;
     if (operation.a != nullptr && operation.a_from < 0) a[i] = *operation.a;
     if (operation.b != nullptr && operation.b_from < 0) b[i] = *operation.b;
   }
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    for (int i = 0; i < args.count; ++i) {
+  for (int level = 0; __syncthreads_or(last_level >= level); ++level)
+    for (int i = threadIdx.x; i < args.count; i += blockDim.x) {
       const Short operation = operations[i];
+      if (operation.level != level || operation.continues) continue;
       const float left = operation.a_from < 0 ? a[i] : y[operation.a_from];
       const float right = operation.b_from < 0 ? b[i] : y[operation.b_from];
+      float result = 0;
       switch (operation.kind) {
         case ScalarOperation::Kind::Map:
-          y[i] = apply(operation.map, left, operation.value);
+          result = apply(operation.map, left, operation.value);
           break;
         case ScalarOperation::Kind::Pair:
-          y[i] = operation.pair == Pair::Add ? left + right : apply(operation.pair, left, right);
+          result = operation.pair == Pair::Add ? left + right : apply(operation.pair, left, right);
           break;
         case ScalarOperation::Kind::Fill:
-          y[i] = operation.value;
+          result = operation.value;
           break;
         case ScalarOperation::Kind::GradientScale:
-          y[i] = scale_of_gradients(left, right, args.operations[i].value, args.operations[i].norm);
+          result =
+              scale_of_gradients(left, right, args.operations[i].value, args.operations[i].norm);
           break;
       }
+      y[i] = result;
+      for (int next = i + 1; next < args.count && operations[next].continues; ++next)
+        y[next] = result += b[next];
     }
-  }
-  __syncthreads();
   for (int i = threadIdx.x; i < args.count; i += blockDim.x) *args.operations[i].y = y[i];
 }
 
