@@ -130,6 +130,9 @@ INSTANTIATE_TEST_SUITE_P(
         AttentionCase{"HeadsOf128", "heads=1, causal=true", 128, 128},
         AttentionCase{"SharedKeys", "heads=4, kv_heads=2", 128, 64},
         AttentionCase{"Dropout", "heads=2, dropout=0.1, site=3", 128, 128, true},
+        // Small enough for a tool that watches every access.
+        AttentionCase{
+            "WatchedDropout", "heads=2, dropout=0.1, site=3", 128, 128, true, "T", {{66, 3}}},
         AttentionCase{"CausalDropout", "heads=2, causal=true, dropout=0.5, site=9", 64, 64, true},
         AttentionCase{"ManySequences", "heads=8", 512, 512, false, "T", {many_lengths()}},
         AttentionCase{"ManySharedDropout",
