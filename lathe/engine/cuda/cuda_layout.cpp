@@ -6,6 +6,44 @@
 #include "lathe/engine/reference_executor.h"
 
 namespace lathe::engine {
+namespace {
+
+struct SlotInOrder {
+  std::size_t slot = 0;
+  int group = -1;  // slots of one group and size lie side by side; -1: by itself
+};
+
+// What the products of a launch make, or a step of several results, lies side by side where it has
+// one size, in the order of what it is made of: one call of the library may make it all, or read
+// it.
+std::vector<SlotInOrder> slots_in_order(const CudaPlan& plan) {
+  std::vector<SlotInOrder> order;
+  std::vector<bool> is_there(plan.slots.size());
+  const auto add = [&](int slot, int group) {
+    if (slot < 0 || is_there[static_cast<std::size_t>(slot)]) return;
+    is_there[static_cast<std::size_t>(slot)] = true;
+    order.push_back({static_cast<std::size_t>(slot), group});
+  };
+  for (std::size_t launch = 0; launch < plan.launches.size(); ++launch) {
+    const bool has_products = plan.launches[launch].group == CudaGroup::Products;
+    std::vector<std::size_t> steps = plan.launches[launch].steps;
+    std::stable_sort(steps.begin(), steps.end(), [&](std::size_t one, std::size_t other) {
+      return plan.steps[one].inputs < plan.steps[other].inputs;
+    });
+    for (const std::size_t step : steps) {
+      const std::vector<int>& outputs = plan.steps[step].outputs;
+      if (!has_products && outputs.size() < 2) continue;
+      for (const int slot : outputs) {
+        add(slot, static_cast<int>(launch));
+        add(plan.slots[static_cast<std::size_t>(slot)].half, static_cast<int>(launch));
+      }
+    }
+  }
+  for (std::size_t slot = 0; slot < plan.slots.size(); ++slot) add(static_cast<int>(slot), -1);
+  return order;
+}
+
+}  // namespace
 
 void CudaMachine::place_residents() {
   std::int64_t bytes = 0;
@@ -45,7 +83,7 @@ void CudaMachine::ensure_capacity(const SymbolValues& needed) {
   if (!grew) return;
   for (Begun& run : begun) await(run);  // their outputs lie in memory that is laid out anew
   drop_captures();                      // they point into the old arena
-  const CudaSizes sizes{grown, {}};
+  const CudaSizes sizes{grown, {}, plan.precision};
   const auto lay_out = [&](CudaSlot::Kind kind, CudaBlock& block, std::int64_t begin) {
     block.slots.clear();
     block.offsets.clear();
@@ -64,33 +102,33 @@ void CudaMachine::ensure_capacity(const SymbolValues& needed) {
 
   std::vector<Lifetime> lifetimes;
   std::vector<std::byte**> owners;  // who gets the address
-  // Values of bfloat16 that live and die together and have one size lie side by side: one call of
-  // the library may make them all.
   struct Neighbour {
     std::byte** address;
     std::size_t owner;
     std::int64_t offset;
   };
   std::vector<Neighbour> neighbours;
-  std::map<std::tuple<int, int, std::int64_t>, std::size_t> owner_of;
+  std::map<std::tuple<int, DType, std::int64_t>, std::size_t> owner_of;
   unshared_bytes = 0;
-  for (std::size_t i = 0; i < plan.slots.size(); ++i) {
-    const CudaSlot& slot = plan.slots[i];
+  for (const SlotInOrder& place : slots_in_order(plan)) {
+    const CudaSlot& slot = plan.slots[place.slot];
     if (slot.kind != CudaSlot::Kind::Arena || slot.last < 0 || !slot.is_stored) continue;
     const std::int64_t bytes = to_lines(sizes.capacity(slot.type.num_bytes()));
     unshared_bytes += bytes;
-    if (slot.type.dtype == DType::BF16) {
+    if (place.group >= 0) {
       const auto [found, is_new] =
-          owner_of.try_emplace({slot.first, slot.last, bytes}, owners.size());
+          owner_of.try_emplace({place.group, slot.type.dtype, bytes}, owners.size());
       if (!is_new) {
         Lifetime& shared = lifetimes[found->second];
-        neighbours.push_back({&bases[i], found->second, shared.bytes});
+        neighbours.push_back({&bases[place.slot], found->second, shared.bytes});
         shared.bytes += bytes;
+        shared.first = std::min(shared.first, slot.first);
+        shared.last = std::max(shared.last, slot.last);
         continue;
       }
     }
     lifetimes.push_back({slot.first, slot.last, bytes});
-    owners.push_back(&bases[i]);
+    owners.push_back(&bases[place.slot]);
   }
   parts.assign(plan.partials.size(), nullptr);
   for (std::size_t i = 0; i < plan.partials.size(); ++i) {

@@ -24,6 +24,54 @@ std::int64_t bytes_between(const void* from, const void* to) {
   return reinterpret_cast<std::intptr_t>(to) - reinterpret_cast<std::intptr_t>(from);
 }
 
+// Bytes from each entry's operand or result to the next one's: all are as far from each other.
+std::int64_t bytes_between(Entries entries, const void* (*field)(const cuda::Product&)) {
+  if (entries.size() == 1) return 0;
+  return bytes_between(field(entries[0].product), field(entries[1].product));
+}
+const void* a_of(const cuda::Product& product) {
+  return product.a;
+}
+const void* b_of(const cuda::Product& product) {
+  return product.b;
+}
+const void* c_of(const cuda::Product& product) {
+  return product.c != nullptr ? static_cast<const void*>(product.c) : product.c_half;
+}
+const void* bias_of(const cuda::Product& product) {
+  return product.bias;
+}
+
+// TF32 has no way across the rows of a tile, so the library's fast kernels want k beside each other
+// in both operands, and are nearly as fast with one. Where neither is so, as in sums over rows, the
+// narrower one is turned around, or the one that all entries share.
+void turn_operand(const CudaCall& call, Entries entries, cuda::GemmArgs& args) {
+  const CudaProducts::Entry& entry = entries.front();
+  const cuda::Product& product = entry.product;
+  if (call.precision != cuda::Precision::Tf32 || !product.a_by_k || !product.b_by_k ||
+      entry.turned == nullptr)
+    return;
+  const bool is_one = entries.size() == 1;
+  const std::int64_t m = product.m.capacity, n = product.n, k = product.k.capacity;
+  const bool can_turn_a = m <= n && (is_one || args.stride_b == 0);
+  const bool can_turn_b = n <= m && (is_one || args.stride_a == 0);
+  if (!can_turn_a && !can_turn_b) return;
+  call.kernels.transpose({.x = static_cast<const float*>(can_turn_b ? product.b : product.a),
+                          .y = entry.turned,
+                          .rows = k,
+                          .columns = can_turn_b ? n : m},
+                         call.stream);
+  if (can_turn_b) {  // the library's first operand
+    args.a = entry.turned;
+    args.transpose_a = true;
+    args.lda = k;
+  } else {
+    args.b = entry.turned;
+    args.transpose_b = false;
+    args.ldb = k;
+  }
+}
+
 // By cuBLASLt, which counts columns first: a row-major [m, n] is its [n, m]. With Bf16 it adds the
 // bias and rounds by itself where there is room for bfloat16; what else follows is done by a launch
 // of our own. Several entries are the batches of one call.
@@ -56,13 +104,14 @@ void multiply_by_library(const CudaCall& call, Entries entries) {
                       .ldc = n,
                       .bias = adds_bias ? product.bias : nullptr,
                       .precision = call.precision};
-  if (entries.size() > 1) {  // of halves alone
-    const cuda::Product& next = entries[1].product;
-    args.batches = static_cast<std::int64_t>(entries.size());
-    args.stride_a = bytes_between(product.b, next.b) / 2;
-    args.stride_c = bytes_between(product.c_half, next.c_half) / 2;
-    args.stride_bias = bytes_between(product.bias, next.bias) / 2;
-  }
+  const std::int64_t operand_bytes = product.a_as == cuda::Number::BF16 ? 2 : 4;
+  const std::int64_t result_bytes = is_half ? 2 : 4;
+  args.batches = static_cast<std::int64_t>(entries.size());
+  args.stride_a = bytes_between(entries, b_of) / operand_bytes;
+  args.stride_b = bytes_between(entries, a_of) / operand_bytes;
+  args.stride_c = bytes_between(entries, c_of) / result_bytes;
+  args.stride_bias = bytes_between(entries, bias_of) / result_bytes;
+  turn_operand(call, entries, args);
   check_cuda(call.kernels.gemm(call.gemm, args, call.stream));
   if (is_followed)
     call.kernels.epilogue({.x = sums,
@@ -107,29 +156,34 @@ bool is_for_library(cuda::Precision precision, const CudaProducts::Entry& entry)
   return rows > cuda::kFewRows && (entry.is_large || suits_library(precision, entry));
 }
 
-// Whether a product can be one more batch: the same operand by weights, biases and results that are
-// as far from each other as those before, and nothing that follows.
+// Whether nothing is to be done after the library, so that a product may be a batch.
+bool is_all(cuda::Precision precision, const CudaProducts::Entry& entry) {
+  const cuda::Product& product = entry.product;
+  const bool is_rounded = precision == cuda::Precision::Bf16 && product.is_rounded;
+  return !has_follower(product) && product.before == nullptr && product.sums == nullptr &&
+         (product.c == nullptr) != (product.c_half == nullptr) &&
+         (product.c_half != nullptr || !is_rounded) &&
+         (product.bias == nullptr || entry.may_leave_bias);
+}
+
+// Whether a product can be one more batch: of the same sizes, with operands, biases and results as
+// far from the last one's as those are from each other.
 bool continues(cuda::Precision precision, Entries entries, const CudaProducts::Entry& next) {
-  const auto is_plain = [&](const CudaProducts::Entry& entry) {
-    return precision == cuda::Precision::Bf16 && entry.product.is_rounded &&
-           !has_follower(entry.product) && entry.product.before == nullptr &&
-           entry.product.c_half != nullptr && entry.product.c == nullptr &&
-           (entry.product.bias == nullptr || entry.may_leave_bias);
-  };
-  const cuda::Product &first = entries.front().product, &last = entries.back().product;
+  const cuda::Product& first = entries.front().product;
   const cuda::Product& product = next.product;
-  if (!is_plain(entries.front()) || !is_plain(next) || product.a != first.a ||
-      product.a_by_k != first.a_by_k || product.b_by_k != first.b_by_k || product.n != first.n ||
-      product.k.capacity != first.k.capacity ||
-      (product.bias == nullptr) != (first.bias == nullptr))
-    return false;
-  const auto is_next = [&](auto field) {
-    const std::int64_t step = bytes_between(last.*field, product.*field);
-    return step >= 0 &&
-           (entries.size() == 1 || step == bytes_between(first.*field, entries[1].product.*field));
+  const bool is_alike = product.a_by_k == first.a_by_k && product.b_by_k == first.b_by_k &&
+                        product.a_as == first.a_as && product.b_as == first.b_as &&
+                        product.m.capacity == first.m.capacity && product.n == first.n &&
+                        product.k.capacity == first.k.capacity &&
+                        product.is_rounded == first.is_rounded &&
+                        (product.c == nullptr) == (first.c == nullptr) &&
+                        (product.bias == nullptr) == (first.bias == nullptr);
+  if (!is_alike || !is_all(precision, entries.front()) || !is_all(precision, next)) return false;
+  const auto is_next = [&](const void* (*field)(const cuda::Product&), std::int64_t least) {
+    const std::int64_t step = bytes_between(field(entries.back().product), field(product));
+    return step >= least && (entries.size() == 1 || step == bytes_between(entries, field));
   };
-  return is_next(&cuda::Product::b) && is_next(&cuda::Product::c_half) &&
-         is_next(&cuda::Product::bias);
+  return is_next(a_of, 0) && is_next(b_of, 0) && is_next(c_of, 1) && is_next(bias_of, 0);
 }
 
 }  // namespace
@@ -166,11 +220,20 @@ void CudaProducts::launch(const CudaCall& call) const {
       large.push_back(entry);
     else
       own.push_back(entry.product);
-  for (std::size_t first = 0, end = 0; first < large.size(); first = end) {
-    for (end = first + 1; end < large.size(); ++end)
-      if (!continues(call.precision, Entries(large).subspan(first, end - first), large[end])) break;
-    multiply_by_library(call, Entries(large).subspan(first, end - first));
+  std::stable_sort(large.begin(), large.end(), [](const Entry& one, const Entry& other) {
+    return std::pair(one.product.a, one.product.b) < std::pair(other.product.a, other.product.b);
+  });
+  std::vector<std::vector<Entry>> batches;
+  for (const Entry& entry : large) {
+    const auto found = std::find_if(
+        batches.begin(), batches.end(),
+        [&](const std::vector<Entry>& batch) { return continues(call.precision, batch, entry); });
+    if (found == batches.end())
+      batches.push_back({entry});
+    else
+      found->push_back(entry);
   }
+  for (const std::vector<Entry>& batch : batches) multiply_by_library(call, batch);
   // Blocks start in order: the longest first, so that none of them is left for the end.
   const auto depth = [](const cuda::Product& product) {
     return product.k.capacity / product.parts;

@@ -16,6 +16,7 @@ class CudaProducts {
     bool is_large = false;        ///< for the library, unless it has few rows
     bool may_leave_bias = false;  ///< in rows beyond the real ones
     float* sums = nullptr;        ///< room for the library's, where something follows them
+    float* turned = nullptr;      ///< room for the narrower operand with its k beside each other
     int c = -1, a = -1;           ///< the slots of its result and of its first operand
   };
 

@@ -14,11 +14,13 @@
 
 namespace lathe::engine {
 
-/// The sizes a captured run is made for. Some symbols are rounded up to a bucket, so that one
-/// capture serves many batches; how large they really are is read from device memory.
+/// The sizes a captured run is made for, and the precision of its products. Some symbols are
+/// rounded up to a bucket, so that one capture serves many batches; how large they really are is
+/// read from device memory.
 struct CudaSizes {
   SymbolValues bucket;
   std::map<std::string, const std::int32_t*, std::less<>> real;  ///< of the rounded symbols
+  cuda::Precision precision = cuda::Precision::Float32;
 
   std::int64_t capacity(const Size& size) const { return size.evaluate(bucket); }
   cuda::Extent extent(const Size& size) const;

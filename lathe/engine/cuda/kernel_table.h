@@ -130,6 +130,13 @@ struct EpilogueArgs {
   bool is_rounded = false;  ///< the bias, and x + bias before the map, are rounded to bfloat16
 };
 
+/// y[columns, rows]: x the other way around.
+struct TransposeArgs {
+  const float* x = nullptr;
+  float* y = nullptr;
+  std::int64_t rows = 0, columns = 0;
+};
+
 /// Copies of floats rounded to bfloat16, all in one launch.
 struct HalfCopy {
   const float* x = nullptr;
@@ -158,6 +165,7 @@ struct KernelTable {
   bool (*few_rows)(const FewRowsArgs&, Stream*);  ///< false: this GPU has no clusters of blocks
   void (*halves)(const HalvesArgs&, Stream*);
   void (*epilogue)(const EpilogueArgs&, Stream*);
+  void (*transpose)(const TransposeArgs&, Stream*);
   void (*map)(const MapArgs&, Stream*);
   void (*map_gradient)(const MapGradientArgs&, Stream*);
   void (*pair)(const PairArgs&, Stream*);

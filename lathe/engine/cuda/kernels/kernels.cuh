@@ -17,6 +17,7 @@ void row_chain(const RowChainArgs&, Stream*);
 bool few_rows(const FewRowsArgs&, Stream*);
 void halves(const HalvesArgs&, Stream*);
 void epilogue(const EpilogueArgs&, Stream*);
+void transpose(const TransposeArgs&, Stream*);
 void map(const MapArgs&, Stream*);
 void map_gradient(const MapGradientArgs&, Stream*);
 void pair(const PairArgs&, Stream*);

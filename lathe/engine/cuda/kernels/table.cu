@@ -15,6 +15,7 @@ lathe_cuda_kernels() {
                                  few_rows,
                                  halves,
                                  epilogue,
+                                 transpose,
                                  map,
                                  map_gradient,
                                  pair,

@@ -178,6 +178,11 @@ class WeightGradientStep final : public ProductStep {
     if (is_large()) return {};
     return {{0, rows_, parts_of}};
   }
+  // Room for one operand the other way around, the narrower one.
+  std::int64_t scratch_bytes(const Graph&, NodeId, const CudaSizes& sizes) const override {
+    if (!is_large() || sizes.precision != cuda::Precision::Tf32) return 0;
+    return sizes.capacity(rows_) * std::min(n_, k_) * 4;
+  }
   void add_to(CudaProducts& products, const CudaCall& call) const override {
     CudaProducts::Entry entry = entry_of(call);
     cuda::Product& product = entry.product;
@@ -187,6 +192,7 @@ class WeightGradientStep final : public ProductStep {
     product.k = call.extent(rows_);
     product.is_rounded = false;
     product.c = call.output(0);
+    entry.turned = reinterpret_cast<float*>(call.scratch);
     const auto count = static_cast<std::int32_t>(parts_of(product.k.capacity));
     if (!is_large() && count > 1) {
       product.parts = count;
