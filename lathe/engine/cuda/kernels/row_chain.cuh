@@ -126,54 +126,80 @@ struct Common {
   Eight gamma, beta;
   ops::DropoutStream stream;
   LearnedScale scale;
+  BlockScale format_scale;
   int column, n;
 };
 
+/// All that a row needs from memory.
+struct RowInputs {
+  Place first, middle, last;
+  Fetched sources[kMostRowSources], operand, rounded_x, rounded_y;
+};
 template <typename K>
-__device__ void run(const RowChainArgs& args, const Common& common, std::int64_t row, bool is_real,
-                    Eight (&sums)[3], double& step_sum) {
+__device__ RowInputs ask_for(const RowChainArgs& args, const Common& common, std::int64_t row,
+                             std::int64_t real_row) {
+  RowInputs inputs;
+  inputs.first = place_of(args.first_dropout, row);
+  inputs.middle = place_of(args.sum_dropout, row);
+  inputs.last = place_of(args.last_dropout, row);
+  const auto of = [&](const RowSource& source) {
+    return fetch<K>(source, row, real_row, common.column, common.n);
+  };
+#pragma unroll
+  for (int i = 0; i < kMostRowSources; ++i)
+    if (i < args.num_sources) inputs.sources[i] = of(args.sources[i]);
+  if constexpr (K::kHasOperand) inputs.operand = of(args.operand);
+  if (K::kIsGeneral && args.num_rounded > 0) {
+    inputs.rounded_x = of(args.rounded_x);
+    if (!args.is_gate) inputs.rounded_y = of(args.rounded_y);
+  }
+  return inputs;
+}
+
+/// The one scale of a chain's format (is_chain_format).
+__device__ inline BlockScale chain_scale(const QuantizeArgs& format) {
+  if (format.rule == ScaleBy::Constant) return {};
+  if (format.rule == ScaleBy::Given)
+    return {format.scales[0], 0, format.zeros == nullptr ? 0 : llrintf(format.zeros[0])};
+  const float scale = nearest_power_of_two(format.scales[0]);
+  return {scale, 1 / scale, 0};
+}
+
+template <typename K>
+__device__ void run(const RowChainArgs& args, const Common& common, const RowInputs& inputs,
+                    std::int64_t row, bool is_real, Eight (&sums)[3], double& step_sum) {
   using T = Team<K::kLanes, K::kThreads>;
   const int column = common.column, n = common.n;
   const bool is_there = column < n;
   const Results results{row * n + column, is_real && is_there, K::kSums > 0 ? &sums[0] : nullptr};
-  const Place first = place_of(args.first_dropout, row), middle = place_of(args.sum_dropout, row),
-              last = place_of(args.last_dropout, row);
-  Fetched fetched[kMostRowSources], operand, rounded_x, rounded_y;
-#pragma unroll
-  for (int i = 0; i < kMostRowSources; ++i)
-    if (i < args.num_sources) fetched[i] = fetch<K>(args.sources[i], row, column, n);
-  if constexpr (K::kHasOperand) operand = fetch<K>(args.operand, row, column, n);
-  if (K::kIsGeneral && args.num_rounded > 0) {
-    rounded_x = fetch<K>(args.rounded_x, row, column, n);
-    if (!args.is_gate) rounded_y = fetch<K>(args.rounded_y, row, column, n);
-  }
-  Eight x = numbers_of(args.sources[0], fetched[0]);
-  if (args.first_dropout.is_there) drop(args.first_dropout, common.stream, first, x, column);
+  Eight x = numbers_of(args.sources[0], inputs.sources[0]);
+  if (args.first_dropout.is_there) drop(args.first_dropout, common.stream, inputs.first, x, column);
 #pragma unroll
   for (int i = 1; i <= kMostRowSources; ++i) {
     if (K::kIsGeneral && i == args.num_rounded) {
-      step_sum += results.is_left ? unround(args, x, numbers_of(args.rounded_x, rounded_x),
-                                            numbers_of(args.rounded_y, rounded_y), common.scale)
-                                  : 0.0;
+      step_sum += results.is_left
+                      ? unround(args, x, numbers_of(args.rounded_x, inputs.rounded_x),
+                                numbers_of(args.rounded_y, inputs.rounded_y), common.scale)
+                      : 0.0;
       results.leave(args.unrounded, x);
     }
     if (i >= kMostRowSources || i >= args.num_sources) break;
-    const Eight other = numbers_of(args.sources[i], fetched[i]);
+    const Eight other = numbers_of(args.sources[i], inputs.sources[i]);
     change(x, [&](float value, int j) { return value + other.v[j]; });
   }
   results.leave(args.sum, x);
-  if (args.sum_dropout.is_there) drop(args.sum_dropout, common.stream, middle, x, column);
+  if (args.sum_dropout.is_there) drop(args.sum_dropout, common.stream, inputs.middle, x, column);
   if constexpr (K::kStage == Stage::Normalize)
     normalize<T>(args, x, common.gamma, common.beta, is_there, n);
   if constexpr (K::kStage == Stage::NormalizeGradient)
-    normalize_gradient<T>(args, x, numbers_of(args.operand, operand), common.gamma, is_there, n,
-                          results, sums);
+    normalize_gradient<T>(args, x, numbers_of(args.operand, inputs.operand), common.gamma, is_there,
+                          n, results, sums);
   if constexpr (K::kStage == Stage::Map)
     with_map(args.map, [&](auto map) {
       change(x, [&](float value, int) { return apply(decltype(map)::kMap, value, 0); });
     });
   if constexpr (K::kStage == Stage::MapGradient) {
-    const Eight at = numbers_of(args.operand, operand);
+    const Eight at = numbers_of(args.operand, inputs.operand);
     with_map(args.map, [&](auto map) {
       change(x, [&](float value, int j) {
         return value * derivative(decltype(map)::kMap, at.v[j], 0);
@@ -182,11 +208,11 @@ __device__ void run(const RowChainArgs& args, const Common& common, std::int64_t
   }
   if constexpr (K::kStage != Stage::None) results.leave(args.staged, x);
   if (args.last_dropout.is_there) {
-    drop(args.last_dropout, common.stream, last, x, column);
+    drop(args.last_dropout, common.stream, inputs.last, x, column);
     results.leave(args.dropped, x);
   }
   if (K::kIsGeneral && args.has_format) {
-    const WholeRounding rounding(args.format, scale_from(args.format, {}, 0));
+    const WholeRounding rounding(args.format, common.format_scale);
     change(x, [&](float value, int) { return rounding(value); });
     results.leave(args.rounded, x);
   }
@@ -223,6 +249,14 @@ __device__ void leave_sums(const RowChainArgs& args, const Eight (&sums)[3], int
   }
 }
 
+/// Zeros in a row beyond the real ones; not inlined, because few rows are.
+static __device__ __noinline__ void leave_zeros(const RowChainArgs& args, std::int64_t place) {
+  const Results zeros{place, true, nullptr};
+  for (const RowResult* result :
+       {&args.unrounded, &args.sum, &args.staged, &args.dropped, &args.rounded})
+    zeros.leave(*result, {});
+}
+
 template <typename K>
 __global__ void __launch_bounds__(K::kThreads, K::kLeastBlocks)
     row_chain_kernel(const __grid_constant__ RowChainArgs args) {
@@ -239,21 +273,20 @@ __global__ void __launch_bounds__(K::kThreads, K::kLeastBlocks)
     if (dropout->is_there) common.stream = stream_of(dropout->random, 0);
   if (K::kIsGeneral && args.num_rounded > 0 && !args.is_gate)
     common.scale = learned_scale(args.learned, 0);
+  if (K::kIsGeneral && args.has_format) common.format_scale = chain_scale(args.format);
   Eight sums[3] = {};
   double step_sum = 0;
-  // All teams of a block go on together; where one has no real row, it does that of the last one
-  // again and leaves zeros.
+  // All teams of a block go on together. Where one has no real row, it does what is there, which is
+  // finite or not, and leaves zeros: a row is asked for before the number of real ones is known.
   for (std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * K::kTeams;
        first < args.rows.capacity; first += static_cast<std::int64_t>(gridDim.x) * K::kTeams) {
-    const std::int64_t row = first + T::number();
-    if (row >= real && row < args.rows.capacity) {
-      const Results zeros{row * n + common.column, common.column < n, nullptr};
-      for (const RowResult* result :
-           {&args.unrounded, &args.sum, &args.staged, &args.dropped, &args.rounded})
-        zeros.leave(*result, {});
-    }
+    const std::int64_t own = first + T::number();
+    const std::int64_t row = own < args.rows.capacity ? own : args.rows.capacity - 1;
+    const RowInputs inputs = ask_for<K>(args, common, row, row < real ? row : real - 1);
+    if (own >= real && own < args.rows.capacity && common.column < n)
+      leave_zeros(args, own * n + common.column);
     if (first >= real) continue;
-    run<K>(args, common, row < real ? row : real - 1, row < real, sums, step_sum);
+    run<K>(args, common, inputs, row, own < real, sums, step_sum);
   }
   if (K::kIsGeneral && args.learned_sums != nullptr) {
     __shared__ double steps[kWarp];

@@ -79,21 +79,19 @@ __device__ std::int64_t sequence_of(const RowSource& source, std::int64_t row) {
   return sequence;
 }
 
-/// The row of memory that a source has for this row; -1: none.
-template <typename K>
-__device__ std::int64_t row_of(const RowSource& source, std::int64_t row) {
-  if constexpr (K::kIsGeneral) {
-    if (source.kind == Source::Table) {
-      const std::int64_t id = integer_at(source.ids, row);
-      return id >= 0 && id < source.table_rows ? id : -1;
-    }
-    if (source.kind == Source::OfSequence) {
-      const std::int64_t token = token_of(source, row);
-      return token < real_size(source.others) ? token : -1;
-    }
-    if (source.kind == Source::ForToken) return sequence_of<K::kLanes>(source, row);
-  }
-  return row;
+/// The row of memory that a source has for a row where tokens and sequences meet; -1: none. A call,
+/// because a chain has many sources, and code costs more where it is fetched than where it is run.
+template <int Lanes>
+__device__ __noinline__ std::int64_t row_beside(const RowSource& source, std::int64_t row) {
+  if (source.kind == Source::ForToken) return sequence_of<Lanes>(source, row);
+  const std::int64_t token = token_of(source, row);
+  return token < real_size(source.others) ? token : -1;
+}
+template <int Lanes>
+__device__ std::int64_t looked_up_row(const RowSource& source, std::int64_t row) {
+  if (source.kind != Source::Table) return row_beside<Lanes>(source, row);
+  const std::int64_t id = integer_at(source.ids, row);
+  return id >= 0 && id < source.table_rows ? id : -1;
 }
 
 /// What has been asked for.
@@ -101,17 +99,23 @@ struct Fetched {
   uint4 low = {}, high = {};
 };
 
+/// Of a row, or where it is looked up of the nearest real one; -1: there is none.
 template <typename K>
-__device__ Fetched fetch(const RowSource& source, std::int64_t row, int column, int n) {
+__device__ Fetched fetch(const RowSource& source, std::int64_t row, std::int64_t real_row,
+                         int column, int n) {
   Fetched fetched;
-  const std::int64_t from = row_of<K>(source, row);
-  if (K::kIsGeneral && from < 0) {
-    if (source.kind == Source::ForToken) return fetched;
-    // NaN, so that no optimizer moves before the fault is seen.
-    report(source.fault);
-    constexpr std::uint32_t kNan = 0x7fc00000u;
-    fetched.low = fetched.high = make_uint4(kNan, kNan, kNan, kNan);
-    return fetched;
+  std::int64_t from = row;
+  if (K::kIsGeneral && source.kind >= Source::Table) {
+    if (real_row < 0) return fetched;
+    from = looked_up_row<K::kLanes>(source, real_row);
+    if (from < 0) {
+      if (source.kind == Source::ForToken) return fetched;
+      // NaN, so that no optimizer moves before the fault is seen.
+      report(source.fault);
+      constexpr std::uint32_t kNan = 0x7fc00000u;
+      fetched.low = fetched.high = make_uint4(kNan, kNan, kNan, kNan);
+      return fetched;
+    }
   }
   if (column >= n) return fetched;
   const std::int64_t at = from * n + column;
