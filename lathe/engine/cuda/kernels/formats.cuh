@@ -4,6 +4,8 @@
 // headers are those of the CPU, and what a scale is made of (a largest magnitude, a range) does not
 // depend on the order it is read in.
 
+#include <type_traits>
+
 #include "lathe/engine/cuda/kernels/launch.cuh"
 #include "lathe/numerics/codecs/integer_codec.h"
 #include "lathe/numerics/codecs/level_codec.h"
@@ -176,6 +178,24 @@ __device__ inline LearnedGradient differentiate(const LearnedScale& scale, float
   return {is_inside ? dy : 0.0f, static_cast<double>(dy) * change};
 }
 
+/// Numbers that a lane asks for before it leaves the first of them: what it writes might be what it
+/// reads next, as far as a compiler knows.
+inline constexpr int kAtOnce = 4;
+
+/// A lane of a warp goes through a line: read(i, j) keeps element i as number j, leave(i, j) takes
+/// it from there.
+template <typename Read, typename Leave>
+__device__ void through_line(std::int64_t width, const Read& read, const Leave& leave) {
+  for (std::int64_t first = threadIdx.x % kWarp; first < width; first += kAtOnce * kWarp) {
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j)
+      if (first + j * kWarp < width) read(first + j * kWarp, j);
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j)
+      if (first + j * kWarp < width) leave(first + j * kWarp, j);
+  }
+}
+
 /// A warp rounds the block of `width` values whose scale is number `index`.
 __device__ inline void quantize_block(const QuantizeArgs& args, const float* x, float* y,
                                       std::int64_t width, std::int64_t index) {
@@ -184,7 +204,14 @@ __device__ inline void quantize_block(const QuantizeArgs& args, const float* x, 
   const ScalePart part = join_parts(args, scale_part(args, at, width, lane, kWarp));
   const BlockScale scale = scale_from(args, part, args.has_one_scale ? 0 : index);
   with_rounding(args, scale, [&](const auto& round) {
-    for (std::int64_t i = lane; i < width; i += kWarp) y[i] = round(x[i]);
+    if constexpr (std::is_same_v<decltype(round), const WholeRounding&>) {
+      float values[kAtOnce];
+      through_line(
+          width, [&](std::int64_t i, int j) { values[j] = x[i]; },
+          [&](std::int64_t i, int j) { y[i] = round(values[j]); });
+    } else {  // more code than it is worth
+      for (std::int64_t i = lane; i < width; i += kWarp) y[i] = round(x[i]);
+    }
   });
 }
 

@@ -133,12 +133,19 @@ __device__ double differentiate_block(const LearnedStepArgs& args, std::int64_t 
   }
   const LearnedScale scale = learned_scale(args, args.has_one_scale ? 0 : index);
   double sum = 0;
-  for (std::int64_t i = lane; i < width; i += kWarp) {
-    const LearnedGradient gradient =
-        differentiate(scale, args.dy[at + i], args.x[at + i], args.y[at + i]);
-    args.dx[at + i] = gradient.dx;
-    sum += gradient.dscale;
-  }
+  float dy[kAtOnce], x[kAtOnce], y[kAtOnce];
+  through_line(
+      width,
+      [&](std::int64_t i, int j) {
+        dy[j] = args.dy[at + i];
+        x[j] = args.x[at + i];
+        y[j] = args.y[at + i];
+      },
+      [&](std::int64_t i, int j) {
+        const LearnedGradient gradient = differentiate(scale, dy[j], x[j], y[j]);
+        args.dx[at + i] = gradient.dx;
+        sum += gradient.dscale;
+      });
   return join_warp(sum, Add()) / scale.scale;
 }
 
