@@ -18,13 +18,13 @@ template <Precision P>
 struct Tiles {
   static constexpr int kDepth = P == Precision::Bf16 ? 64 : 32;
   using Large = Tiling<P, kTile, kTile, kDepth, 3, TensorTile<P, kTile, kTile, 2, 2, kDepth>>;
-  using Small = Tiling<P, kSmall, kSmall, 128, 3, TensorTile<P, kSmall, kSmall, 1, 1, 128, 4>>;
+  using Small = Tiling<P, kSmall, kSmall, 128, 2, TensorTile<P, kSmall, kSmall, 1, 1, 128, 4>>;
 };
 template <>
 struct Tiles<Precision::Float32> {
   static constexpr Precision P = Precision::Float32;
   using Large = Tiling<P, kTile, kTile, 16, 4, FloatTile<kTile, kTile, 8, 4, 16>>;
-  using Small = Tiling<P, kSmall, kSmall, 128, 3, FloatTile<kSmall, kSmall, 4, 4, 128, 8>>;
+  using Small = Tiling<P, kSmall, kSmall, 128, 2, FloatTile<kSmall, kSmall, 4, 4, 128, 8>>;
 };
 
 template <Precision P>
@@ -57,7 +57,9 @@ template <Precision P>
 void launch(const ProductArgs& args, cudaStream_t stream) {
   using Large = typename Tiles<P>::Large;
   using Small = typename Tiles<P>::Small;
-  constexpr int kBytes = Large::kBytes > Small::kBytes ? Large::kBytes : Small::kBytes;
+  constexpr int kBytes = Large::kBytes;
+  // Four blocks of large tiles find room on a multiprocessor; small ones must not change that.
+  static_assert(Small::kBytes <= kBytes && 4 * (kBytes + 1024) <= 228 << 10);
   static const cudaError_t is_allowed =
       cudaFuncSetAttribute(products_kernel<P>, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
   static_cast<void>(is_allowed);
