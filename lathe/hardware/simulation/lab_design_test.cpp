@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "lathe/core/error.h"
 #include "lathe/hardware/schedule.h"
 #include "lathe/hardware/simulation/icarus.h"
 #include "lathe/hardware/simulation/simulate.h"
@@ -63,6 +64,20 @@ TEST(Simulation, ShowsWhereADesignDiffersFromItsDefinition) {
   EXPECT_FALSE(simulation.is_exact());
   EXPECT_GT(simulation.num_differences, 0);
   EXPECT_EQ(simulation.text(netlist).substr(0, 10), "fc1: beat ");
+}
+
+TEST(LabDesign, SaysWhereAModuleThatWasChangedIsWrong) {
+  LATHE_NEEDS(verilator);
+  const Netlist lab = testing::lab_design();
+  Emission changed = emit(lab);
+  changed.files.at("rtl/relu.sv") += "garbage\n";
+  try {
+    const Simulator simulator(lab, changed, Waves::None);
+    FAIL();
+  } catch (const UserError& error) {
+    EXPECT_NE(error.message().find("%Error: rtl/relu.sv:28:1: syntax error"), std::string::npos)
+        << error.message();
+  }
 }
 
 }  // namespace

@@ -35,14 +35,19 @@ std::vector<std::string> compile_flags(const fs::path& include, Waves waves) {
           "-I" + (include / "vltstd").string()};
 }
 
-// Fails with the last lines a tool wrote.
+// Fails with the last lines a tool wrote. What it says of files below `folder` is said of the
+// design's.
 void run_tool(const std::vector<std::string>& words, const std::string& what,
-              const ShouldStop& should_stop) {
+              const fs::path& folder, const ShouldStop& should_stop) {
   const auto result = run_program(words, "", should_stop);
   if (!result) fail("{}: {} cannot be started", what, words[0]);
   if (result->exit_status == 0) return;
   constexpr std::size_t kShownBytes = 2000;
   std::string said = result->errors + result->output;
+  const std::string prefix = folder.string() + "/";
+  for (std::size_t at = said.find(prefix); at != said.npos; at = said.find(prefix, at))
+    said.erase(at, prefix.size());
+  while (said.ends_with('\n')) said.pop_back();
   if (said.size() > kShownBytes) said = "..." + said.substr(said.size() - kShownBytes);
   fail("{}: {} failed:\n{}", what, words[0], said);
 }
@@ -179,7 +184,7 @@ fs::path prepare_verilator(Waves waves, const ShouldStop& should_stop) {
     std::vector<std::string> words = {tools.compiler};
     words.insert(words.end(), flags.begin(), flags.end());
     words.insert(words.end(), more.begin(), more.end());
-    run_tool(words, "Verilator's library", should_stop);
+    run_tool(words, "Verilator's library", folder, should_stop);
   };
   write_text(folder / "prefix.h", prefix_header(waves));
   compile({"-x", "c++-header", folder / "prefix.h", "-o", folder / "prefix.h.gch"});
@@ -189,7 +194,7 @@ fs::path prepare_verilator(Waves waves, const ShouldStop& should_stop) {
     compile({"-c", include / (name + ".cpp"), "-o", object});
     archive.push_back(object);
   }
-  run_tool(archive, "Verilator's library", should_stop);
+  run_tool(archive, "Verilator's library", folder, should_stop);
   write_text(folder / "include", include.string());
   entry.commit();
   return entry.folder();
@@ -222,7 +227,7 @@ void build_model(const VerilatorDesign& design, Waves waves, const ShouldStop& s
   if (waves == Waves::Fst) words.push_back("--trace-fst");
   words.push_back(work / "probes.vlt");
   for (const std::string& source : design.sources) words.push_back(design.folder / source);
-  run_tool(words, design.top, should_stop);
+  run_tool(words, design.top, design.folder, should_stop);
 
   std::vector<std::string> units;
   for (const fs::directory_entry& file : fs::directory_iterator(work))
@@ -242,7 +247,7 @@ void build_model(const VerilatorDesign& design, Waves waves, const ShouldStop& s
                 "-Wl,-Bsymbolic", "-o", design.folder / "model.so"});
   if (!program_path("mold").empty()) words.push_back("-fuse-ld=mold");
   if (waves == Waves::Fst) words.push_back("-lz");
-  run_tool(words, design.top, should_stop);
+  run_tool(words, design.top, design.folder, should_stop);
   fs::remove_all(work);
 }
 
