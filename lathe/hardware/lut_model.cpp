@@ -89,24 +89,31 @@ Products products_of(const Sizes& size, double w) {
   return {.single = pairs == 1 ? square : 0, .several = pairs > 1 ? square : 0};
 }
 
-Parts matrix_vector_parts(const BlockCall& call) {
-  const Sizes size(call);
-  const double words = size["BEATS"] * size["TILES"], sum = size["AW"];
-  const bool is_replayed = size["TILES"] > 1, goes_round = size["BEATS"] > 1;
-  const bool has_bias = size["BIAS"] != 0;
-  Products products = products_of(size, size["WW"]);
-  double constants = 0;  // products with what is always the same
-  if (words == 1 && !products.is_dsp) {
-    constants = size["PI"] * size["PO"] * sum;
+// Of the lanes that both products are made of: requant, products, and the sums of their beats. A
+// product with what is always the same is an adder or two.
+Parts lane_parts(const Sizes& size, double weight_bits, bool has_bias, bool is_constant) {
+  const double sums = size["PO"] * size["AW"];
+  const bool goes_round = size["BEATS"] > 1;
+  Products products = products_of(size, weight_bits);
+  double constants = 0;
+  if (is_constant && !products.is_dsp) {
+    constants = size["PI"] * sums;
     products = {};
   }
-  const auto sums_where = [&](bool is_so) { return is_so ? size["PO"] * sum : 0; };
-  return with(requant_parts(size, size["PO"], sum),
+  const auto sums_where = [&](bool is_so) { return is_so ? sums : 0; };
+  return with(requant_parts(size, size["PO"], size["AW"]),
               {products.added, products.single, products.several, constants,
                sums_where(goes_round && !products.is_dsp),
                sums_where(goes_round && products.is_dsp && has_bias),
-               sums_where(goes_round && products.is_dsp && !has_bias),
-               sums_where(!goes_round && has_bias && is_replayed),
+               sums_where(goes_round && products.is_dsp && !has_bias)});
+}
+
+Parts matrix_vector_parts(const BlockCall& call) {
+  const Sizes size(call);
+  const double words = size["BEATS"] * size["TILES"];
+  const bool is_replayed = size["TILES"] > 1, has_bias = size["BIAS"] != 0;
+  return with(lane_parts(size, size["WW"], has_bias, words == 1),
+              {size["BEATS"] == 1 && has_bias && is_replayed ? size["PO"] * size["AW"] : 0,
                (size["BLOCK"] == 0 ? size.read_only_luts("WEIGHTS") : 0) +
                    size.read_only_luts("BIASES") + size.read_only_luts("SCALES"),
                (is_replayed ? size["PI"] * size["XW"] : 0) +
@@ -122,11 +129,9 @@ Parts matrix_product_parts(const BlockCall& call) {
   const double part = size["HEADS"] * (is_turned ? size["TILES"] : size["BEATS"]);
   const double banks = is_turned ? 1 : size["PO"];
   const double words = std::ceil(size["VECTORS"] / banks) * part;
-  const Products products = products_of(size, size["WW"] + (size["WSIGNED"] != 0 ? 0 : 1));
   return with(
-      requant_parts(size, size["PO"], size["AW"]),
-      {products.single + products.several, size["BEATS"] > 1 ? size["PO"] * size["AW"] : 0,
-       size["BLOCK"] == 0
+      lane_parts(size, size["WW"] + (size["WSIGNED"] != 0 ? 0 : 1), false, false),
+      {size["BLOCK"] == 0
            ? banks * written_luts((is_turned ? size["PO"] : size["PI"]) * size["WW"], 2 * words)
            : 0,
        size["TILES"] > 1
@@ -265,7 +270,7 @@ Parts length_mask_parts(const BlockCall& call) {
           size["LW"] + place + bits_of(size["BEATS"]) + bits_of(size["VECTORS"]), 1};
 }
 
-Parts lane_parts(const BlockCall& call) {
+Parts activation_parts(const BlockCall& call) {
   const Sizes size(call);
   return {size["LANES"] * (size["WIDTH"] - 1), 1};
 }
@@ -291,7 +296,10 @@ Parts converter_parts(std::int64_t size, std::int64_t from, std::int64_t to, int
           bits_of(static_cast<double>(ins + 1)) + bits_of(static_cast<double>(outs)), 1};
 }
 
-const std::vector<double> kConverterWeights = {1.5, 0, 1.7, 2.4, 4.5};
+// Of requant: rounding, saturation, ties. Of DSPs: sums of several. Of LUTs: products of one pair
+// and of several, by constants. Then sums of beats.
+const std::vector<double> kLaneWeights = {0.5, 0.05, 1.95, 0.66, 0.57, 0.9, 0.5, 1.5, 0.3, 0.44};
+const std::vector<double> kConverterWeights = {1.65, 0, 1.8, 2.6, 4.5};
 
 const std::vector<Register> registrations = [] {
   std::vector<Register> result;
@@ -299,14 +307,12 @@ const std::vector<Register> registrations = [] {
                        std::function<Parts(const BlockCall&)> parts) {
     result.emplace_back(LutModel{block, std::move(weights), std::move(parts)});
   };
-  add("matrix_vector",
-      {0.36, 0.05, 1.5, 0.91, 0.5, 1.13, 0.5, 1.3, 0.3, 0.6, 0.48, 0.68, 0.77, 2.3, 11.8},
-      matrix_vector_parts);
-  add("matrix_product", {0.36, 0.89, 1.5, 1.66, 1.95, 0.95, 0.43, 3.6}, matrix_product_parts);
-  add("sliding_window", {9.9, 2.5, 12.4, 0.8, 1, 12}, sliding_window_parts);
-  add("window_reduce", {0.5, 0.5, 1.5, 1.9, 1, 1, 2.5, 3}, window_reduce_parts);
-  add("element_wise", {0, 1.04, 0, 0.73, 0.81, 2, 0.48, 5}, element_wise_parts);
-  add("requantize", {0.62, 0.32, 1.6, 3.9}, requantize_parts);
+  add("matrix_vector", with(kLaneWeights, {0.42, 0.9, 0.86, 2.1, 9.5}), matrix_vector_parts);
+  add("matrix_product", with(kLaneWeights, {1, 0.87, 3}), matrix_product_parts);
+  add("sliding_window", {11.1, 2.6, 14, 0.8, 1, 12.3}, sliding_window_parts);
+  add("window_reduce", {0.5, 0.5, 1.5, 1.8, 1, 1, 2.45, 3}, window_reduce_parts);
+  add("element_wise", {0.05, 1.09, 0, 0.83, 0.42, 2, 0.48, 4.8}, element_wise_parts);
+  add("requantize", {0.68, 0.36, 1.7, 4.1}, requantize_parts);
   add("channel_scale", {0.91, 0, 0, 0.16, 1.45, 0.3}, channel_scale_parts);
   add("table_function", {1.23, 1.1}, table_parts);
   add("embedding", {1.5, 0.8, 3, 0}, embedding_parts);
@@ -323,9 +329,9 @@ const std::vector<Register> registrations = [] {
     return converter_parts(call.inputs[0].size, call.inputs[0].lanes, call.outputs[0].lanes,
                            call.inputs[0].element.width);
   });
-  add("relu", {1, 1}, lane_parts);
-  add("leaky_relu", {0.85, 7}, lane_parts);
-  add("random_leaky_relu", {1.08, 11.7}, lane_parts);
+  add("relu", {1, 1}, activation_parts);
+  add("leaky_relu", {0.85, 7}, activation_parts);
+  add("random_leaky_relu", {1.08, 11.7}, activation_parts);
   add("skid_buffer", {1, 1}, [](const BlockCall& call) -> Parts {
     return {Sizes(call)["WIDTH"], 1};
   });
@@ -448,12 +454,16 @@ Resources resources_of(const BlockCall& call) {
   return result;
 }
 
+BlockCall narrowed(const BlockCall& call, const std::vector<int>& changing_bits) {
+  BlockCall result = call;
+  if (only_moves(call.block))
+    result.inputs[0].element.width = changing_bits[call.instance.inputs[0]];
+  return result;
+}
+
 Resources resources_of(const BlockCall& call, const std::vector<int>& changing_bits) {
-  if (!only_moves(call.block)) return resources_of(call);
   Resources result = call.block.resources(call);
-  BlockCall narrow = call;
-  narrow.inputs[0].element.width = changing_bits[call.instance.inputs[0]];
-  result.lut += std::max<std::int64_t>(0, std::lround(luts_of(narrow)));
+  result.lut += std::max<std::int64_t>(0, std::lround(luts_of(narrowed(call, changing_bits))));
   return result;
 }
 

@@ -31,10 +31,14 @@ double read_only_luts(const MemoryImage& image);
 /// same behind a ReLU, a shift to the left or a table. Yosys removes the others.
 std::vector<int> changing_bits(const Netlist& netlist);
 
+/// The call as its model sees it inside a design: blocks that only move elements keep but the bits
+/// that change.
+BlockCall narrowed(const BlockCall& call, const std::vector<int>& changing_bits);
+
 /// What an instance takes: multipliers and block RAM as the block counts them, LUTs by its model,
 /// or by the bits of its streams where it has none.
 Resources resources_of(const BlockCall& call);
-/// The same where blocks that only move elements keep but the bits that change.
+/// The same inside a design.
 Resources resources_of(const BlockCall& call, const std::vector<int>& changing_bits);
 
 }  // namespace lathe::hardware

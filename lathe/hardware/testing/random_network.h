@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,16 @@
 #include "lathe/ops/elements.h"
 
 namespace lathe::hardware::testing {
+
+/// True where a table holds one number alone: Yosys sees a constant and removes all that leads to
+/// it, so that nothing can be compared with estimates.
+inline bool has_constant(const Netlist& netlist) {
+  for (const Instance& instance : netlist.instances())
+    for (const auto& [name, table] : instance.tables)
+      if (name == "table" && std::ranges::all_of(table, [&](auto x) { return x == table[0]; }))
+        return true;
+  return false;
+}
 
 /// Draws a small MLP or CNN as a user would have it, rounds it to formats and makes integers of it:
 /// convolutions with groups, strides and padding, pooling, functions, residuals, several outputs.
