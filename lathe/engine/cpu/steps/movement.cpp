@@ -52,7 +52,9 @@ enum class OfToken { Position, Example, Share };
 
 class PackedIndexStep final : public Step {
  public:
-  explicit PackedIndexStep(OfToken number) : number_(number) {}
+  /// `first` is the position of a sequence's first token.
+  explicit PackedIndexStep(OfToken number, std::int32_t first = 0)
+      : number_(number), first_(first) {}
   void run_whole(const WholeCall& call) const override {
     const Graph& graph = call.graph;
     const std::size_t operand = number_ == OfToken::Example ? 1 : 0;
@@ -70,7 +72,7 @@ class PackedIndexStep final : public Step {
              offsets[s + 1], s, tokens);
       switch (number_) {
         case OfToken::Position:
-          std::iota(out + next, out + offsets[s + 1], 0);
+          std::iota(out + next, out + offsets[s + 1], first_);
           break;
         case OfToken::Example:
           std::fill(out + next, out + offsets[s + 1], values[s]);
@@ -87,6 +89,7 @@ class PackedIndexStep final : public Step {
 
  private:
   OfToken number_;
+  std::int32_t first_;
 };
 
 // full_like(x) {value} and constant() {values}: numbers of 32 bits, whose patterns are all that
@@ -119,14 +122,22 @@ std::unique_ptr<Step> make_fill(DType dtype, const std::vector<double>& values) 
 
 class PositionsStep final : public Step {
  public:
+  explicit PositionsStep(std::int32_t first) : first_(first) {}
   void run_whole(const WholeCall& call) const override {
     const std::vector<std::int64_t> dims = call.graph.types(call.node)[0].dims(call.symbols);
     auto* const out = reinterpret_cast<std::int32_t*>(call.outputs[0]);
     for (std::int64_t row = 0; row < dims[0]; ++row)
       for (std::int64_t i = 0; i < dims[1]; ++i)
-        out[row * dims[1] + i] = static_cast<std::int32_t>(i);
+        out[row * dims[1] + i] = first_ + static_cast<std::int32_t>(i);
   }
+
+ private:
+  std::int32_t first_;
 };
+
+std::int32_t first_position(const Graph& graph, NodeId id) {
+  return static_cast<std::int32_t>(graph.attribute(id).integer("first"));
+}
 
 bool is_i32(const Graph& graph, Value value) {
   return graph.type(value).dtype == DType::I32;
@@ -142,11 +153,11 @@ const Register select_in_sequence_gradient{CpuKernel{
       if (!is_i32(graph, graph.input(id, 1))) return nullptr;
       return std::make_unique<SelectInSequenceStep>(true);
     }}};
-const Register packed_positions{
-    CpuKernel{"packed_positions", [](const Graph& graph, NodeId id) -> std::unique_ptr<Step> {
-                if (!is_i32(graph, graph.input(id, 0)) || !is_i32(graph, {id, 0})) return nullptr;
-                return std::make_unique<PackedIndexStep>(OfToken::Position);
-              }}};
+const Register packed_positions{CpuKernel{
+    "packed_positions", [](const Graph& graph, NodeId id) -> std::unique_ptr<Step> {
+      if (!is_i32(graph, graph.input(id, 0)) || !is_i32(graph, {id, 0})) return nullptr;
+      return std::make_unique<PackedIndexStep>(OfToken::Position, first_position(graph, id));
+    }}};
 const Register packed_examples{
     CpuKernel{"packed_examples", [](const Graph& graph, NodeId id) -> std::unique_ptr<Step> {
                 if (!is_i32(graph, graph.input(id, 0)) || !is_i32(graph, graph.input(id, 1)) ||
@@ -171,7 +182,7 @@ const Register constant{CpuKernel{"constant", [](const Graph& graph, NodeId id) 
 const Register positions{
     CpuKernel{"positions", [](const Graph& graph, NodeId id) -> std::unique_ptr<Step> {
                 if (!is_i32(graph, {id, 0}) || graph.types(id)[0].rank() != 2) return nullptr;
-                return std::make_unique<PositionsStep>();
+                return std::make_unique<PositionsStep>(first_position(graph, id));
               }}};
 
 }  // namespace

@@ -93,8 +93,8 @@ struct IndexOperation {
   Integers values = {};  ///< of Example and Select
   void* y = nullptr;     ///< float for Share
   bool is_wide = false;
-  std::uint32_t pattern = 0;           ///< of Fill
-  std::int64_t index = 0;              ///< of Select, negative: counted from the end
+  std::uint32_t pattern = 0;  ///< of Fill
+  std::int64_t index = 0;     ///< of Select, negative: counted from the end; of Position: the first
   Extent tokens = {}, sequences = {};  ///< of y: the sequences for Select, else the tokens
   Fault fault = {};
 };
@@ -107,6 +107,7 @@ struct IndexArgs {
 struct PositionsArgs {
   void* y = nullptr;
   bool is_wide = false;
+  std::int64_t first = 0;  ///< of each row
   std::int64_t length = 0;
   Extent count;
 };

@@ -138,7 +138,7 @@ __global__ void indices_kernel(const __grid_constant__ IndexArgs args) {
     } else if (i < real && sequences > 0) {
       const std::int64_t sequence = sequence_of(operation, sequences, i);
       const std::int64_t begin = integer_at(operation.offsets, sequence);
-      if (operation.kind == Kind::Position) whole = i - begin;
+      if (operation.kind == Kind::Position) whole = i - begin + operation.index;
       if (operation.kind == Kind::Example) whole = integer_at(operation.values, sequence);
       if (operation.kind == Kind::Share)
         share = static_cast<float>(
@@ -156,7 +156,7 @@ __global__ void indices_kernel(const __grid_constant__ IndexArgs args) {
 __global__ void positions_kernel(PositionsArgs args) {
   const std::int64_t real = real_size(args.count);
   for (std::int64_t i = global_thread(); i < args.count.capacity; i += grid_stride()) {
-    const std::int64_t position = i < real ? i % args.length : 0;
+    const std::int64_t position = i < real ? i % args.length + args.first : 0;
     if (args.is_wide)
       static_cast<std::int64_t*>(args.y)[i] = position;
     else

@@ -108,12 +108,14 @@ MadeStep make_packed_index(const Graph& graph, NodeId id, cuda::IndexOperation::
     if (!is_integer(graph, value)) return nullptr;
   if (kind == Kind::Share ? graph.types(id)[0].dtype != DType::F32 : !is_integer(graph, {id, 0}))
     return nullptr;
-  return index_step([kind](const CudaCall& call) {
+  const std::int64_t first = kind == Kind::Position ? graph.attribute(id).integer("first") : 0;
+  return index_step([kind, first](const CudaCall& call) {
     const std::size_t offsets = kind == Kind::Example ? 1 : 0;
     return cuda::IndexOperation{
         .kind = kind,
         .offsets = call.integers(offsets),
         .values = call.integers(0),
+        .index = first,
         .tokens = call.extent(call.type(0).shape[0]),
         .sequences = call.extent(call.input_type(offsets).shape[0] - Size(1))};
   });
@@ -122,9 +124,11 @@ MadeStep make_packed_index(const Graph& graph, NodeId id, cuda::IndexOperation::
 MadeStep make_positions(const Graph& graph, NodeId id) {
   const Type& type = graph.types(id)[0];
   if (!is_integer(graph, {id, 0}) || type.rank() != 2) return nullptr;
-  return cuda_step([is_wide = type.dtype == DType::I64](const CudaCall& call) {
+  return cuda_step([is_wide = type.dtype == DType::I64,
+                    first = graph.attribute(id).integer("first")](const CudaCall& call) {
     call.kernels.positions({.y = call.outputs[0],
                             .is_wide = is_wide,
+                            .first = first,
                             .length = call.sizes.capacity(call.type(0).shape[1]),
                             .count = call.extent(call.type(0).num_elements())},
                            call.stream);
