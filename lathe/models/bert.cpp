@@ -2,7 +2,8 @@
 #include <array>
 #include <set>
 
-#include "lathe/models/config_checks.h"
+#include "lathe/models/bert_config.h"
+#include "lathe/models/encoder_layer.h"
 #include "lathe/models/family.h"
 #include "lathe/models/fit_config.h"
 #include "lathe/models/module_builder.h"
@@ -11,7 +12,7 @@ namespace lathe::models::bert {
 namespace {
 
 // The square projections of a layer, which lathe_identity_projections may name.
-constexpr std::array kProjections{"query", "key", "value", "output"};
+constexpr std::array<const char*, 4> kProjections{"query", "key", "value", "output"};
 
 // The encoder of Devlin et al. 2018 as Hugging Face evaluates it: post-norm layers, learned
 // absolute positions, an embedding sum in the order (word + type) + position. Nodes carry the
@@ -45,150 +46,50 @@ std::set<std::string> parse_identities(const std::string& list, std::int64_t lay
   return names;
 }
 
-struct Bert {
-  std::int64_t vocabulary, hidden, layers, heads, intermediate, positions, types;
-  double hidden_dropout, attention_dropout, classifier_dropout, eps, initializer_range;
-  std::string activation;
-  bool is_decoder, is_tied, is_pre_norm;
+struct Bert : BertConfig {
+  bool is_pre_norm;
   std::set<std::string> identities;  // "0.query", "pooler"
 
   explicit Bert(const AttributeReader& config)
-      : vocabulary(config.integer("vocab_size")),
-        hidden(config.integer("hidden_size")),
-        layers(config.integer("num_hidden_layers")),
-        heads(config.integer("num_attention_heads")),
-        intermediate(config.integer("intermediate_size")),
-        positions(config.integer("max_position_embeddings")),
-        types(config.integer("type_vocab_size")),
-        hidden_dropout(config.real("hidden_dropout_prob")),
-        attention_dropout(config.real("attention_probs_dropout_prob")),
-        classifier_dropout(config.is_given("classifier_dropout") ? config.real("classifier_dropout")
-                                                                 : hidden_dropout),
-        eps(config.real("layer_norm_eps")),
-        initializer_range(config.real("initializer_range")),
-        activation(config.text("hidden_act")),
-        is_decoder(config.flag("is_decoder")),
-        is_tied(config.flag("tie_word_embeddings")),
+      : BertConfig(config),
         is_pre_norm(parse_norm_place(config.text("lathe_norm_place"))),
-        identities(parse_identities(config.text("lathe_identity_projections"), layers)) {
-    check_size("vocab_size", vocabulary);
-    check_size("hidden_size", hidden);
-    check_size("num_attention_heads", heads);
-    check_size("intermediate_size", intermediate);
-    check_size("max_position_embeddings", positions);
-    check_size("type_vocab_size", types);
-    check_depth("num_hidden_layers", layers);
-    if (hidden % heads != 0)
-      fail("hidden_size {} is not a multiple of num_attention_heads {}", hidden, heads);
-    for (const double rate : {hidden_dropout, attention_dropout, classifier_dropout})
-      check_dropout(rate);
-    const std::string& position_type = config.text("position_embedding_type");
-    if (position_type != "absolute")
-      fail("position_embedding_type \"{}\" is not supported: expected \"absolute\"", position_type);
-    if (config.flag("add_cross_attention"))
-      fail("add_cross_attention is true, which is not supported: expected false");
-  }
+        identities(parse_identities(config.text("lathe_identity_projections"), layers)) {}
 };
 
-Value embeddings(ModuleBuilder& builder, const Bert& bert, Value ids) {
-  const std::string prefix = "bert.embeddings.";
-  const Value positions = builder.add(prefix + "position_ids", "positions", {ids});
-  const Value token_types =
-      builder.add(prefix + "token_type_ids", "full_like", {ids}, {{"value", 0.0}});
-  const Value word =
-      builder.embedding(prefix + "word_embeddings", ids, bert.vocabulary, bert.hidden);
-  const Value type =
-      builder.embedding(prefix + "token_type_embeddings", token_types, bert.types, bert.hidden);
-  const Value position =
-      builder.embedding(prefix + "position_embeddings", positions, bert.positions, bert.hidden);
-  const Value sum = builder.add(prefix + "add_position", "add",
-                                {builder.add(prefix + "add_type", "add", {word, type}), position});
-  return builder.dropout(prefix + "dropout",
-                         builder.layer_norm(prefix + "LayerNorm", sum, bert.eps),
-                         bert.hidden_dropout);
-}
-
-// A projection from hidden size to hidden size, or nothing in its place.
-Value projection(ModuleBuilder& builder, const Bert& bert, const std::string& name,
-                 const std::string& short_name, Value x) {
-  return bert.identities.contains(short_name) ? x : builder.linear(name, x, bert.hidden);
-}
-
-Value self_attention(ModuleBuilder& builder, const Bert& bert, std::int64_t layer,
-                     const std::string& prefix, Value x, Value mask) {
-  const std::string self = prefix + "attention.self.", output = prefix + "attention.output.";
-  const auto project = [&](const std::string& name, const char* which, Value from) {
-    return projection(builder, bert, name, fmt::format("{}.{}", layer, which), from);
-  };
-  const Value query = project(self + "query", "query", x);
-  const Value key = project(self + "key", "key", x);
-  const Value value = project(self + "value", "value", x);
-  Attributes attention{
-      {"heads", bert.heads}, {"dropout", bert.attention_dropout}, {"site", builder.next_site()}};
-  if (bert.is_decoder) attention["causal"] = true;
-  const Value context =
-      builder.add(self + "attention", "attention", {query, key, value, mask}, std::move(attention));
-  return builder.dropout(output + "dropout", project(output + "dense", "output", context),
-                         bert.hidden_dropout);
-}
-
-Value feed_forward(ModuleBuilder& builder, const Bert& bert, const std::string& prefix, Value x) {
-  const Value wide = builder.linear(prefix + "intermediate.dense", x, bert.intermediate);
-  const Value active =
-      builder.activation(prefix + "intermediate.activation", "hidden_act", bert.activation, wide);
-  return builder.dropout(prefix + "output.dropout",
-                         builder.linear(prefix + "output.dense", active, bert.hidden),
-                         bert.hidden_dropout);
-}
-
-Value encoder_layer(ModuleBuilder& builder, const Bert& bert, std::int64_t layer, Value x,
-                    Value mask) {
-  const std::string prefix = fmt::format("bert.encoder.layer.{}.", layer);
-  const std::string output = prefix + "attention.output.";
-  const auto norm = [&](const std::string& name, Value from) {
-    return builder.layer_norm(name + "LayerNorm", from, bert.eps);
-  };
-  const auto add = [&](const std::string& name, Value change, Value to) {
-    return builder.add(name + "add", "add", {change, to});
-  };
-  if (bert.is_pre_norm) {
-    const Value change = self_attention(builder, bert, layer, prefix, norm(output, x), mask);
-    const Value attended = add(output, change, x);
-    const Value more = feed_forward(builder, bert, prefix, norm(prefix + "output.", attended));
-    return add(prefix + "output.", more, attended);
-  }
-  const Value change = self_attention(builder, bert, layer, prefix, x, mask);
-  const Value attended = norm(output, add(output, change, x));
-  const Value more = feed_forward(builder, bert, prefix, attended);
-  return norm(prefix + "output.", add(prefix + "output.", more, attended));
+EncoderNames layer_names(const Bert& bert, std::int64_t layer) {
+  EncoderNames names = bert_layer_names(fmt::format("bert.encoder.layer.{}.", layer));
+  std::string* const projections[] = {&names.query, &names.key, &names.value, &names.output};
+  for (std::size_t i = 0; i < kProjections.size(); ++i)
+    if (bert.identities.contains(fmt::format("{}.{}", layer, kProjections[i])))
+      projections[i]->clear();
+  return names;
 }
 
 void classification_head(ModuleBuilder& builder, const Bert& bert, const BuildOptions& options,
                          Value encoded) {
-  const Value first = builder.add("bert.pooler.first_token", "select", {encoded},
-                                  {{"axis", std::int64_t{1}}, {"index", std::int64_t{0}}});
-  const Value pooled =
-      builder.add("bert.pooler.activation", "tanh",
-                  {projection(builder, bert, "bert.pooler.dense", "pooler", first)});
+  Value pooled = first_token(builder, "bert.pooler.first_token", encoded);
+  if (!bert.identities.contains("pooler"))
+    pooled = builder.linear("bert.pooler.dense", pooled, bert.hidden);
+  pooled = builder.add("bert.pooler.activation", "tanh", {pooled});
   const Value dropped = builder.dropout("dropout", pooled, bert.classifier_dropout);
   builder.graph().set_output("logits", builder.linear("classifier", dropped, options.num_labels));
 }
 
 // Labels are the tokens to predict, each at the place it is predicted from; those of a decoder are
 // one place ahead of the inputs.
-void language_head(ModuleBuilder& builder, const Bert& bert, Value encoded) {
+LanguageHead head_of(const Bert& bert) {
   const std::string prefix = "cls.predictions.";
-  const Value dense = builder.linear(prefix + "transform.dense", encoded, bert.hidden);
-  const Value active =
-      builder.activation(prefix + "transform.activation", "hidden_act", bert.activation, dense);
-  const Value normed = builder.layer_norm(prefix + "transform.LayerNorm", active, bert.eps);
-  const Value table = builder.state(
-      bert.is_tied ? "bert.embeddings.word_embeddings.weight" : prefix + "decoder.weight",
-      {bert.vocabulary, bert.hidden}, "normal");
-  const Value bias = builder.state(bert.is_tied ? prefix + "bias" : prefix + "decoder.bias",
-                                   {bert.vocabulary}, "zeros");
-  const Value logits = builder.add(prefix + "decoder", "linear", {normed, table, bias});
-  builder.graph().set_output("logits", logits);
+  return {
+      .vocabulary = bert.vocabulary,
+      .width = bert.hidden,
+      .eps = bert.eps,
+      .activation = bert.activation,
+      .dense = prefix + "transform.dense",
+      .activation_name = prefix + "transform.activation",
+      .norm = prefix + "transform.LayerNorm",
+      .decoder = prefix + "decoder",
+      .table = bert.is_tied ? "bert.embeddings.word_embeddings.weight" : prefix + "decoder.weight",
+      .bias = bert.is_tied ? prefix + "bias" : prefix + "decoder.bias"};
 }
 
 Graph build_bert(const AttributeReader& config, const BuildOptions& options) {
@@ -201,17 +102,28 @@ Graph build_bert(const AttributeReader& config, const BuildOptions& options) {
   const Value ids = builder.input("input_ids", ids_type);
   const Value mask = builder.add("attention_mask", "full_like", {ids}, {{"value", 1.0}});
 
-  Value x = embeddings(builder, bert, ids);
+  Value x = bert_embeddings(builder, bert.embeddings("bert.embeddings."), ids);
+  EncoderSizes sizes = bert.layer_sizes();
+  sizes.is_pre_norm = bert.is_pre_norm;
   for (std::int64_t layer = 0; layer < bert.layers; ++layer)
-    x = encoder_layer(builder, bert, layer, x, mask);
+    x = encoder_layer(builder, sizes, layer_names(bert, layer), x, mask);
   if (bert.is_pre_norm) x = builder.layer_norm("bert.encoder.LayerNorm", x, bert.eps);
   if (options.task == "classify")
     classification_head(builder, bert, options, x);
   else if (options.task == "mlm" || options.task == "causal-lm")
-    language_head(builder, bert, x);
+    graph.set_output("logits", language_head(builder, head_of(bert), x));
   else
     graph.set_output("last_hidden_state", x);
   return graph;
+}
+
+std::vector<AttributeSpec> keys() {
+  std::vector<AttributeSpec> keys = bert_config_keys();
+  keys.push_back({"lathe_norm_place", std::string("post"),
+                  "norms behind attention and feed-forward part, or before: pre"});
+  keys.push_back({"lathe_identity_projections", std::string(),
+                  "square projections left out, such as 0.query,1.output,pooler"});
+  return keys;
 }
 
 Attributes sizes(std::int64_t layers, std::int64_t hidden, std::int64_t heads) {
@@ -257,28 +169,7 @@ const Register registration{ModelFamily{
                .architecture = "BertModel",
                .inputs = {"input_ids", "attention_mask"},
                .optional_inputs = {"token_type_ids"}}},
-    .config = {{"vocab_size", std::int64_t{30522}, "rows of the word embedding"},
-               {"hidden_size", std::int64_t{768}, "width of a token"},
-               {"num_hidden_layers", std::int64_t{12}, "encoder layers"},
-               {"num_attention_heads", std::int64_t{12}, "heads of each attention"},
-               {"intermediate_size", std::int64_t{3072}, "width inside the feed-forward part"},
-               {"hidden_act", std::string("gelu"), "activation of the feed-forward part"},
-               {"hidden_dropout_prob", 0.1, "dropout after embeddings and projections"},
-               {"attention_probs_dropout_prob", 0.1, "dropout on attention weights"},
-               {"classifier_dropout", 0.1, "dropout before the classifier, if not as above"},
-               {"max_position_embeddings", std::int64_t{512}, "longest sequence"},
-               {"type_vocab_size", std::int64_t{2}, "token types"},
-               {"initializer_range", 0.02, "standard deviation of fresh weights"},
-               {"layer_norm_eps", 1e-12, "added to variances"},
-               {"pad_token_id", std::int64_t{0}, "id that fills padded rows"},
-               {"position_embedding_type", std::string("absolute"), "kind of positions"},
-               {"is_decoder", false, "attend to earlier tokens only"},
-               {"add_cross_attention", false, "attend to an encoder's tokens too"},
-               {"tie_word_embeddings", true, "predict words with the table they are read with"},
-               {"lathe_norm_place", std::string("post"),
-                "norms behind attention and feed-forward part, or before: pre"},
-               {"lathe_identity_projections", std::string(),
-                "square projections left out, such as 0.query,1.output,pooler"}},
+    .config = keys(),
     .presets = {{"bert-tiny", sizes(2, 128, 2)},
                 {"bert-mini", sizes(4, 256, 4)},
                 {"bert-small", sizes(4, 512, 8)},
