@@ -70,10 +70,99 @@ def gpt2_config(rng):
     )
 
 
+def distilbert_config(rng):
+    import transformers
+
+    heads = rng.choice([1, 2, 4])
+    return transformers.DistilBertConfig(
+        vocab_size=rng.randint(40, 300),
+        dim=heads * rng.choice([8, 16, 24]),
+        n_layers=rng.randint(1, 4),
+        n_heads=heads,
+        hidden_dim=rng.choice([16, 40, 96]),
+        activation=rng.choice(["gelu", "relu", "silu"]),
+        max_position_embeddings=rng.randint(24, 64),
+        initializer_range=rng.choice([0.02, 0.1, 0.3]),
+        tie_word_embeddings=rng.random() < 0.7,
+        num_labels=rng.randint(2, 5),
+        pad_token_id=0,
+        attn_implementation="eager",
+    )
+
+
+def electra_config(rng):
+    import transformers
+
+    heads = rng.choice([1, 2, 4])
+    hidden = heads * rng.choice([8, 16, 24])
+    return transformers.ElectraConfig(
+        vocab_size=rng.randint(40, 300),
+        embedding_size=rng.choice([hidden, 12, 32]),
+        hidden_size=hidden,
+        num_hidden_layers=rng.randint(1, 4),
+        num_attention_heads=heads,
+        intermediate_size=rng.choice([16, 40, 96]),
+        hidden_act=rng.choice(["gelu", "gelu_new", "relu", "silu"]),
+        max_position_embeddings=rng.randint(24, 64),
+        layer_norm_eps=rng.choice([1e-12, 1e-5]),
+        initializer_range=rng.choice([0.02, 0.1, 0.3]),
+        tie_word_embeddings=rng.random() < 0.7,
+        num_labels=rng.randint(2, 5),
+        pad_token_id=0,
+        attn_implementation="eager",
+    )
+
+
+def roberta_config(rng):
+    import transformers
+
+    heads = rng.choice([1, 2, 4])
+    return transformers.RobertaConfig(
+        vocab_size=rng.randint(40, 300),
+        hidden_size=heads * rng.choice([8, 16, 24]),
+        num_hidden_layers=rng.randint(1, 4),
+        num_attention_heads=heads,
+        intermediate_size=rng.choice([16, 40, 96]),
+        hidden_act=rng.choice(["gelu", "gelu_new", "relu", "silu"]),
+        max_position_embeddings=rng.randint(26, 64),
+        type_vocab_size=1,
+        layer_norm_eps=rng.choice([1e-12, 1e-5]),
+        initializer_range=rng.choice([0.02, 0.1, 0.3]),
+        tie_word_embeddings=rng.random() < 0.7,
+        num_labels=rng.randint(2, 5),
+        pad_token_id=1,
+        attn_implementation="eager",
+    )
+
+
 def families():
     import transformers
 
     return {
+        "distilbert": (
+            distilbert_config,
+            [
+                transformers.DistilBertForSequenceClassification,
+                transformers.DistilBertForMaskedLM,
+                transformers.DistilBertModel,
+            ],
+        ),
+        "roberta": (
+            roberta_config,
+            [
+                transformers.RobertaForSequenceClassification,
+                transformers.RobertaForMaskedLM,
+                transformers.RobertaModel,
+            ],
+        ),
+        "electra": (
+            electra_config,
+            [
+                transformers.ElectraForSequenceClassification,
+                transformers.ElectraForMaskedLM,
+                transformers.ElectraModel,
+            ],
+        ),
         "bert": (
             bert_config,
             [
@@ -149,7 +238,7 @@ def compare(out, tolerance):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--family", choices=["bert", "gpt2"], default="gpt2")
+    parser.add_argument("--family", choices=["bert", "distilbert", "electra", "gpt2", "roberta"], default="gpt2")
     parser.add_argument("--count", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("rivals"))

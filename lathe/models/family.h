@@ -32,6 +32,8 @@ struct TokenKeys {
   std::string vocabulary = {};  ///< number of ids
   std::string length = {};      ///< tokens of the longest sequence
   std::string padding = {};     ///< the id that fills padded rows
+  /// Set where positions are counted from behind that id's number: that many fewer can be read.
+  bool counts_behind_padding = false;
 };
 
 /// What a graph computes in place of an input that it does not have: one value everywhere.

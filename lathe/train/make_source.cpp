@@ -112,7 +112,11 @@ std::shared_ptr<const data::Tokenizer> load_tokenizer(const io::Model& model) {
 }
 
 std::int64_t max_length(const io::Model& model) {
-  return reads_tokens(model) ? config_integer(model, model.family->token_keys.length) : 0;
+  if (!reads_tokens(model)) return 0;
+  const models::TokenKeys& keys = model.family->token_keys;
+  const std::int64_t positions = config_integer(model, keys.length);
+  return keys.counts_behind_padding ? positions - config_integer(model, keys.padding) - 1
+                                    : positions;
 }
 
 std::int64_t text_length(const io::Model& model, std::int64_t length) {

@@ -5,6 +5,7 @@
 
 #include "lathe/core/error.h"
 #include "lathe/io/model.h"
+#include "lathe/train/make_source.h"
 #include "lathe/train/training_graph.h"
 
 namespace lathe::experiment::bench {
@@ -41,7 +42,7 @@ Result time_step(const StepOptions& options, const engine::ExecutionOptions& exe
   State state = model.state;
   const train::TrainingGraph training = train::make_training_graph(model, {}, state);
   const AttributeReader config(model.config, model.family->config);
-  const std::int64_t most = config.integer(model.family->token_keys.length);
+  const std::int64_t most = train::max_length(model);
   if (options.length > most)
     fail("length {}: {} reads {} at most", options.length, options.model, most);
   Feed feed = step_feed(options, config.integer(model.family->token_keys.vocabulary));
