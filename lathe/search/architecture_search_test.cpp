@@ -127,6 +127,49 @@ TEST_F(ArchitectureSearchTest, WorksOnSeveralTrialsAtOnce) {
   EXPECT_EQ(summary.complete + summary.given_up, 6);
 }
 
+TEST_F(ArchitectureSearchTest, SharesItsTrialsWithWorkers) {
+  SearchOptions alone = options("alone");
+  const std::string expected = told(run_search(alone, {}));
+  SearchOptions shared = options("shared");
+  shared.storage = "sqlite:///" + (scratch_.path() / "shared.db").string();
+  EXPECT_EQ(error_text([&] { run_search(shared, {}); }),
+            "storage: needs study, a name for this search there\nhint: --study NAME");
+  shared.study = "lab";
+  shared.trials = 2;
+  run_search(shared, {});
+  work_on_search(shared.storage, "lab",
+                 [&](SearchOptions& worker) {
+                   EXPECT_EQ(worker.samplers, shared.samplers);
+                   EXPECT_EQ(worker.length, 24);
+                   worker.trials = 6;
+                   worker.out = scratch_.path() / "worker";
+                 },
+                 {});
+  shared.trials = 6;
+  EXPECT_EQ(told(run_search(shared, {})), expected);
+  EXPECT_EQ(error_text([&] {
+              work_on_search(shared.storage, "lap", {}, {});
+            }).substr(shared.storage.size()),
+            ": unknown search \"lap\"; known: lab\nhint: did you mean \"lab\"?");
+}
+
+TEST_F(ArchitectureSearchTest, RebuildsATrialFromItsParameters) {
+  SearchOptions all = options("s");
+  all.halving = 0;
+  all.trials = 3;
+  const SearchResult result = run_search(all, {});
+  const auto accuracy =
+      export_trial({.search = all.out, .trial = 1, .target = scratch_.path() / "again"}, {});
+  EXPECT_EQ(accuracy, result.studies.front().history.trials()[1].values.front());
+  export_trial({.search = all.out, .target = scratch_.path() / "chosen"}, {});
+  EXPECT_EQ(io::load_model((scratch_.path() / "chosen").string()).config,
+            io::load_model((all.out / "best").string()).config);
+  EXPECT_THAT(error_text([&] {
+                export_trial({.search = all.out, .trial = 9, .target = scratch_.path() / "x"}, {});
+              }),
+              testing::EndsWith("trial 9: the study random has 3"));
+}
+
 TEST_F(ArchitectureSearchTest, RefusesToGoOnWithOtherOptions) {
   SearchOptions changed = options("s");
   changed.trials = 1;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <set>
 
 #include "lathe/core/testing/error_text.h"
 #include "lathe/experiment/fine_tune.h"
@@ -97,6 +98,21 @@ TEST_F(PrecisionSearchTest, StaysWithinABudget) {
       EXPECT_LE(std::stod(trial.user_attributes.at("data_bits")), 8.5);
     }
   }
+}
+
+TEST_F(PrecisionSearchTest, BeginsAtDifferentPointsSideBySide) {
+  SearchOptions several = options("s");
+  several.jobs = 3;
+  several.max_weight_bits = 4;
+  ThreadPool pool(3);
+  const SearchResult result = run_search(several, {.pool = &pool});
+  std::set<std::string> points;
+  for (const study::TrialRecord& trial : result.studies.front().history.trials()) {
+    std::string text;
+    for (const study::Parameter& each : trial.parameters) text += fmt::format("{} ", each.value);
+    EXPECT_TRUE(points.insert(text).second) << "trial " << trial.number;
+  }
+  EXPECT_EQ(points.size(), 4U);
 }
 
 TEST_F(PrecisionSearchTest, NamesTheSmallestPossibleBudget) {

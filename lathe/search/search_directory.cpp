@@ -27,10 +27,15 @@ SearchDirectory::SearchDirectory(const SearchOptions& options) : path_(options.o
     results_ = io::read_json(path_ / kResults);
     experiment::check_recorded(to_json(options), results_.value("configuration", nlohmann::json()),
                                "search", path_);
-    return;
+  } else {
+    results_ = {{"kind", kKind},
+                {"configuration", to_json(options)},
+                {"results", nlohmann::json::object()}};
   }
-  results_ = {
-      {"kind", kKind}, {"configuration", to_json(options)}, {"results", nlohmann::json::object()}};
+  // Where its trials are; more samplers may be compared later.
+  results_["samplers"] = options.samplers;
+  results_["storage"] = options.storage;
+  results_["study"] = options.study;
   save();
 }
 
@@ -48,6 +53,19 @@ void SearchDirectory::keep(const std::map<std::string, double>& results) {
 
 void SearchDirectory::save() const {
   io::write_atomically(path_ / kResults, results_.dump(2) + "\n");
+}
+
+SearchOptions read_search(const fs::path& directory) {
+  if (io::recognized_as(directory) != "a search")
+    fail("{}: is not the directory of a search", directory.string());
+  const nlohmann::json results = io::read_json(directory / kResults);
+  SearchOptions options;
+  take_recorded(options, results.value("configuration", nlohmann::json::object()));
+  options.samplers = results.value("samplers", std::vector<std::string>());
+  options.storage = results.value("storage", "");
+  options.study = results.value("study", "");
+  options.out = directory;
+  return options;
 }
 
 }  // namespace lathe::search

@@ -36,4 +36,7 @@ class SearchDirectory {
   nlohmann::json results_;
 };
 
+/// The options of the search that is in a directory, with its samplers; fails where there is none.
+SearchOptions read_search(const std::filesystem::path& directory);
+
 }  // namespace lathe::search

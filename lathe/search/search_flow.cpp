@@ -11,6 +11,7 @@
 #include "lathe/core/passes/profile.h"
 #include "lathe/experiment/evaluate.h"
 #include "lathe/experiment/side_by_side.h"
+#include "lathe/io/output_directory.h"
 #include "lathe/search/allocation.h"
 #include "lathe/search/precision_costs.h"
 #include "lathe/search/search_directory.h"
@@ -46,7 +47,9 @@ std::vector<std::string> layers_of(const SearchSpace& space, const Graph& graph)
 }
 
 SearchSpace space_for(const SearchOptions& options) {
-  SearchSpace space = read_search_space(options.space);
+  SearchSpace space = options.space_text.empty()
+                          ? read_search_space(options.space)
+                          : parse_search_space(options.space_text, options.space);
   if (options.model.empty()) {
     if (space.precision)
       throw UserError(
@@ -82,10 +85,30 @@ class Search {
     });
   }
 
-  SearchResult run() {
-    const auto start = std::chrono::steady_clock::now();
+  // Trials alone.
+  void work() {
     if (space_.space().precision && options_.is_damage_measured) start_by_damage();
     run_studies();
+  }
+
+  // A trial's model once more, to the same bits.
+  TrainedCandidate rebuild(const std::string& sampler, int number) {
+    for (const SearchStudies::Record& record : studies_->read()) {
+      if (record.sampler != sampler) continue;
+      if (number < 0 || number >= std::ssize(record.history.trials()))
+        fail("trial {}: the study {} has {}", number, sampler, record.history.trials().size());
+      const study::TrialRecord& trial = record.history.trials()[static_cast<std::size_t>(number)];
+      return *train_candidate(
+          data_, space_.candidate(trial.parameters), options_.seed, rungs(),
+          directory_->path() / "trials" / fmt::format("{}-{}-again", file_name(sampler), number),
+          false, execution_, {.callbacks = callbacks_});
+    }
+    throw unknown_name("sampler", sampler, options_.samplers);
+  }
+
+  SearchResult run() {
+    const auto start = std::chrono::steady_clock::now();
+    work();
     SearchResult result{.measured_on = data_.measured_on(),
                         .chance_level = data_.chance_level(),
                         .is_precision = space_.space().precision.has_value()};
@@ -412,6 +435,42 @@ SearchResult run_search(const SearchOptions& options, const engine::ExecutionOpt
                         const experiment::Callbacks& callbacks) {
   check_options(options);
   return Search(options, execution, callbacks).run();
+}
+
+void work_on_search(const std::string& storage, const std::string& study,
+                    const std::function<void(SearchOptions&)>& change,
+                    const engine::ExecutionOptions& execution,
+                    const experiment::Callbacks& callbacks) {
+  SearchOptions options = read_stored_search(storage, study);
+  if (change) change(options);
+  check_options(options);
+  Search(options, execution, callbacks).work();
+}
+
+std::optional<double> export_trial(const ExportOptions& options,
+                                   const engine::ExecutionOptions& execution,
+                                   const experiment::Callbacks& callbacks) {
+  SearchOptions search = read_search(options.search);
+  io::check_output_directory(options.target, options.replaces, {options.search});
+  const auto write = [&](const io::Model& model) {
+    io::write_output_directory(options.target, options.replaces,
+                               [&](const fs::path& path) { io::write_checkpoint(path, model); });
+  };
+  if (!options.trial) {
+    const fs::path best = options.search / "best";
+    if (!fs::exists(best))
+      fail("{}: the search has not chosen a model yet", options.search.string());
+    write(io::load_model(best.string()));
+    return std::nullopt;
+  }
+  std::string sampler = options.sampler;
+  if (sampler.empty() && search.samplers.size() == 1) sampler = search.samplers.front();
+  if (sampler.empty())
+    fail("sampler: the search has several: {}", fmt::join(search.samplers, ", "));
+  const TrainedCandidate trained =
+      Search(search, execution, callbacks).rebuild(sampler, *options.trial);
+  write(as_stored(trained.model));
+  return trained.accuracy;
 }
 
 }  // namespace lathe::search

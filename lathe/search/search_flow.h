@@ -1,5 +1,7 @@
 #pragma once
 
+#include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -54,5 +56,27 @@ struct SearchResult {
 /// gives the same trials and values.
 SearchResult run_search(const SearchOptions& options, const engine::ExecutionOptions& execution,
                         const experiment::Callbacks& callbacks = {});
+
+/// Works on the trials of a search in a storage that several processes share, until its studies
+/// have theirs; what comes of it is the search's own to say. `change` may give its options other
+/// paths; `out` gets what is kept meanwhile.
+void work_on_search(const std::string& storage, const std::string& study,
+                    const std::function<void(SearchOptions&)>& change,
+                    const engine::ExecutionOptions& execution,
+                    const experiment::Callbacks& callbacks = {});
+
+/// Trains a trial's model again, from its parameters and the search's seed, and writes it to
+/// `target`; without a trial it is the chosen model of the search. Gives its accuracy on the rows
+/// of the search where it was trained.
+struct ExportOptions {
+  std::filesystem::path search = {};  ///< the search's directory
+  std::string sampler = {};           ///< whose study; empty: the only one
+  std::optional<int> trial = {};
+  std::filesystem::path target = {};
+  bool replaces = false;
+};
+std::optional<double> export_trial(const ExportOptions& options,
+                                   const engine::ExecutionOptions& execution,
+                                   const experiment::Callbacks& callbacks = {});
 
 }  // namespace lathe::search

@@ -13,7 +13,8 @@ namespace lathe::search {
 /// A search: over what, on what data, how trials are proposed and judged. Everything down to `seed`
 /// decides the results, and is what the directory remembers.
 struct SearchOptions {
-  std::string space = "lab2";  ///< a file, or one that is shipped
+  std::string space = "lab2";   ///< a file, or one that is shipped
+  std::string space_text = {};  ///< what it holds, where the file itself is elsewhere
   /// Directory of the classifier whose formats are searched; empty: models are built by the space.
   std::string model = {};
   std::string data = {};       ///< directory, or `reviews`
@@ -47,14 +48,18 @@ struct SearchOptions {
   /// Starts no trial after so long; the same search goes on later.
   std::optional<std::chrono::milliseconds> time = {};
   std::string storage = {};  ///< of the studies; empty: a file in `out`
+  std::string study = {};    ///< what their names begin with in a storage that others use too
   int jobs = 1;              ///< trials side by side
   bool is_tested = true;     ///< the chosen model, on the split `test`, where there is one
   std::filesystem::path out = {};
-  bool replaces = false;  ///< may replace the search that is in `out`
+  bool replaces = false;   ///< may replace the search that is in `out`
+  bool is_worker = false;  ///< works on trials of a search that somebody else began and will end
 };
 
 /// What the directory remembers, by the names users know.
 nlohmann::json to_json(const SearchOptions& options);
+/// Takes what was remembered; fails on what is not of its kind.
+void take_recorded(SearchOptions& options, const nlohmann::json& recorded);
 
 /// Fails on what no search can have.
 void check_options(const SearchOptions& options);

@@ -5,6 +5,7 @@
 
 #include "lathe/core/error.h"
 #include "lathe/experiment/side_by_side.h"
+#include "lathe/search/space_file.h"
 
 namespace lathe::search {
 namespace {
@@ -13,6 +14,9 @@ namespace {
 constexpr std::chrono::milliseconds kLease(30'000);
 // A mistake that every trial makes is not worth a whole budget.
 constexpr int kMostFailures = 10;
+
+// The system attribute by which workers know what a study is part of.
+constexpr const char* kSearch = "lathe:search";
 
 std::string pruner_of(const SearchOptions& options) {
   if (options.halving == 0 || options.rungs == 1) return "none";
@@ -36,19 +40,36 @@ std::shared_ptr<study::Storage> SearchStudies::open() const {
                                  : options_.storage);
 }
 
+std::string SearchStudies::study_name(const std::string& sampler) const {
+  return options_.study.empty() ? sampler : fmt::format("{} {}", options_.study, sampler);
+}
+
 study::Study SearchStudies::open_study(const std::string& sampler) const {
   return with_place(fmt::format("sampler {}", sampler), [&] {
-    return study::Study::create(open(), sampler, {study::Direction::Maximize},
-                                {.sampler = sampler,
-                                 .pruner = pruner_of(options_),
-                                 .seed = options_.seed,
-                                 .space = space_.parameters(),
-                                 .objectives = {"accuracy"},
-                                 .lease = kLease,
-                                 .is_allowed = [this](const study::Assignment& point) {
-                                   return space_.is_possible(point) &&
-                                          (!is_allowed_ || is_allowed_(point));
-                                 }});
+    study::Study study = study::Study::create(
+        open(), study_name(sampler), {study::Direction::Maximize},
+        {.sampler = sampler,
+         .pruner = pruner_of(options_),
+         .seed = options_.seed,
+         .space = space_.parameters(),
+         .objectives = {"accuracy"},
+         .lease = kLease,
+         .is_allowed = [this](const study::Assignment& point) {
+           return space_.is_possible(point) && (!is_allowed_ || is_allowed_(point));
+         }});
+    const std::string search = nlohmann::json{
+        {"study", options_.study},
+        {"sampler", sampler},
+        {"trials", options_.trials},
+        {"space", options_.space_text.empty() ? space_text(options_.space) : options_.space_text},
+        {"configuration",
+         to_json(options_)}}.dump();
+    const study::Attributes& kept = study.record().system_attributes;
+    const auto found = kept.find(kSearch);
+    // Workers elsewhere have other paths; the search's own are those that it was started with.
+    if (found == kept.end() || (!options_.is_worker && found->second != search))
+      study.storage().set_study_attributes(study.record().id, {}, {{kSearch, search}});
+    return study;
   });
 }
 
@@ -63,18 +84,21 @@ void SearchStudies::run(const EvaluateTrial& evaluate, const ProposePoint& propo
   for (const std::string& sampler : options_.samplers) {
     const auto work = [&](const engine::ExecutionOptions& on, const experiment::Callbacks& told) {
       study::Study study = open_study(sampler);
-      // One ahead at most: trials that wait are taken before new ones are proposed.
+      // One ahead of each job at most: trials that wait are taken before new ones are proposed.
       const auto plan_next = [&] {
         const study::History& history = study.history();
         const auto next = static_cast<int>(history.trials().size());
-        const bool waits = std::ranges::any_of(history.unfinished(), [&](int number) {
+        const auto num_waiting = std::ranges::count_if(history.unfinished(), [&](int number) {
           return history.trials()[static_cast<std::size_t>(number)].state ==
                  study::TrialState::Waiting;
         });
-        if (!propose || waits || next >= options_.trials) return;
+        if (!propose || num_waiting >= options_.jobs || next >= options_.trials) return;
         if (const auto point = propose(sampler, next)) study.enqueue(*point, true);
       };
-      plan_next();
+      {
+        const std::scoped_lock lock(mutex);  // or all would begin with the same
+        plan_next();
+      }
       study::StopRule rule{.trials = options_.trials,
                            .counts_failed = false,
                            .target = options_.target,
@@ -123,6 +147,29 @@ std::vector<SearchStudies::Record> SearchStudies::read() const {
   for (const std::string& sampler : options_.samplers)
     records.push_back({sampler, open_study(sampler).history()});
   return records;
+}
+
+SearchOptions read_stored_search(const std::string& storage, const std::string& study) {
+  SearchOptions found;
+  found.storage = storage;
+  found.study = study;
+  found.is_worker = true;
+  found.samplers.clear();
+  std::vector<std::string> names;
+  for (const study::StudyRecord& record : study::open_storage(storage)->studies()) {
+    const auto kept = record.system_attributes.find(kSearch);
+    if (kept == record.system_attributes.end()) continue;
+    const nlohmann::json search = nlohmann::json::parse(kept->second, nullptr, false);
+    if (!search.is_object()) fail("study \"{}\": attribute {} is damaged", record.name, kSearch);
+    names.push_back(search.value("study", ""));
+    if (names.back() != study) continue;
+    found.samplers.push_back(search.value("sampler", ""));
+    found.trials = search.value("trials", 0);
+    found.space_text = search.value("space", "");
+    take_recorded(found, search.value("configuration", nlohmann::json::object()));
+  }
+  if (found.samplers.empty()) throw unknown_name("search", study, names).at(storage);
+  return found;
 }
 
 }  // namespace lathe::search

@@ -33,6 +33,10 @@ struct EndedTrial {
   std::optional<double> best = {};  ///< of the study so far
 };
 
+/// The search of that name as its studies remember it, for workers elsewhere; fails where the
+/// storage has none.
+SearchOptions read_stored_search(const std::string& storage, const std::string& study);
+
 /// The studies of a search, one for each sampler, in one storage.
 class SearchStudies {
  public:
@@ -58,6 +62,7 @@ class SearchStudies {
  private:
   std::shared_ptr<study::Storage> open() const;
   study::Study open_study(const std::string& sampler) const;
+  std::string study_name(const std::string& sampler) const;
 
   const SearchOptions& options_;
   const CandidateSpace& space_;

@@ -182,15 +182,22 @@ SearchSpace parse_search_space(std::string_view text, const std::string& source)
   return space;
 }
 
-SearchSpace read_search_space(const std::string& file_or_name) {
+std::string space_text(const std::string& file_or_name) {
   std::error_code ignored;
   const std::vector<std::string> shipped = shipped_spaces();
   if (std::ranges::find(shipped, file_or_name) != shipped.end())
-    return parse_search_space(shipped_space(file_or_name), file_or_name + ".toml");
+    return std::string(shipped_space(file_or_name));
   if (!std::filesystem::exists(file_or_name, ignored))
     throw unknown_name("space", file_or_name, shipped)
         .at("neither a file nor one of those that are shipped");
-  return parse_search_space(study::read_toml_file(file_or_name, "[architecture]"), file_or_name);
+  return study::read_toml_file(file_or_name, "[architecture]");
+}
+
+SearchSpace read_search_space(const std::string& file_or_name) {
+  const std::string text = space_text(file_or_name);
+  const std::vector<std::string> shipped = shipped_spaces();
+  const bool is_shipped = std::ranges::find(shipped, file_or_name) != shipped.end();
+  return parse_search_space(text, file_or_name + (is_shipped ? ".toml" : ""));
 }
 
 }  // namespace lathe::search

@@ -29,6 +29,9 @@ SearchSpace parse_search_space(std::string_view text, const std::string& source)
 /// The space of a file, or one that is shipped, by its name: `lab2`.
 SearchSpace read_search_space(const std::string& file_or_name);
 
+/// The text that it reads.
+std::string space_text(const std::string& file_or_name);
+
 /// The text of a shipped space, and the names of all of them.
 std::string_view shipped_space(std::string_view name);
 std::vector<std::string> shipped_spaces();

@@ -40,12 +40,6 @@ io::Model with_values(io::Model model, const State& state) {
   return model;
 }
 
-// A model with formats is written as its codes.
-io::Model packed(io::Model model) {
-  if (compress::is_quantized(model.graph)) compress::pack_model(model, false);
-  return model;
-}
-
 // Gives layers the candidate's formats. Ranges are those of the least squared error.
 void round(io::Model& model, const Candidate& candidate, train::ExampleSource* calibration,
            const engine::ExecutionOptions& execution) {
@@ -62,6 +56,11 @@ void round(io::Model& model, const Candidate& candidate, train::ExampleSource* c
 }
 
 }  // namespace
+
+io::Model as_stored(io::Model model) {
+  if (compress::is_quantized(model.graph)) compress::pack_model(model, false);
+  return model;
+}
 
 int Rungs::resource(int rung) const {
   int result = 1;
@@ -122,12 +121,12 @@ std::optional<TrainedCandidate> train_candidate(const TrialData& data, const Can
       std::error_code ignored;
       fs::remove_all(directory, ignored);
       fs::create_directories(directory.parent_path());
-      io::write_checkpoint(directory, packed(model));
+      io::write_checkpoint(directory, as_stored(model));
     }
     return result;
   }
   train::TrainOptions options;
-  options.finish = packed;
+  options.finish = as_stored;
   options.trainer = recipe.trainer;
   options.graph = recipe.graph;
   options.source = &data.training();

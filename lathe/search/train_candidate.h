@@ -50,6 +50,9 @@ std::optional<TrainedCandidate> train_candidate(const TrialData& data, const Can
                                                 const engine::ExecutionOptions& execution,
                                                 const CandidateCallbacks& callbacks);
 
+/// The model as it is written: one with formats as its codes.
+io::Model as_stored(io::Model model);
+
 /// The accuracy of a model on examples.
 double measure_accuracy(const io::Model& model, train::ExampleSource& examples,
                         const engine::ExecutionOptions& execution,

@@ -124,6 +124,7 @@ void add_search_options(Flags flags, Arguments& arguments) {
   flags.add_option("--jobs", options.jobs, "trials side by side [1]").range(1, 64);
   flags.add_option("--storage", options.storage,
                    "of the studies, such as postgresql://host/base [a file in --out]");
+  flags.add_option("--study", options.study, "name of the search in --storage");
   flags.add_option("--out", options.out, "directory to write, or to go on in").required();
   flags.add_flag("--force", options.replaces, "replace the search in --out");
   flags.add_flag("--eval,!--no-eval", options.is_tested, "test the chosen model [yes]");
@@ -157,6 +158,92 @@ std::function<int(const Settings&)> setup_precision(Flags flags) {
   add_search_options(flags, *arguments);
   return [arguments](const Settings& settings) { return run(*arguments, settings); };
 }
+
+std::function<int(const Settings&)> setup_worker(Flags flags) {
+  struct WorkerArguments {
+    std::string storage, study, data, model, tokenizer, time, out;
+    int jobs = 1;
+  };
+  auto arguments = std::make_shared<WorkerArguments>();
+  flags.add_option("--storage", arguments->storage, "of the search's studies").required();
+  flags.add_option("--study", arguments->study, "name of the search there").required();
+  flags.add_option("--data", arguments->data, "where its data are on this machine [the same]");
+  flags.add_option("--model", arguments->model, "where its model is on this machine [the same]");
+  flags.add_option("--tokenizer", arguments->tokenizer,
+                   "where its tokenizer is on this machine [the same]");
+  flags.add_option("--time", arguments->time, "start no trial after so long, such as 10m");
+  flags.add_option("--jobs", arguments->jobs, "trials side by side [1]").range(1, 64);
+  flags.add_option("--out", arguments->out, "directory for what is kept meanwhile").required();
+  return [arguments](const Settings& settings) {
+    const auto change = [&](search::SearchOptions& options) {
+      if (!arguments->data.empty()) options.data = arguments->data;
+      if (!arguments->model.empty()) options.model = arguments->model;
+      if (!arguments->tokenizer.empty()) options.tokenizer = arguments->tokenizer;
+      if (!arguments->time.empty()) options.time = parse_duration("--time", arguments->time);
+      options.jobs = arguments->jobs;
+      options.out = arguments->out;
+    };
+    return run_resumable(
+        settings,
+        [&](const engine::ExecutionOptions& execution, const experiment::Callbacks& callbacks) {
+          search::work_on_search(arguments->storage, arguments->study, change, execution,
+                                 callbacks);
+          return true;
+        },
+        [&](bool) {
+          if (settings.json)
+            print_json({{"study", arguments->study}});
+          else
+            fmt::print("the studies of {} have their trials\n", arguments->study);
+        },
+        "the same command");
+  };
+}
+
+const Register worker{Command{
+    .name = "search worker",
+    .summary = "work on the trials of a search that another process began",
+    .examples =
+        "  lathe search architecture --data D --tokenizer M --storage postgresql://host/base \\\n"
+        "      --study lab2 --out found\n"
+        "  lathe search worker --storage postgresql://host/base --study lab2 --out /tmp/work\n"
+        "Any number of workers on any machines; the first command chooses in the end.",
+    .setup = setup_worker,
+}};
+
+std::function<int(const Settings&)> setup_export(Flags flags) {
+  auto options = std::make_shared<search::ExportOptions>();
+  flags.add_option("--search", options->search, "directory of the search").required();
+  flags.add_option("--trial", options->trial, "a trial to train again [the chosen model]");
+  flags.add_option("--sampler", options->sampler, "whose trial, where there are several studies");
+  flags.add_option("--out", options->target, "directory to write").required();
+  flags.add_flag("--force", options->replaces, "replace what is in --out");
+  return [options](const Settings& settings) {
+    return run_resumable(
+        settings,
+        [&](const engine::ExecutionOptions& execution, const experiment::Callbacks& callbacks) {
+          return search::export_trial(*options, execution, callbacks);
+        },
+        [&](const std::optional<double>& accuracy) {
+          if (settings.json) {
+            nlohmann::ordered_json line{{"out", options->target.string()}};
+            if (accuracy) line["accuracy"] = *accuracy;
+            return print_json(line);
+          }
+          fmt::print("written to {}{}\n", options->target.string(),
+                     accuracy ? fmt::format(": accuracy {:.4f}", *accuracy) : "");
+        },
+        "the same command");
+  };
+}
+
+const Register exporting{Command{
+    .name = "search export",
+    .summary = "write the model that a search chose, or any trial's",
+    .examples = "  lathe search export --search found --out model\n"
+                "  lathe search export --search found --sampler random --trial 12 --out model",
+    .setup = setup_export,
+}};
 
 const Register precision{Command{
     .name = "search precision",
