@@ -233,10 +233,24 @@ __global__ void small_kernel(SmallTableGradientArgs args) {
   const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
   for (std::int64_t first = 0; first < args.n; first += kColumns) {
     Four sum;
-    for (std::int64_t i = begin + warp; i < end; i += kWarps) {
-      const std::int64_t id = integer_at(args.ids, i);
-      if (id == row) add(sum, four_at(args.dy + i * args.n, first + lane * 4, args.n));
-      if (id < 0 || id >= args.table_rows) report(args.fault);
+    // Several rows are asked for before the first is added: their number decides how long this is.
+    constexpr int kAtOnce = 4;
+    for (std::int64_t next = begin + warp; next < end; next += kAtOnce * kWarps) {
+      std::int64_t ids[kAtOnce];
+      Four rows[kAtOnce];
+#pragma unroll
+      for (int j = 0; j < kAtOnce; ++j)
+        ids[j] = next + j * kWarps < end ? integer_at(args.ids, next + j * kWarps) : row + 1;
+#pragma unroll
+      for (int j = 0; j < kAtOnce; ++j)
+        if (ids[j] == row)
+          rows[j] = four_at(args.dy + (next + j * kWarps) * args.n, first + lane * 4, args.n);
+#pragma unroll
+      for (int j = 0; j < kAtOnce; ++j) {
+        if (ids[j] == row) add(sum, rows[j]);
+        if (next + j * kWarps < end && (ids[j] < 0 || ids[j] >= args.table_rows))
+          report(args.fault);
+      }
     }
     for (int j = 0; j < 4; ++j) sums[warp][lane * 4 + j] = sum.v[j];
     __syncthreads();
