@@ -44,7 +44,6 @@ __device__ bool is_kept(const std::uint32_t (&words)[4], int i, int j, int tx) {
 // at an edge and registers are short.
 __device__ std::uint64_t hidden_scores(const AttentionShape& shape, const Place& place, int q_begin,
                                        int k_begin, int ty, int tx) {
-  if (is_plain(shape, place, q_begin, k_begin, kTile)) return 0;
   std::uint64_t hidden = 0;
 #pragma unroll 1
   for (int bit = 0; bit < kRows * kColumns; ++bit) {
@@ -139,11 +138,22 @@ __global__ void __launch_bounds__(kGroup* Groups)
           meet_group();  // once more, for racecheck: see the forward kernel's end
         }
         meet_group();
+        // What a product does not need is read after it: registers are short.
         std::uint32_t words[4] = {};
-        if (shape.threshold != 0)
+        const auto read_words = [&] {
+          if (shape.threshold != 0)
 #pragma unroll
-          for (int i = 0; i < 4; ++i) words[i] = bits[i * 32 + ty * 4 + tx / 2];
-        const std::uint64_t hidden = hidden_scores(shape, place, q_begin, k_begin, ty, tx);
+            for (int i = 0; i < 4; ++i) words[i] = bits[i * 32 + ty * 4 + tx / 2];
+        };
+        const auto each_hidden = [&](auto visit) {
+          if (is_plain(shape, place, q_begin, k_begin, kTile)) return;
+          const std::uint64_t hidden = hidden_scores(shape, place, q_begin, k_begin, ty, tx);
+#pragma unroll
+          for (int i = 0; i < kRows; ++i)
+#pragma unroll
+            for (int j = 0; j < kColumns; ++j)
+              if ((hidden >> (i * kColumns + j) & 1u) != 0) visit(i, j);
+        };
         const int rows = min(kTile, place.lq - q_begin);
         Part<kTile, kLanes> score;
         if (half == 0) {
@@ -151,15 +161,17 @@ __global__ void __launch_bounds__(kGroup* Groups)
 #pragma unroll
           for (int i = 0; i < kRows; ++i)
 #pragma unroll
-            for (int j = 0; j < kColumns; ++j) {
-              score[i][j] *= scale;
-              if ((hidden >> (i * kColumns + j) & 1u) != 0) {
-                const int query = min(q_begin + ty * kRows + i, place.lq - 1);
-                score[i][j] = facts[query * shape.heads].masked;
-              }
-              score[i][j] = power_of_two(score[i][j] - fact[i]);
-            }
+            for (int j = 0; j < kColumns; ++j) score[i][j] *= scale;
+          each_hidden([&](int i, int j) {
+            const int query = min(q_begin + ty * kRows + i, place.lq - 1);
+            score[i][j] = facts[query * shape.heads].masked;
+          });
+#pragma unroll
+          for (int i = 0; i < kRows; ++i)
+#pragma unroll
+            for (int j = 0; j < kColumns; ++j) score[i][j] = power_of_two(score[i][j] - fact[i]);
           store_part<kTile, kLanes>(score, ty, tx, dscores);
+          read_words();
           if (shape.threshold != 0)
 #pragma unroll
             for (int i = 0; i < kRows; ++i)
@@ -172,6 +184,7 @@ __global__ void __launch_bounds__(kGroup* Groups)
         } else {
           multiply_rows<D, kLanes>(douts, values, ty, tx, score);
           meet_group();  // the weights are there
+          read_words();
 #pragma unroll
           for (int i = 0; i < kRows; ++i)
 #pragma unroll
@@ -185,11 +198,10 @@ __global__ void __launch_bounds__(kGroup* Groups)
                 if (shape.threshold != 0)
                   factor = is_kept(words, i, j, tx) ? shape.scale * shape.dropout_scale : 0.0f;
                 score[i][j] = weight[e] * fmaf(score[i][j], factor, -fact[i]);
-                // A masked key weighs nothing, or its query sees no key and its weights stay as
-                // they are.
-                if ((hidden >> (i * kColumns + j) & 1u) != 0) score[i][j] = 0;
               }
             }
+          // A masked key weighs nothing, or its query sees no key and its weights stay as they are.
+          each_hidden([&](int i, int j) { score[i][j] = 0; });
           store_part<kTile, kLanes>(score, ty, tx, dscores);
           meet_half();
           add_weighted_by_columns<D, kLanes>(dscores, queries, rows, ty, tx, sums);
