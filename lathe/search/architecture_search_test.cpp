@@ -127,6 +127,19 @@ TEST_F(ArchitectureSearchTest, WorksOnSeveralTrialsAtOnce) {
   EXPECT_EQ(summary.complete + summary.given_up, 6);
 }
 
+TEST_F(ArchitectureSearchTest, EndsInAGridOfGoodValues) {
+  SearchOptions narrow = options("s");
+  narrow.narrow = 4;
+  const SearchResult result = run_search(narrow, {});
+  ASSERT_EQ(result.studies.size(), 2U);
+  EXPECT_EQ(result.studies[1].sampler, "narrowed");
+  const StudySummary summary = summarize(result.studies[1]);
+  EXPECT_LE(summary.trials, 4);
+  EXPECT_GE(summary.trials, 2);
+  EXPECT_EQ(summary.failed, 0);
+  EXPECT_GE(summary.copied, 1);  // the best trial's own point
+}
+
 TEST_F(ArchitectureSearchTest, SharesItsTrialsWithWorkers) {
   SearchOptions alone = options("alone");
   const std::string expected = told(run_search(alone, {}));

@@ -13,6 +13,7 @@
 #include "lathe/experiment/side_by_side.h"
 #include "lathe/io/output_directory.h"
 #include "lathe/search/allocation.h"
+#include "lathe/search/narrowed_grid.h"
 #include "lathe/search/precision_costs.h"
 #include "lathe/search/search_directory.h"
 #include "lathe/search/search_report.h"
@@ -114,6 +115,8 @@ class Search {
                         .is_precision = space_.space().precision.has_value()};
     for (SearchStudies::Record& record : studies_->read())
       result.studies.push_back({std::move(record.sampler), std::move(record.history)});
+    if (auto narrowed = studies_->read_narrowed())
+      result.studies.push_back({kNarrowed, std::move(narrowed->history)});
     result.finalists = best_trials(result);
     if (!result.finalists.empty()) {
       train_again(result.finalists);
@@ -229,20 +232,38 @@ class Search {
   static constexpr int kFirstDrawn = 12;
 
   void run_studies() {
+    run_studies(options_.samplers, options_.trials,
+                [&](const std::string& study, int number) { return propose(study, number); });
+    if (options_.narrow > 0) run_narrowed();
+  }
+
+  void run_studies(const std::vector<std::string>& samplers, int trials,
+                   const ProposePoint& proposal) {
     studies_->run(
+        samplers, trials,
         [&](const std::string& study, study::Trial& trial,
             const engine::ExecutionOptions& execution, const experiment::Callbacks& callbacks) {
           return evaluate(study, trial, execution, callbacks);
         },
-        [&](const std::string& study, int number) { return propose(study, number); }, execution_,
-        callbacks_, [&](const EndedTrial& ended) { tell(ended); });
+        proposal, execution_, callbacks_, [&](const EndedTrial& ended) { tell(ended, trials); });
   }
 
-  void tell(const EndedTrial& ended) const {
+  // The grid follows from the studies, which are over: a run that goes on makes the same.
+  void run_narrowed() {
+    const std::vector<SearchStudies::Record> records = studies_->read();
+    std::vector<const study::History*> histories;
+    for (const SearchStudies::Record& record : records) histories.push_back(&record.history);
+    const auto points = narrowed_grid(space_, histories, options_.narrow, options_.above);
+    run_studies({kNarrowed}, static_cast<int>(points.size()), [&](const std::string&, int number) {
+      return std::optional(points[static_cast<std::size_t>(number)]);
+    });
+  }
+
+  void tell(const EndedTrial& ended, int trials) const {
     callbacks_.tell({.activity = "searching by " + ended.study,
                      .unit = "trials",
                      .done = ended.num_finished,
-                     .total = options_.trials,
+                     .total = trials,
                      .note = ended.best ? fmt::format("best {:.4f}", *ended.best) : ""});
   }
 

@@ -43,6 +43,10 @@ struct SearchOptions {
   int seeds = 2;                   ///< how often each
   std::uint64_t seed = 0;
 
+  /// A last study of a grid of so many points, made of the values of trials above `above`; 0: none.
+  int narrow = 0;
+  double above = 0;
+
   std::optional<double> target = {};  ///< an accuracy that is good enough
   std::optional<int> patience = {};   ///< trials without a better one until a study stops
   /// Starts no trial after so long; the same search goes on later.

@@ -5,6 +5,7 @@
 
 #include "lathe/core/error.h"
 #include "lathe/experiment/side_by_side.h"
+#include "lathe/search/narrowed_grid.h"
 #include "lathe/search/space_file.h"
 
 namespace lathe::search {
@@ -48,7 +49,8 @@ study::Study SearchStudies::open_study(const std::string& sampler) const {
   return with_place(fmt::format("sampler {}", sampler), [&] {
     study::Study study = study::Study::create(
         open(), study_name(sampler), {study::Direction::Maximize},
-        {.sampler = sampler,
+        // Every point of the narrowed grid is asked for.
+        {.sampler = sampler == kNarrowed ? "random" : sampler,
          .pruner = pruner_of(options_),
          .seed = options_.seed,
          .space = space_.parameters(),
@@ -73,7 +75,8 @@ study::Study SearchStudies::open_study(const std::string& sampler) const {
   });
 }
 
-void SearchStudies::run(const EvaluateTrial& evaluate, const ProposePoint& propose,
+void SearchStudies::run(const std::vector<std::string>& samplers, int trials,
+                        const EvaluateTrial& evaluate, const ProposePoint& propose,
                         const engine::ExecutionOptions& execution,
                         const experiment::Callbacks& callbacks,
                         const std::function<void(const EndedTrial&)>& ended) {
@@ -81,7 +84,7 @@ void SearchStudies::run(const EvaluateTrial& evaluate, const ProposePoint& propo
   std::mutex mutex;
   int num_failed = 0;  // in a row
   std::string reason;
-  for (const std::string& sampler : options_.samplers) {
+  for (const std::string& sampler : samplers) {
     const auto work = [&](const engine::ExecutionOptions& on, const experiment::Callbacks& told) {
       study::Study study = open_study(sampler);
       // One ahead of each job at most: trials that wait are taken before new ones are proposed.
@@ -92,14 +95,14 @@ void SearchStudies::run(const EvaluateTrial& evaluate, const ProposePoint& propo
           return history.trials()[static_cast<std::size_t>(number)].state ==
                  study::TrialState::Waiting;
         });
-        if (!propose || num_waiting >= options_.jobs || next >= options_.trials) return;
+        if (!propose || num_waiting >= options_.jobs || next >= trials) return;
         if (const auto point = propose(sampler, next)) study.enqueue(*point, true);
       };
       {
         const std::scoped_lock lock(mutex);  // or all would begin with the same
         plan_next();
       }
-      study::StopRule rule{.trials = options_.trials,
+      study::StopRule rule{.trials = trials,
                            .counts_failed = false,
                            .target = options_.target,
                            .patience = options_.patience,
@@ -147,6 +150,11 @@ std::vector<SearchStudies::Record> SearchStudies::read() const {
   for (const std::string& sampler : options_.samplers)
     records.push_back({sampler, open_study(sampler).history()});
   return records;
+}
+
+std::optional<SearchStudies::Record> SearchStudies::read_narrowed() const {
+  if (!open()->find_study(study_name(kNarrowed))) return std::nullopt;
+  return Record{kNarrowed, open_study(kNarrowed).history()};
 }
 
 SearchOptions read_stored_search(const std::string& storage, const std::string& study) {

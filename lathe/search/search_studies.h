@@ -44,11 +44,12 @@ class SearchStudies {
   SearchStudies(const SearchOptions& options, const CandidateSpace& space,
                 std::function<bool(const study::Assignment&)> is_allowed = {});
 
-  /// Works on the studies one after another, several trials at once where the options say so, until
+  /// Works on studies one after another, several trials at once where the options say so, until
   /// each has its trials; what was begun before is taken up. `ended` hears of every trial; calls
   /// come one after another.
-  void run(const EvaluateTrial& evaluate, const ProposePoint& propose,
-           const engine::ExecutionOptions& execution, const experiment::Callbacks& callbacks,
+  void run(const std::vector<std::string>& samplers, int trials, const EvaluateTrial& evaluate,
+           const ProposePoint& propose, const engine::ExecutionOptions& execution,
+           const experiment::Callbacks& callbacks,
            const std::function<void(const EndedTrial&)>& ended);
 
   /// Trials of a study.
@@ -57,6 +58,8 @@ class SearchStudies {
     study::History history;
   };
   std::vector<Record> read() const;
+  /// The same of the narrowed grid's study, where there is one.
+  std::optional<Record> read_narrowed() const;
   KnownResults& known() { return known_; }
 
  private:

@@ -119,6 +119,11 @@ void add_search_options(Flags flags, Arguments& arguments) {
       .add_option("--patience", options.patience,
                   "end a study after so many trials without a better one")
       .range(1, 1'000'000);
+  flags
+      .add_option("--narrow", options.narrow,
+                  "then try a grid of so many points, of the values that good trials had [0]")
+      .range(0, 1'000'000);
+  flags.add_option("--above", options.above, "results that make a trial good [0]");
   flags.add_option("--target", options.target, "end a study at such a result");
   flags.add_option("--time", arguments.time, "start no trial after so long, such as 10m");
   flags.add_option("--jobs", options.jobs, "trials side by side [1]").range(1, 64);
