@@ -25,7 +25,7 @@ namespace {
 using namespace lathe;
 
 struct Formats {
-  std::string x, weight;  // both empty: float32
+  std::string x, weight;  // both empty: float32; "float": a weight that alone is packed
 };
 const std::vector<Formats> kFormats = {{"", ""},
                                        {"int:8,dynamic", "int:8,channel"},
@@ -34,7 +34,9 @@ const std::vector<Formats> kFormats = {{"", ""},
                                        {"int:8,dynamic", "int:4,group=128"},
                                        {"int:8,dynamic", "int:4,group=32"},
                                        {"int:8,dynamic", "ternary"},
-                                       {"mxint:8", "mxint:8"}};
+                                       {"mxint:8", "mxint:8"},
+                                       {"float", "mxint:8"},
+                                       {"float", "int:8,channel"}};
 
 struct Options {
   int threads = 2;
@@ -120,6 +122,13 @@ Chain make_chain(const Formats& formats, const Options& options) {
     }
     if (formats.weight.empty()) {
       text += fmt::format("x{} = linear(x{}, {}) : f32[T,{}]\n", layer + 1, layer, operands, size);
+      continue;
+    }
+    if (formats.x == "float") {
+      text += fmt::format(
+          "v{0} = decode({1}) {{format=\"{2}\", columns={3}}} : f32[{3},{3}]\n"
+          "x{4} = linear(x{0}, v{0}) : f32[T,{3}]\n",
+          layer, operands, formats.weight, size, layer + 1);
       continue;
     }
     text += fmt::format(

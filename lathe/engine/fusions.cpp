@@ -32,11 +32,13 @@ namespace {
 // pattern has them.
 struct FusedProduct {
   std::string op, fused, operands;
+  std::size_t num_operands;  // the residual comes behind them
 };
 const std::vector<FusedProduct>& fused_products() {
   static const std::vector<FusedProduct> products = {
-      {"linear", "fused_linear", "x, w, b"},
-      {"code_linear", "fused_code_linear", "n, s, z, c, l, t, o, b"}};
+      {"linear", "fused_linear", "x, w, b", 3},
+      {"code_linear", "fused_code_linear", "n, s, z, c, l, t, o, b", 8},
+      {"packed_linear", "packed_linear", "x, c, l, t, o, b", 6}};
   return products;
 }
 
@@ -45,7 +47,7 @@ const std::vector<FusedProduct>& fused_products() {
 std::vector<Value> fused_operands(const Graph& graph, NodeId product, const FusedProduct& kind,
                                   Value residual) {
   std::vector<Value> operands = graph.inputs(product);
-  operands.resize(OpRegistry::instance().at(kind.op, "op").operands.size(), kNone);
+  operands.resize(kind.num_operands, kNone);
   operands.push_back(residual);
   return operands;
 }
@@ -66,6 +68,8 @@ void fuse_activations(Graph& graph, const Backend& backend) {
         const std::optional<std::string> name = activation_name(g, match.nodes.front());
         if (!name || !is_read_once(g, match["y"])) return std::nullopt;
         const NodeId product = match["y"].node;
+        if (kind.op == kind.fused && g.attribute(product).text("activation") != "none")
+          return std::nullopt;
         Attributes attributes = g.attributes(product);
         attributes["activation"] = *name;
         return add_lowered(g, backend, match, kind.fused, fused_operands(g, product, kind, kNone),

@@ -62,6 +62,21 @@ int use_integer_products(Graph& graph) {
       });
 }
 
+std::set<NodeId> find_packed_linears(const Graph& graph) {
+  std::set<NodeId> result;
+  for (const NodeId id : graph.nodes_of("decode")) {
+    bool is_kept = is_packed_matrix(graph, id) &&
+                   ops::fits_signed_bytes(*parse_format(graph.attribute(id).text("format")));
+    for (const Use& use : graph.uses(id))
+      is_kept = is_kept && use.kind == Use::Kind::Operand && use.operand == 1 &&
+                graph.is(use.user, "linear");
+    for (const Value& value : graph.inputs(id))
+      is_kept = is_kept && (value.is_none() || graph.is(value.node, "state"));
+    if (is_kept) result.insert(id);
+  }
+  return result;
+}
+
 Graph with_integer_products(const Graph& graph) {
   Graph result = graph;
   // Rows are chosen early through ops of one result, so before they are encoded.

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <set>
+
 #include "lathe/core/graph.h"
 
 namespace lathe::engine {
@@ -9,6 +11,9 @@ namespace lathe::engine {
 /// have row codes (ops/code_products.h). Returns how many. A quantizer or a decode that nobody
 /// reads any more is left to remove-dead-nodes.
 int use_integer_products(Graph& graph);
+
+/// The packed weights that only linears read, in formats whose numbers fit signed bytes.
+std::set<NodeId> find_packed_linears(const Graph& graph);
 
 /// The graph that an executor runs that is asked to multiply whole numbers.
 Graph with_integer_products(const Graph& graph);

@@ -137,6 +137,42 @@ TEST(IntegerProducts, TakeInActivationsAndResiduals) {
                                            "fused_code_linear"}));
 }
 
+// A layer of floats and a packed weight, deeper than a piece of a product.
+Graph weight_alone(std::string_view format, std::string_view states, std::string_view decode) {
+  return parse_graph(fmt::format(R"(
+    symbols T
+    x = input() : f32[T,800]
+    bias = state() : f32[70]
+    {1}
+    weight = decode({2}) {{format="{0}", columns=800}} : f32[70,800]
+    a = linear(x, weight, bias) : f32[T,70]
+    y = relu(a) : f32[T,70]
+    output y <- y
+  )",
+                                 format, states, decode));
+}
+
+TEST(IntegerProducts, KeepWeightsOfFloatsPackedWithTheSameBits) {
+  for (const Graph& graph :
+       {weight_alone("int:8,channel", "codes = state() : u8[70,800]\nworth = state() : f32[70]",
+                     "codes, none, worth"),
+        weight_alone("int:4,group=32", "codes = state() : u8[70,400]\nworth = state() : f32[70,25]",
+                     "codes, none, worth"),
+        weight_alone("mxint:8", "codes = state() : u8[70,800]\nworth = state() : u8[70,25]",
+                     "codes, worth")}) {
+    const State state = some_codes(graph);
+    for (const std::int64_t rows : {1, 3, 50}) {
+      const Feed feed = random_feed(graph, {{"T", rows}}, 3);
+      for (const Isa isa : {Isa::Plain, Isa::Avx2, Isa::Avx512}) {
+        if (!is_supported(isa)) continue;
+        const auto packed = make_executor(graph, state, {.isa = isa, .uses_integers = true});
+        EXPECT_EQ(packed->report().steps.back().op, "packed_linear");
+        expect_identical(packed->run(feed), make_executor(graph, state, {.isa = isa})->run(feed));
+      }
+    }
+  }
+}
+
 TEST(IntegerProducts, EncodeOnlyTheRowsThatAreRead) {
   const Graph graph = with_integer_products(parse_graph(R"(
     symbols B, L

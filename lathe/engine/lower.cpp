@@ -28,6 +28,10 @@ Graph lower(const Graph& graph, const Backend& backend) {
   fuse_packed_linears(lowered, backend);
   fuse_packed_tables(lowered, backend);
   run_pass("remove-dead-nodes", lowered);
+  // What could not be fused with a weight that is no state can be with codes.
+  fuse_activations(lowered, backend);
+  fuse_residuals(lowered, backend);
+  run_pass("remove-dead-nodes", lowered);
   // Before layer norms, which would take the last addition of a sum of embeddings away.
   fuse_embeddings(lowered, backend);
   run_pass("remove-dead-nodes", lowered);

@@ -74,7 +74,12 @@ RowCodes read_codes(const NumberFormat& format, const EncodedMatrix& encoded, co
                     const float* zeros) {
   check(has_row_codes(format), "a format with row codes");
   const FormatFacts& facts = format.facts();
-  RowCodes result{encoded.rows, encoded.columns, blocks_of_row(facts, encoded.columns), {}, {}, {}};
+  RowCodes result;
+  result.rows = encoded.rows;
+  result.columns = encoded.columns;
+  result.blocks = blocks_of_row(facts, encoded.columns);
+  result.width = encoded.columns;
+  if (result.blocks > 1) result.width = facts.block_columns;
   const std::int64_t row_bytes = format.code_bytes(encoded.columns);
   const TermSpec* const term = find_term_spec(format);
   const ScaledSpec* const spec = find_scaled_spec(format);

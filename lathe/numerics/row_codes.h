@@ -14,6 +14,7 @@ namespace lathe::numerics {
 struct RowCodes {
   std::int64_t rows = 0, columns = 0;
   std::int64_t blocks = 1;  ///< of a row, each with its scale
+  std::int64_t width = 0;   ///< columns of a block; the last may have fewer
   std::vector<std::int8_t> numbers;
   std::vector<float> scales;        ///< the blocks of each row in turn
   std::vector<std::int32_t> zeros;  ///< laid out like scales

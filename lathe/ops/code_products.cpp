@@ -18,13 +18,17 @@ std::optional<CodeBlocks> code_blocks(const FormatFacts& x, const FormatFacts& w
   return result;
 }
 
-bool can_multiply_codes(const NumberFormat& x, const NumberFormat& weight, std::int64_t columns) {
-  if (numerics::find_scaled_spec(x) == nullptr || !numerics::has_row_codes(x) ||
-      !x.facts().is_row_local || !numerics::has_row_codes(weight))
-    return false;
+bool fits_signed_bytes(const NumberFormat& weight) {
+  if (!numerics::has_row_codes(weight)) return false;
   // Eight bits and a zero point are nine bits.
   const bool is_unsigned = numerics::code_layout(weight) == numerics::CodeLayout::Unsigned;
-  if (is_unsigned && weight.facts().element_bits > 7) return false;
+  return !is_unsigned || weight.facts().element_bits <= 7;
+}
+
+bool can_multiply_codes(const NumberFormat& x, const NumberFormat& weight, std::int64_t columns) {
+  if (numerics::find_scaled_spec(x) == nullptr || !numerics::has_row_codes(x) ||
+      !x.facts().is_row_local || !fits_signed_bytes(weight))
+    return false;
   return code_blocks(x.facts(), weight.facts(), columns).has_value();
 }
 
@@ -42,7 +46,7 @@ numerics::RowCodes read_weight(const NumberFormat& format, std::int64_t columns,
   };
   numerics::RowCodes weight =
       numerics::read_codes(format, encoded, floats_of(scale), floats_of(zero));
-  const std::int64_t width = weight.blocks > 1 ? format.facts().block_columns : columns;
+  const std::int64_t width = weight.width;
   for (std::int64_t r = 0; r < weight.rows; ++r)
     for (std::int64_t b = 0; b < weight.blocks; ++b) {
       std::int32_t& taken_off = weight.zeros[static_cast<std::size_t>(r * weight.blocks + b)];

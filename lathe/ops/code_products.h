@@ -37,6 +37,9 @@ struct CodeBlocks {
 std::optional<CodeBlocks> code_blocks(const FormatFacts& x, const FormatFacts& weight,
                                       std::int64_t columns);
 
+/// Whether a format has row codes that fit signed bytes when their zero points are taken off.
+bool fits_signed_bytes(const NumberFormat& weight);
+
 /// Whether a product can read x and the weight in these formats.
 bool can_multiply_codes(const NumberFormat& x, const NumberFormat& weight, std::int64_t columns);
 

@@ -1,6 +1,6 @@
 // Products of whole numbers of 8 bits, for a file that has included its vectors, gemm.inl.h,
-// code_encode.inl.h, code_vectors.inl.h, and a way through a panel: `multiply_panel`, `find_left`,
-// kLeftRows and kCodeSpeed.
+// code_encode.inl.h, code_widened.inl.h, code_vectors.inl.h, and a way through a panel:
+// `multiply_panel`, `find_left`, kLeftRows and kCodeSpeed.
 
 inline void code_pack(const std::int8_t* numbers, std::int64_t n, const CodeCut& cut,
                       std::int8_t* packed) {
@@ -125,4 +125,6 @@ const CodeKernels code_table = {.name = kName,
                                 .packed_size = code_packed_size,
                                 .pack = code_pack,
                                 .scratch_bytes = code_scratch_bytes,
-                                .multiply = code_multiply};
+                                .multiply = code_multiply,
+                                .widened_scratch_bytes = widened_scratch_bytes,
+                                .multiply_widened = multiply_widened};

@@ -13,6 +13,11 @@ inline void store_numbers(std::int8_t* to, Vec a, std::int32_t shift, std::int64
     for (std::int64_t i = 0; i < count; ++i) to[i] = bytes[i];
 }
 
+inline Vec load_numbers(const std::int8_t* from) {
+  const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from));
+  return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes))};
+}
+
 struct Sums {
   __m256i value;
 };

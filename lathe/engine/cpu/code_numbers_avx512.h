@@ -10,6 +10,11 @@ inline void store_numbers(std::int8_t* to, Vec a, std::int32_t shift, std::int64
     _mm_mask_storeu_epi8(to, first_lanes(count), bytes);
 }
 
+inline Vec load_numbers(const std::int8_t* from) {
+  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+  return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes))};
+}
+
 struct Sums {
   __m512i value;
 };

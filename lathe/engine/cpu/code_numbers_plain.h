@@ -11,6 +11,11 @@ inline void store_numbers(std::int8_t* to, Vec a, std::int32_t shift, std::int64
     to[i] = static_cast<std::int8_t>(bits[i] - 0x4b400000 + shift);
 }
 
+inline Vec load_numbers(const std::int8_t* from) {
+  return {Floats{static_cast<float>(from[0]), static_cast<float>(from[1]),
+                 static_cast<float>(from[2]), static_cast<float>(from[3])}};
+}
+
 struct Sums {
   Ints value;
 };

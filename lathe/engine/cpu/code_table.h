@@ -66,6 +66,25 @@ struct CodeArgs {
   void* scratch;  ///< scratch_bytes(rows, cut) on a cache line
 };
 
+/// y[rows, n] = activation(x[rows, k] . B[k, n] + bias[n]) + residual[rows, n] in floats, where B
+/// is a weight of whole numbers times their scales. The bits are those of `gemm` with the decoded
+/// B.
+struct WidenedArgs {
+  std::int64_t rows, n, k;
+  std::int64_t width;  ///< columns of x that share a scale of the weight
+  const float* x;
+  std::int64_t x_stride;
+  const std::int8_t* numbers;  ///< panels of grain().columns, row after row of B
+  const float* scales;         ///< panels of a line for each block
+  const float* bias;           ///< or null
+  Unary activation;
+  const float* residual;  ///< or null; may be y itself
+  std::int64_t residual_stride;
+  float* y;
+  std::int64_t y_stride;
+  void* scratch;  ///< widened_scratch_bytes(rows, n) on a cache line
+};
+
 /// One way to multiply. All give the same bits.
 struct CodeKernels {
   const char* name;
@@ -78,6 +97,8 @@ struct CodeKernels {
   void (*pack)(const std::int8_t* numbers, std::int64_t n, const CodeCut& cut, std::int8_t* packed);
   std::int64_t (*scratch_bytes)(std::int64_t rows, const CodeCut& cut);
   void (*multiply)(const CodeArgs&);
+  std::int64_t (*widened_scratch_bytes)(std::int64_t rows, std::int64_t n);
+  void (*multiply_widened)(const WidenedArgs&);
 };
 
 }  // namespace lathe::engine

@@ -52,4 +52,25 @@ void CodeWeight::set_operands(CodeArgs& args, std::int64_t column) const {
                   : reinterpret_cast<const std::int32_t*>(sums_.data()) + column * cut_.blocks;
 }
 
+void WidenedWeight::pack(const CodeKernels& kernels, const numerics::RowCodes& weight) {
+  kernels_ = &kernels;
+  k_ = weight.columns;
+  blocks_ = weight.blocks;
+  width_ = weight.width;
+  const std::int64_t panel = kernels.grain().columns;
+  write_panels<std::int8_t>(numbers_, weight.rows, panel, k_, [&](std::int64_t j, std::int64_t p) {
+    return weight.numbers[static_cast<std::size_t>(j * k_ + p)];
+  });
+  write_panels<float>(scales_, weight.rows, panel, blocks_, [&](std::int64_t j, std::int64_t b) {
+    return weight.scales[static_cast<std::size_t>(j * blocks_ + b)];
+  });
+}
+
+void WidenedWeight::set_operands(WidenedArgs& args, std::int64_t column) const {
+  args.k = k_;
+  args.width = width_;
+  args.numbers = reinterpret_cast<const std::int8_t*>(numbers_.data()) + column * k_;
+  args.scales = scales_.floats() + column * blocks_;
+}
+
 }  // namespace lathe::engine

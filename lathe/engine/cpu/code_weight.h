@@ -25,4 +25,19 @@ class CodeWeight {
   AlignedBuffer numbers_, scales_, sums_;
 };
 
+/// A weight of whole numbers that floats are multiplied with.
+class WidenedWeight {
+ public:
+  void pack(const CodeKernels& kernels, const numerics::RowCodes& weight);
+
+  const CodeKernels& kernels() const { return *kernels_; }
+  /// Adds what the weight has from a column on, a multiple of a panel.
+  void set_operands(WidenedArgs& args, std::int64_t column) const;
+
+ private:
+  const CodeKernels* kernels_ = nullptr;
+  std::int64_t k_ = 0, blocks_ = 1, width_ = 0;
+  AlignedBuffer numbers_, scales_;
+};
+
 }  // namespace lathe::engine

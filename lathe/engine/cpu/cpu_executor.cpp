@@ -380,7 +380,11 @@ void CpuExecutor::Machine::run(const Stage& stage, const SymbolValues& sizes) {
 
 CpuExecutor::CpuExecutor(const Graph& graph, State state, const ExecutionOptions& options)
     : machine_(std::make_unique<Machine>()) {
-  SplitGraph split = split_parameters(options.uses_integers ? with_integer_products(graph) : graph);
+  const Graph computed = options.uses_integers ? with_integer_products(graph) : graph;
+  // Weights that floats are multiplied with stay packed too, in float32: the bits are the same.
+  const bool keeps_packed = options.uses_integers && options.precision == Precision::Float32;
+  SplitGraph split =
+      split_parameters(computed, keeps_packed ? find_packed_linears(computed) : std::set<NodeId>());
   Machine& machine = *machine_;
   check_formats(graph, options.precision);
   machine.plan = make_cpu_plan(lower(split.main, find_backend("cpu")), options.precision);
