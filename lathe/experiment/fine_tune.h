@@ -1,7 +1,6 @@
 #pragma once
 
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -45,13 +44,5 @@ struct FineTuned {
 /// to the same bits. A run that was asked to stop says so in `training.ending`.
 FineTuned fine_tune(FineTuneOptions options, const engine::ExecutionOptions& execution,
                     const FineTuneCallbacks& callbacks = {});
-
-/// Takes up the run in `options.out`, if there is one: its options become `options`, those in
-/// `given` must be the same. False when no run was started there.
-///
-/// More `epochs` than it was started with extend the run by cycles of the rate like those before,
-/// and the result is that of a run that was started with so many epochs and cycles; where whole
-/// cycles do not make the epochs, one more cycle does.
-bool take_up_run(FineTuneOptions& options, const std::set<std::string>& given);
 
 }  // namespace lathe::experiment

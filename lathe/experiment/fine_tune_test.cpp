@@ -5,6 +5,7 @@
 
 #include "lathe/core/testing/error_text.h"
 #include "lathe/experiment/evaluate.h"
+#include "lathe/experiment/fine_tune_run.h"
 #include "lathe/experiment/prune.h"
 #include "lathe/experiment/testing/tiny_training.h"
 

@@ -7,6 +7,7 @@
 #include "lathe/core/role.h"
 #include "lathe/core/testing/error_text.h"
 #include "lathe/experiment/fine_tune.h"
+#include "lathe/experiment/fine_tune_run.h"
 #include "lathe/experiment/testing/tiny_training.h"
 #include "lathe/io/model.h"
 

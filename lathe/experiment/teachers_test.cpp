@@ -9,6 +9,7 @@
 #include "lathe/core/testing/error_text.h"
 #include "lathe/experiment/evaluate.h"
 #include "lathe/experiment/fine_tune.h"
+#include "lathe/experiment/fine_tune_run.h"
 #include "lathe/experiment/quantize.h"
 #include "lathe/experiment/testing/tiny_training.h"
 #include "lathe/io/safetensors.h"

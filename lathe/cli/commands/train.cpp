@@ -14,6 +14,7 @@
 #include "lathe/experiment/config_text.h"
 #include "lathe/experiment/evaluation_json.h"
 #include "lathe/experiment/fine_tune.h"
+#include "lathe/experiment/fine_tune_run.h"
 
 namespace lathe::cli::train_command {
 namespace {

@@ -1,6 +1,7 @@
 #include "lathe/experiment/fine_tune.h"
 
 #include "lathe/compress/quantizers.h"
+#include "lathe/experiment/fine_tune_run.h"
 #include "lathe/experiment/pipeline/stage.h"
 #include "lathe/experiment/run_record.h"
 
