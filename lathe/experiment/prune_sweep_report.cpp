@@ -90,14 +90,17 @@ report::Table prune_sweep_table(const PruneSweepResult& result) {
 void write_prune_report(const PruneSweepResult& result, const std::filesystem::path& directory) {
   const bool is_by_epochs = has_several_epochs(result);
   const std::string& name = result.figure.name;
+  const std::vector<report::Series> curves =
+      is_by_epochs ? curves_by_training(result) : curves_by_sparsity(result);
   io::write_atomically(
       directory / "sweep.svg",
       report::line_chart(
           {.title =
-               fmt::format("{} by {}", capitalized(name), is_by_epochs ? "epochs" : "sparsity"),
+               fmt::format("{} by {}{}", capitalized(name), is_by_epochs ? "epochs" : "sparsity",
+                           curves.front().low.empty() ? "" : ", with 95 % intervals"),
            .x = {.label = is_by_epochs ? "epochs of training; 0: pruned alone" : "sparsity"},
            .y = {.label = fmt::format("{}, {}", name, result.measured_on)}},
-          is_by_epochs ? curves_by_training(result) : curves_by_sparsity(result)));
+          curves));
   io::write_atomically(
       directory / "table.md",
       fmt::format(

@@ -143,7 +143,7 @@ std::string graph_page(std::string_view title, std::string_view svg) {
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
       "style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n"
       "<title>{0}</title>\n<style>{1}</style>\n</head>\n<body>\n<header><h1>{0}</h1>\n"
-      "<input type=\"search\" placeholder=\"search, Enter for the next\" aria-label=\"search\">"
+      "<input type=\"search\" placeholder=\"search; Enter: next\" aria-label=\"search\">"
       "<output></output>\n"
       "<button value=\"out\" aria-label=\"smaller\">&minus;</button>"
       "<button value=\"in\" aria-label=\"larger\">+</button>"

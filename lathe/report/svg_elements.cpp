@@ -39,11 +39,13 @@ std::string svg_rectangle(double x, double y, double width, double height, std::
              : fmt::format("{}><title>{}</title></rect>\n", start, escape_markup(tooltip));
 }
 
+// A picture that is opened by itself is no wider than its window; within a page :root is the page.
 std::string svg_document(int width, int height, std::string_view title, std::string_view body) {
   return fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" "
       "viewBox=\"0 0 {0} {1}\" role=\"img\" aria-label=\"{2}\" "
       "font-family=\"Helvetica, Arial, sans-serif\" fill=\"{3}\">\n"
+      "<style>:root {{ max-width: 100%; height: auto }}</style>"
       "<rect width=\"{0}\" height=\"{1}\" fill=\"#ffffff\"/>\n{4}</svg>\n",
       width, height, escape_markup(printable_line(title)), kInk, body);
 }
