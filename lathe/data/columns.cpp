@@ -34,8 +34,14 @@ std::optional<std::size_t> find(const Names& columns, const std::string& name) {
   return std::nullopt;
 }
 
+// A name may hold the comma that lies between names.
+std::optional<std::size_t> find_whole(const Names& columns, const Names& names) {
+  return names.size() < 2 ? std::nullopt : find(columns, fmt::format("{}", fmt::join(names, ",")));
+}
+
 // All of these, or none.
 std::vector<std::size_t> find_all(const Names& columns, const Names& names) {
+  if (const auto whole = find_whole(columns, names)) return {*whole};
   std::vector<std::size_t> found;
   for (const std::string& name : names)
     if (const auto at = find(columns, name)) found.push_back(*at);
@@ -58,6 +64,7 @@ std::vector<std::size_t> usual_labels(const Names& columns) {
 }
 
 std::vector<std::size_t> require_all(const Names& columns, const Names& names, const char* option) {
+  if (const auto whole = find_whole(columns, names)) return {*whole};
   std::vector<std::size_t> found;
   for (const std::string& name : names) {
     const auto at = find(columns, name);
@@ -81,7 +88,7 @@ std::string_view name(Header header) {
 }
 
 ColumnChoice choose_columns(const Names& columns, const ColumnOptions& options, bool labelled) {
-  if (options.text.size() > 2)
+  if (options.text.size() > 2 && !find_whole(columns, options.text))
     fail("text-column {}: expected one column, or two for pairs of texts",
          fmt::join(options.text, ","));
   ColumnChoice choice;

@@ -1,4 +1,5 @@
 // SPLIT.tsv, SPLIT.csv and SPLIT.jsonl: a text and a label in each row.
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 
@@ -6,6 +7,7 @@
 #include "lathe/data/data_kind.h"
 #include "lathe/data/dataset_reader.h"
 #include "lathe/data/text_contents.h"
+#include "lathe/data/text_memory.h"
 #include "lathe/data/written_labels.h"
 
 namespace lathe::data::text_tables {
@@ -88,7 +90,7 @@ class TableReader {
   void add_example(Row&& row, Dataset& dataset) {
     Example example{.text = {}, .label = kNoLabel};
     const auto size = static_cast<std::int64_t>(row.text.size() + row.second.size());
-    if (num_bytes_ + size > options_.most_bytes) {
+    if (num_bytes_ + size > most_bytes_) {
       if (!dataset.store) dataset.store = std::make_shared<TextStore>();
       example.stored = dataset.store->add(row.text, row.second);
     } else {
@@ -103,6 +105,7 @@ class TableReader {
   const DatasetOptions& options_;
   bool labelled_;
   WrittenLabels written_;
+  const std::int64_t most_bytes_ = std::min(options_.most_bytes, text_memory());
   std::int64_t num_bytes_ = 0;
 };
 

@@ -135,6 +135,15 @@ TEST(TextTables, SayHowToConvertParquet) {
   }
 }
 
+TEST(TextTables, KnowAColumnWhoseNameHoldsAComma) {
+  const TemporaryDirectory directory;
+  directory.write("train.csv", "\"question, asked\",answer,label\nwhy,so,a\nhow,thus,b\n");
+  const DatasetOptions options{.columns = {.text = {"question", " asked"}}};
+  const Dataset dataset = load_dataset(directory.path().string(), "train", options);
+  EXPECT_FALSE(dataset.has_pairs);
+  EXPECT_EQ(dataset.examples[0].text, "why");
+}
+
 // A table of more bytes than may be kept: the rest lies in a file, and nobody sees a difference.
 TEST(TextTables, KeepTextsThatAreTooManyInAFile) {
   std::string csv = "first,second,label\n";
