@@ -15,7 +15,6 @@ class CodeWeight {
 
   const CodeKernels& kernels() const { return *kernels_; }
   const CodeCut& cut() const { return cut_; }
-  std::int64_t num_bytes() const { return numbers_.size() + scales_.size() + sums_.size(); }
   /// Adds what the weight has from a column on, a multiple of a panel.
   void set_operands(CodeArgs& args, std::int64_t column) const;
 

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lathe/engine/aligned_buffer.h"
+#include "lathe/engine/cpu/cpu_executor.h"
+#include "lathe/engine/cpu/cpu_plan.h"
+
+namespace lathe::engine {
+
+/// A plan with the memory and threads that it runs on. `cpu_machine.cpp` gets it ready,
+/// `cpu_stages.cpp` runs its stages, `cpu_report.cpp` says what became of it.
+struct CpuExecutor::Machine {
+  CpuPlan plan;
+  Graph source;  // as the user wrote it: says what its states are
+  State state;   // keeps the weights alive that packed steps and `bases` point to
+  // Computes the states of the graph that come from others; empty where there are none.
+  std::unique_ptr<CpuExecutor> parameters;
+  std::vector<std::string> parameter_sources, computed;
+  const Kernels* kernels = nullptr;
+  ThreadPool* pool = nullptr;
+  std::vector<const std::byte*> bases;  // of each slot, those of tiles excepted
+  SymbolValues capacity, last_sizes;
+  std::int64_t unshared_bytes = 0;
+  AlignedBuffer arena;
+  std::vector<AlignedBuffer> scratch;
+  std::vector<AlignedBuffer> group_sums;  // one for each group of tiles
+  bool states_changed = false;
+  bool timing = false;
+  std::vector<double> seconds;  // [thread][step]
+
+  void start();
+  void compute_parameters();
+  void prepare_steps();
+  void ensure_capacity(const SymbolValues& sizes);
+  void run(const Stage& stage, const SymbolValues& sizes);
+  void run_rows(const Stage& stage, const SymbolValues& sizes);
+  std::int64_t rows_of_tile(const Stage& stage, std::int64_t rows) const;
+  ProductExtents extents(const Product& product, const SymbolValues& sizes) const;
+  Partition partition(const PlanStep& planned, const ProductExtents& extents) const;
+  std::string layout(const PlanStep& planned) const;
+  Size bytes(const PlanStep& planned) const;
+  void run_groups(const Stage& stage, std::int64_t rows, std::int64_t tiles);
+  void run_tile(const Stage& stage, std::int64_t begin, std::int64_t rows, int thread,
+                std::byte* sums);
+  void run_products(const Stage& stage, const SymbolValues& sizes);
+  void run_whole(const Stage& stage, const SymbolValues& sizes);
+  void parallel(std::int64_t tasks, const std::function<void(std::int64_t, int)>& task);
+
+  // Where the scratch of a stage's steps begins, behind its tiles.
+  static std::int64_t step_scratch(const Stage& stage) {
+    constexpr std::int64_t kLine = 64;
+    return (stage.tile_bytes + kLine - 1) / kLine * kLine;
+  }
+  int num_threads() const { return pool != nullptr ? pool->num_threads() : 1; }
+  double& seconds_of(int thread, std::size_t step) {
+    return seconds[static_cast<std::size_t>(thread) * plan.steps.size() + step];
+  }
+  const std::byte* base(int slot) const { return bases[static_cast<std::size_t>(slot)]; }
+  // Where a step writes, or a state's update goes; inputs and other states are only ever read.
+  std::byte* written(int slot) const { return const_cast<std::byte*>(base(slot)); }
+};
+
+}  // namespace lathe::engine

@@ -1,0 +1,62 @@
+#include "lathe/core/graph_text.h"
+#include "lathe/engine/cpu/cpu_machine.h"
+#include "lathe/engine/origin.h"
+
+namespace lathe::engine {
+
+// How the last run cut a step's work; empty before the first, and where the step cuts it itself.
+std::string CpuExecutor::Machine::layout(const PlanStep& planned) const {
+  const Stage& stage = plan.stages[static_cast<std::size_t>(planned.stage)];
+  if (last_sizes.empty() || stage.kind == Stage::Kind::Whole) return {};
+  if (stage.kind == Stage::Kind::Rows)
+    return fmt::format("tiles of {} rows", rows_of_tile(stage, stage.rows.evaluate(last_sizes)));
+  const Partition cut = partition(planned, extents(*planned.step->as_product(), last_sizes));
+  const Block block = cut.largest();
+  return fmt::format("{} blocks of {} x {}", cut.count(), block.rows, block.columns);
+}
+
+Size CpuExecutor::Machine::bytes(const PlanStep& planned) const {
+  Size total;
+  for (const std::vector<int>* list : {&planned.inputs, &planned.outputs})
+    for (const int index : *list)
+      if (index >= 0 && plan.slots[static_cast<std::size_t>(index)].kind != Slot::Kind::Tile)
+        total += plan.slots[static_cast<std::size_t>(index)].type.num_bytes();
+  return total;
+}
+
+PlanReport CpuExecutor::report() const {
+  PlanReport report;
+  if (machine_->parameters != nullptr) {
+    const PlanReport parameters = machine_->parameters->report();
+    report.steps = parameters.steps;
+    for (PlannedStep& step : report.steps) step.is_for_states = true;
+    report.lowered = "# when states change\n" + parameters.lowered + "# in every run\n";
+  }
+  for (std::size_t i = 0; i < machine_->plan.steps.size(); ++i) {
+    const PlanStep& planned = machine_->plan.steps[i];
+    PlannedStep step{
+        .name = machine_->plan.graph.name(planned.node),
+        .op = machine_->plan.graph.op(planned.node).name,
+        .origins = {machine_->plan.graph.name(planned.node)},
+        .stage = planned.stage,
+        .stage_reason = machine_->plan.stages[static_cast<std::size_t>(planned.stage)].reason,
+        .layout = machine_->layout(planned),
+        .is_reference = planned.step->is_reference(),
+        .choice = planned.step->choice(),
+        .flops = planned.flops,
+        .bytes = machine_->bytes(planned)};
+    if (const Origin* origin = machine_->plan.graph.find_annotation<Origin>(planned.node))
+      step.origins = origin->nodes;
+    for (int thread = 0; thread < machine_->num_threads(); ++thread)
+      step.seconds += machine_->seconds_of(thread, i);
+    report.steps.push_back(std::move(step));
+  }
+  report.lowered += print(machine_->plan.graph);
+  report.arena_bytes = machine_->arena.size();
+  report.arena_bytes_unshared = machine_->unshared_bytes;
+  report.capacity = machine_->capacity;
+  report.last_sizes = machine_->last_sizes;
+  return report;
+}
+
+}  // namespace lathe::engine
