@@ -11,6 +11,10 @@ Sensitivity measure_sensitivity(const io::Model& original, const io::Model& quan
                                 train::ExampleSource& examples,
                                 const engine::ExecutionOptions& execution,
                                 const Callbacks& callbacks) {
+  if (original.labels != LabelKind::Class)
+    throw UserError(fmt::format("sensitivity: measures accuracy, and the model is for {}",
+                                problem_type(original.labels)),
+                    "`eval` D measures the whole model before and after");
   const auto evaluate = [&](const io::Model& candidate) {
     train::Classifier classifier(candidate, {.execution = execution});
     return train::evaluate(

@@ -172,6 +172,9 @@ class Compression {
   void read_data(const io::Model& model) {
     if (has_read_ || options_.data.empty()) return;
     has_read_ = true;
+    if (model.labels != LabelKind::Class)
+      fail("compress: measures stages by accuracy, and the model is for {}",
+           problem_type(model.labels));
     data::Dataset all = data::match_labels(
         read_examples(model, options_.data, "train", options_.limit, callbacks_.should_stop),
         model.label_names);
