@@ -248,4 +248,28 @@ Candidate CandidateSpace::candidate(const study::Assignment& point) const {
   return std::move(*found);
 }
 
+std::vector<std::vector<std::pair<std::string, study::Choice>>> CandidateSpace::uniform_points()
+    const {
+  using Point = std::vector<std::pair<std::string, study::Choice>>;
+  if (!space_.precision) return {};
+  std::vector<Point> points{Point()};
+  for (const TensorChoices& tensors : space_.precision->tensors) {
+    std::vector<Point> longer;
+    for (const Point& point : points)
+      for (const FormatChoices& family : tensors.families)
+        for (const ChosenFormat& format : each_format(family)) {
+          Point& one = longer.emplace_back(point);
+          for (const std::string& layer : layers_) {
+            const std::string name = precision_name(layer, tensors);
+            if (tensors.families.size() > 1) one.emplace_back(name, family.name);
+            for (const auto& [variable, value] : format.variables)
+              if (family.variables.at(variable).size() > 1)
+                one.emplace_back(variable_name(name, family, variable), value);
+          }
+        }
+    points = std::move(longer);
+  }
+  return points;
+}
+
 }  // namespace lathe::search

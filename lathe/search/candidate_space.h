@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lathe/core/attribute.h"
@@ -38,6 +39,9 @@ class CandidateSpace {
   std::optional<Candidate> find_candidate(const study::Assignment& point) const;
   /// The same for a point that a study gave.
   Candidate candidate(const study::Assignment& point) const;
+  /// Points that give all layers the same formats, one for each combination of them; what else
+  /// there is to choose is left open.
+  std::vector<std::vector<std::pair<std::string, study::Choice>>> uniform_points() const;
 
  private:
   SearchSpace space_;

@@ -9,9 +9,6 @@
 
 namespace lathe::search {
 
-/// The study of a narrowed grid, beside those of samplers.
-inline constexpr const char* kNarrowed = "narrowed";
-
 /// At most `most` points made of the values that took part in trials above `above`, those of the
 /// best trial first.
 ///

@@ -124,6 +124,20 @@ TEST_F(PrecisionSearchTest, NamesTheSmallestPossibleBudget) {
   EXPECT_FALSE(std::filesystem::exists(impossible.out));
 }
 
+TEST_F(PrecisionSearchTest, TriesFormatsForAllLayersAlike) {
+  SearchOptions both = options("s");
+  both.trials = 1;
+  both.tries_uniform = true;
+  both.max_weight_bits = 3;  // of 5 formats of weights binary and int:2 are within
+  const SearchResult result = run_search(both, {});
+  ASSERT_EQ(result.studies.size(), 2U);
+  EXPECT_EQ(result.studies[1].sampler, "uniform");
+  // Each with 3 formats of data.
+  EXPECT_EQ(result.studies[1].history.trials().size(), 6U);
+  for (const study::TrialRecord& trial : result.studies[1].history.trials())
+    EXPECT_LE(std::stod(trial.user_attributes.at("weight_bits")), 3);
+}
+
 TEST_F(PrecisionSearchTest, ComparesByAccuracyLessTheCostOfBits) {
   SearchOptions costly = options("s");
   costly.bit_cost = 0.01;

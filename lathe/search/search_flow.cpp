@@ -115,8 +115,8 @@ class Search {
                         .is_precision = space_.space().precision.has_value()};
     for (SearchStudies::Record& record : studies_->read())
       result.studies.push_back({std::move(record.sampler), std::move(record.history)});
-    if (auto narrowed = studies_->read_narrowed())
-      result.studies.push_back({kNarrowed, std::move(narrowed->history)});
+    for (SearchStudies::Record& record : studies_->read_listed())
+      result.studies.push_back({std::move(record.sampler), std::move(record.history)});
     result.finalists = best_trials(result);
     if (!result.finalists.empty()) {
       train_again(result.finalists);
@@ -235,6 +235,27 @@ class Search {
     run_studies(options_.samplers, options_.trials,
                 [&](const std::string& study, int number) { return propose(study, number); });
     if (options_.narrow > 0) run_narrowed();
+    if (options_.tries_uniform) run_listed(kUniform, affordable(space_.uniform_points()));
+  }
+
+  // Those of the points that are within the budget.
+  std::vector<Allocation::Point> affordable(std::vector<Allocation::Point> points) const {
+    std::erase_if(points, [&](const Allocation::Point& point) {
+      study::Assignment known;
+      for (const study::SpaceParameter& each : space_.parameters())
+        for (const auto& [name, value] : point)
+          if (name == each.name)
+            known.push_back(
+                {name, each.distribution, study::to_internal(*each.distribution, value, name)});
+      return has_budget() && !is_within_budget(known);
+    });
+    return points;
+  }
+
+  void run_listed(const char* study, const std::vector<Allocation::Point>& points) {
+    run_studies({study}, static_cast<int>(points.size()), [&](const std::string&, int number) {
+      return std::optional(points[static_cast<std::size_t>(number)]);
+    });
   }
 
   void run_studies(const std::vector<std::string>& samplers, int trials,
@@ -254,9 +275,7 @@ class Search {
     std::vector<const study::History*> histories;
     for (const SearchStudies::Record& record : records) histories.push_back(&record.history);
     const auto points = narrowed_grid(space_, histories, options_.narrow, options_.above);
-    run_studies({kNarrowed}, static_cast<int>(points.size()), [&](const std::string&, int number) {
-      return std::optional(points[static_cast<std::size_t>(number)]);
-    });
+    run_listed(kNarrowed, points);
   }
 
   void tell(const EndedTrial& ended, int trials) const {

@@ -46,6 +46,8 @@ struct SearchOptions {
   /// A last study of a grid of so many points, made of the values of trials above `above`; 0: none.
   int narrow = 0;
   double above = 0;
+  /// A study of every format of the space for all layers alike, to compare with.
+  bool tries_uniform = false;
 
   std::optional<double> target = {};  ///< an accuracy that is good enough
   std::optional<int> patience = {};   ///< trials without a better one until a study stops

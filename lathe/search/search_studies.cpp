@@ -5,7 +5,6 @@
 
 #include "lathe/core/error.h"
 #include "lathe/experiment/side_by_side.h"
-#include "lathe/search/narrowed_grid.h"
 #include "lathe/search/space_file.h"
 
 namespace lathe::search {
@@ -49,8 +48,8 @@ study::Study SearchStudies::open_study(const std::string& sampler) const {
   return with_place(fmt::format("sampler {}", sampler), [&] {
     study::Study study = study::Study::create(
         open(), study_name(sampler), {study::Direction::Maximize},
-        // Every point of the narrowed grid is asked for.
-        {.sampler = sampler == kNarrowed ? "random" : sampler,
+        // Listed points are asked for one by one.
+        {.sampler = sampler == kNarrowed || sampler == kUniform ? "random" : sampler,
          .pruner = pruner_of(options_),
          .seed = options_.seed,
          .space = space_.parameters(),
@@ -152,9 +151,11 @@ std::vector<SearchStudies::Record> SearchStudies::read() const {
   return records;
 }
 
-std::optional<SearchStudies::Record> SearchStudies::read_narrowed() const {
-  if (!open()->find_study(study_name(kNarrowed))) return std::nullopt;
-  return Record{kNarrowed, open_study(kNarrowed).history()};
+std::vector<SearchStudies::Record> SearchStudies::read_listed() const {
+  std::vector<Record> records;
+  for (const char* const name : {kNarrowed, kUniform})
+    if (open()->find_study(study_name(name))) records.push_back({name, open_study(name).history()});
+  return records;
 }
 
 SearchOptions read_stored_search(const std::string& storage, const std::string& study) {
@@ -170,8 +171,9 @@ SearchOptions read_stored_search(const std::string& storage, const std::string& 
     const nlohmann::json search = nlohmann::json::parse(kept->second, nullptr, false);
     if (!search.is_object()) fail("study \"{}\": attribute {} is damaged", record.name, kSearch);
     names.push_back(search.value("study", ""));
-    if (names.back() != study) continue;
-    found.samplers.push_back(search.value("sampler", ""));
+    const std::string sampler = search.value("sampler", "");
+    if (names.back() != study || sampler == kNarrowed || sampler == kUniform) continue;
+    found.samplers.push_back(sampler);
     found.trials = search.value("trials", 0);
     found.space_text = search.value("space", "");
     take_recorded(found, search.value("configuration", nlohmann::json::object()));

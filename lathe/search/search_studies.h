@@ -25,6 +25,11 @@ using ProposePoint =
     std::function<std::optional<std::vector<std::pair<std::string, study::Choice>>>(
         const std::string& study, int number)>;
 
+/// Studies beside those of samplers, whose points are listed: a narrowed grid, and every format for
+/// all layers alike.
+inline constexpr const char* kNarrowed = "narrowed";
+inline constexpr const char* kUniform = "uniform";
+
 /// A trial that ended, and how far its study is.
 struct EndedTrial {
   std::string study;
@@ -58,8 +63,8 @@ class SearchStudies {
     study::History history;
   };
   std::vector<Record> read() const;
-  /// The same of the narrowed grid's study, where there is one.
-  std::optional<Record> read_narrowed() const;
+  /// The same of the studies of listed points that there are.
+  std::vector<Record> read_listed() const;
   KnownResults& known() { return known_; }
 
  private:

@@ -158,6 +158,8 @@ std::function<int(const Settings&)> setup_precision(Flags flags) {
       .add_option("--calibration", options.calibration,
                   "examples that show ranges and damage [256]")
       .at_least(1);
+  flags.add_flag("--uniform", options.tries_uniform,
+                 "then try every format for all layers alike, to compare with");
   flags.add_flag("--sensitivity,!--no-sensitivity", options.is_damage_measured,
                  "measure each format's damage to each layer first, and start from that [yes]");
   add_search_options(flags, *arguments);
