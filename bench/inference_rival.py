@@ -1,7 +1,7 @@
 """PyTorch and onnxruntime beside Lathe on the same batches: BERT forward on pinned cores, in one run.
 
     python3 bench/inference_rival.py --lathe build/release/bench/bench_inference --model MODEL_DIR
-        [--tokens FILE] [--shapes 16x128,1x128] [--cores 0,1]
+        [--tokens FILE] [--shapes 16x128,1x128] [--cores 0,1] [--integers PACKED_DIR]
 
 MODEL_DIR may be `bert-base` or `bert-tiny`: then the weights are made up. FILE is made by `bench_inference MODEL_DIR dump:DATA:FILE:BATCHES`. Prints a line per case with each
 rival's tokens a second and the ratio of Lathe's to it: PyTorch eager, in bfloat16 by autocast and by
@@ -115,6 +115,8 @@ class OnnxModels:
 def main():
     parser = argparse.ArgumentParser()
     rival_race.add_arguments(parser)
+    parser.add_argument("--integers", help="the same model as `lathe quantize` packed it: Lathe "
+                        "then multiplies whole numbers")
     parser.add_argument("--no-onnx", action="store_true", help="leave onnxruntime out")
     arguments = parser.parse_args()
     cores = {int(core) for core in arguments.cores.split(",")}

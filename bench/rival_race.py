@@ -91,8 +91,11 @@ class Lathe:
     """Our bench program as a contender. What else it prints is kept in `line`."""
 
     def __init__(self, arguments, case, threads):
-        self.command = [arguments.lathe, arguments.model, case, "--threads", str(threads),
+        packed = getattr(arguments, "integers", None)
+        self.command = [arguments.lathe, packed or arguments.model, case, "--threads", str(threads),
                         "--precision", arguments.precision]
+        if packed:
+            self.command.append("--integers")
         self.line = {}
 
     def block(self, rounds):
