@@ -108,6 +108,7 @@ class ScaledFormat final : public NumberFormat, public CodedElements {
                             .y = nullptr,
                             .scales = scales,
                             .zeros = zeros};
+    if (has_signed_bytes()) return decode_by_kernel(encoded, args, y);
     const std::int64_t row_bytes = code_bytes(encoded.columns);
     std::int64_t index = 0;
     for_tiles(encoded.rows, encoded.columns, [&](const Tile& tile) {
@@ -128,6 +129,42 @@ class ScaledFormat final : public NumberFormat, public CodedElements {
   }
 
  private:
+  // Codes that are the elements themselves, in scales of rows or runs of them.
+  bool has_signed_bytes() const {
+    return bits_ == 8 && code_layout() == CodeLayout::TwosComplement &&
+           spec_.facts.block_rows == 1 && !spec_.facts.has_zero_point &&
+           (spec_.facts.granularity != Granularity::Tensor ||
+            spec_.facts.scale_source != ScaleSource::Local);
+  }
+
+  // The step is a power of two, so it does not matter which of the two it multiplies.
+  void decode_by_kernel(const EncodedMatrix& encoded, const QuantizeArgs& args, float* y) const {
+    if (encoded.rows == 0 || encoded.columns == 0) return;
+    const Kernels& table = kernels(best_isa());
+    const std::int64_t blocks = blocks_in_row(encoded.columns);
+    const bool is_whole = spec_.facts.granularity == Granularity::Tensor;
+    const bool streams =
+        should_stream(encoded.rows * encoded.columns * static_cast<std::int64_t>(sizeof(float)));
+    std::vector<float> scales(static_cast<std::size_t>(blocks));
+    for (std::int64_t r = 0; r < encoded.rows; ++r) {
+      for (std::int64_t b = 0; b < blocks; ++b) {
+        const std::int64_t index = is_whole ? 0 : r * blocks + b;
+        const BlockScale scale =
+            spec_.facts.scale_source == ScaleSource::Local
+                ? stored_scale(encoded.scales.data() + index * stored_scale_bytes())
+                : scale_of(args, {}, index);
+        scales[static_cast<std::size_t>(b)] = scale.scale * spec_.element_step;
+      }
+      table.decode_bytes({.numbers = reinterpret_cast<const std::int8_t*>(encoded.codes.data()) +
+                                     r * encoded.columns,
+                          .scales = scales.data(),
+                          .columns = encoded.columns,
+                          .block = tile_columns(encoded.columns),
+                          .y = y + r * encoded.columns,
+                          .streams = streams});
+    }
+  }
+
   void fill_range(FormatFacts& facts) const {
     if (const auto* integer = std::get_if<IntegerCodec>(&spec_.codec)) {
       facts.maximum = static_cast<double>(integer->high) * spec_.element_step;

@@ -7,6 +7,7 @@
 #include "lathe/numerics/kernels/runs.inl.h"
 #include "lathe/numerics/kernels/blocks.inl.h"
 #include "lathe/numerics/kernels/given.inl.h"
+#include "lathe/numerics/kernels/decode.inl.h"
 #include "lathe/numerics/kernels/statistics.inl.h"
 #include "lathe/numerics/kernels/log2.inl.h"
 #include "lathe/numerics/kernels/mase_elements.inl.h"
@@ -20,6 +21,7 @@ const Kernels table = {
     .round_given_blocks = round_given_blocks,
     .round_blocks = round_blocks,
     .round_scaled_blocks = round_scaled_blocks,
+    .decode_bytes = decode_bytes,
     .largest_magnitude = largest_magnitude,
     .largest_finite = largest_finite,
     .finite_range = finite_range,

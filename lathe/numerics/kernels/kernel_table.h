@@ -69,6 +69,15 @@ struct GivenScales {
   bool is_power_of_two = false;
 };
 
+/// A row of whole numbers of 8 bits whose blocks have scales.
+struct DecodeArgs {
+  const std::int8_t* numbers = nullptr;
+  const float* scales = nullptr;  ///< one a block
+  std::int64_t columns = 0, block = 0;
+  float* y = nullptr;
+  bool streams = false;
+};
+
 /// One of MASE's quantizers (mase/quantizers.h) for a kernel.
 struct MaseTable {
   enum class Kind : std::int32_t {
@@ -117,6 +126,8 @@ struct Kernels {
   /// `by_reciprocal` values are multiplied by the rounded 1 / scale, else divided by the scale.
   void (*round_scaled_blocks)(const ElementTable&, float divisor, bool by_reciprocal,
                               const BlockArgs&);
+  /// y = number * scale.
+  void (*decode_bytes)(const DecodeArgs&);
   /// The largest bit pattern without sign, so that any NaN or infinity shows.
   std::uint32_t (*largest_magnitude)(const float* x, std::int64_t count);
   /// The largest finite magnitude; 0 where there is none.

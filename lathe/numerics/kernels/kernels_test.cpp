@@ -1,5 +1,7 @@
 // Kernels where they could go their own ways: logarithms next to whole and half numbers, tiles of
 // all shapes in long rows, blocks of zeros.
+#include "lathe/numerics/kernels/kernels.h"
+
 #include <gtest/gtest.h>
 
 #include <random>
@@ -176,6 +178,30 @@ TEST(TileKernels, StreamTilesUnchanged) {
             << text << " on " << name(isa) << " at " << offset;
       }
   }
+}
+
+TEST(DecodeBytes, MultipliesNumbersByTheirBlocksScalesOnEveryPath) {
+  std::vector<std::int8_t> numbers(300);
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<std::int8_t>(i * 37);
+  for (const std::int64_t columns : {1, 31, 64, 300})
+    for (const std::int64_t block : {16, 32, 300})
+      for (const bool streams : {false, true})
+        for (const Isa isa : supported_isas()) {
+          std::vector<float> scales;
+          for (std::int64_t c = 0; c < columns; c += block)
+            scales.push_back(0.1f * static_cast<float>(c + 1));
+          std::vector<float> y(static_cast<std::size_t>(columns), -1.0f);
+          kernels(isa).decode_bytes({.numbers = numbers.data(),
+                                     .scales = scales.data(),
+                                     .columns = columns,
+                                     .block = block,
+                                     .y = y.data(),
+                                     .streams = streams});
+          for (std::size_t i = 0; i < y.size(); ++i)
+            ASSERT_EQ(y[i],
+                      static_cast<float>(numbers[i]) * scales[i / static_cast<std::size_t>(block)])
+                << name(isa) << ", " << columns << " columns in blocks of " << block;
+        }
 }
 
 }  // namespace
