@@ -9,6 +9,7 @@
 #include "lathe/hardware/design_file.h"
 #include "lathe/io/atomic_file.h"
 #include "lathe/io/mapped_file.h"
+#include "lathe/io/new_directory.h"
 #include "lathe/io/output_directory.h"
 #include "lathe/train/make_source.h"
 
@@ -70,9 +71,12 @@ EmitResult emit(const EmitOptions& options) {
   for (const auto& [path, text] : hardware::emit(result.design.netlist).files)
     result.files.push_back(path);
   io::write_output_directory(options.out, options.replaces, [&](const auto& path) {
-    hardware::write_design(result.design, path);
-    io::write_checkpoint(path / "model", model);
-    io::write_atomically(path / "index.html", design_page(options.model, result.design));
+    io::NewDirectory directory(path);
+    hardware::write_design(result.design, directory.path());
+    io::write_checkpoint(directory.path() / "model", model);
+    io::write_atomically(directory.path() / "index.html",
+                         design_page(options.model, result.design));
+    directory.commit();
   });
   return result;
 }
