@@ -5,7 +5,6 @@
 #include "lathe/models/bert_config.h"
 #include "lathe/models/encoder_layer.h"
 #include "lathe/models/family.h"
-#include "lathe/models/fit_config.h"
 #include "lathe/models/module_builder.h"
 
 namespace lathe::models::bert {
@@ -134,12 +133,7 @@ Attributes sizes(std::int64_t layers, std::int64_t hidden, std::int64_t heads) {
 }
 
 Attributes read_sizes(const Graph& graph, const Attributes&) {
-  Attributes sizes;
-  if (const auto rows = num_rows(graph, "bert.embeddings.word_embeddings.weight"))
-    sizes["vocab_size"] = *rows;
-  if (const auto rows = num_rows(graph, "bert.encoder.layer.0.intermediate.dense.weight"))
-    sizes["intermediate_size"] = *rows;
-  return sizes;
+  return bert_sizes_of(graph, "bert.");
 }
 
 const Register registration{ModelFamily{

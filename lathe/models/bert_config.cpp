@@ -1,6 +1,7 @@
 #include "lathe/models/bert_config.h"
 
 #include "lathe/models/config_checks.h"
+#include "lathe/models/fit_config.h"
 
 namespace lathe::models {
 
@@ -59,6 +60,15 @@ BertEmbeddings BertConfig::embeddings(const std::string& prefix) const {
           .width = hidden,
           .eps = eps,
           .dropout = hidden_dropout};
+}
+
+Attributes bert_sizes_of(const Graph& graph, const std::string& prefix) {
+  Attributes sizes;
+  if (const auto rows = num_rows(graph, prefix + "embeddings.word_embeddings.weight"))
+    sizes["vocab_size"] = *rows;
+  if (const auto rows = num_rows(graph, prefix + "encoder.layer.0.intermediate.dense.weight"))
+    sizes["intermediate_size"] = *rows;
+  return sizes;
 }
 
 std::vector<AttributeSpec> bert_config_keys(const Attributes& other_defaults) {

@@ -23,6 +23,9 @@ struct BertConfig {
   BertEmbeddings embeddings(const std::string& prefix) const;
 };
 
+/// What `ModelFamily::read_sizes` finds in a graph whose parts have BERT's names behind `prefix`.
+Attributes bert_sizes_of(const Graph& graph, const std::string& prefix);
+
 /// The keys of such a configuration, with BERT's defaults or those given instead.
 std::vector<AttributeSpec> bert_config_keys(const Attributes& other_defaults = {});
 

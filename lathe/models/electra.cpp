@@ -1,6 +1,5 @@
 #include "lathe/models/bert_config.h"
 #include "lathe/models/config_checks.h"
-#include "lathe/models/fit_config.h"
 
 namespace lathe::models::electra {
 namespace {
@@ -60,12 +59,7 @@ std::vector<AttributeSpec> keys() {
 }
 
 Attributes read_sizes(const Graph& graph, const Attributes&) {
-  Attributes sizes;
-  if (const auto rows = num_rows(graph, "electra.embeddings.word_embeddings.weight"))
-    sizes["vocab_size"] = *rows;
-  if (const auto rows = num_rows(graph, "electra.encoder.layer.0.intermediate.dense.weight"))
-    sizes["intermediate_size"] = *rows;
-  return sizes;
+  return bert_sizes_of(graph, "electra.");
 }
 
 const Register registration{ModelFamily{

@@ -1,5 +1,4 @@
 #include "lathe/models/bert_config.h"
-#include "lathe/models/fit_config.h"
 
 namespace lathe::models::roberta {
 namespace {
@@ -52,12 +51,7 @@ Graph build(const AttributeReader& config, const BuildOptions& options) {
 }
 
 Attributes read_sizes(const Graph& graph, const Attributes&) {
-  Attributes sizes;
-  if (const auto rows = num_rows(graph, "roberta.embeddings.word_embeddings.weight"))
-    sizes["vocab_size"] = *rows;
-  if (const auto rows = num_rows(graph, "roberta.encoder.layer.0.intermediate.dense.weight"))
-    sizes["intermediate_size"] = *rows;
-  return sizes;
+  return bert_sizes_of(graph, "roberta.");
 }
 
 const Register registration{ModelFamily{
