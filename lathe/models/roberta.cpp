@@ -6,7 +6,8 @@ namespace {
 // BERT's encoder, trained for longer on more (Liu et al. 2019), as Hugging Face evaluates it:
 // positions count from behind the padding's id, so that the first rows of their table are never
 // read; the classifier is two linears on the first token. (Hugging Face gives a padding id inside a
-// text the position of padding; here it has its place like any token.)
+// text the position of padding; here it has its place like any token.) Pairs are told apart by
+// their separators alone: there is one token type, so types are no input.
 
 Graph build(const AttributeReader& config, const BuildOptions& options) {
   const BertConfig model(config);
@@ -65,17 +66,14 @@ const Register registration{ModelFamily{
     .tasks = {{.name = "classify",
                .architecture = "RobertaForSequenceClassification",
                .inputs = {"input_ids", "attention_mask", "labels"},
-               .optional_inputs = {"token_type_ids"},
                .label_layer = "classifier.out_proj"},
               {.name = "mlm",
                .architecture = "RobertaForMaskedLM",
                .inputs = {"input_ids", "attention_mask", "labels"},
-               .optional_inputs = {"token_type_ids"},
                .head = "lm_head.dense"},
               {.name = "encode",
                .architecture = "RobertaModel",
-               .inputs = {"input_ids", "attention_mask"},
-               .optional_inputs = {"token_type_ids"}}},
+               .inputs = {"input_ids", "attention_mask"}}},
     .config =
         bert_config_keys({{"vocab_size", std::int64_t{50265}}, {"pad_token_id", std::int64_t{1}}}),
     .presets = {{"roberta-base",
@@ -83,8 +81,7 @@ const Register registration{ModelFamily{
                   {"type_vocab_size", std::int64_t{1}},
                   {"layer_norm_eps", 1e-5}}}},
     .keys_without_default = {"classifier_dropout"},
-    .stand_ins = {{"attention_mask", "attention_mask", "input_ids", 1},
-                  {"token_type_ids", "roberta.embeddings.token_type_ids", "input_ids", 0}},
+    .stand_ins = {{"attention_mask", "attention_mask", "input_ids", 1}},
     .naming = {.base_prefix = "roberta.",
                .meaningless = {"embeddings.position_ids"},
                .tied = {{"lm_head.decoder.weight", "roberta.embeddings.word_embeddings.weight",

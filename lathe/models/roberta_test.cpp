@@ -20,6 +20,12 @@ TEST(Roberta, HasAsManyParametersAsElsewhere) {
   EXPECT_EQ(profile(graph).parameters, 124647170);
 }
 
+// Pairs would be fed with type 1, and the table has one row.
+TEST(Roberta, TakesNoTokenTypes) {
+  for (const TaskRecord& task : FamilyRegistry::instance().at("roberta", "model").tasks)
+    EXPECT_TRUE(task.optional_inputs.empty()) << task.name;
+}
+
 TEST(Roberta, CountsPositionsFromBehindThePadding) {
   const Graph graph =
       roberta("hidden_size=32, num_hidden_layers=1, num_attention_heads=4", {.task = "encode"});
