@@ -32,12 +32,14 @@ void check_fits(const Graph& graph, NodeId state, const Tensor& tensor) {
 
 }  // namespace
 
-SymbolValues bind_symbols(const Graph& graph, const Feed& feed) {
+GraphInputs::GraphInputs(const Graph& graph) {
+  for (const NodeId id : graph.nodes_of("input"))
+    inputs_.push_back({id, graph.name(id), graph.types(id)[0]});
+}
+
+SymbolValues GraphInputs::bind_symbols(const Feed& feed) const {
   SymbolValues values;
-  const std::vector<NodeId> inputs = graph.nodes_of("input");
-  for (const NodeId id : inputs) {
-    const std::string& name = graph.name(id);
-    const Type& type = graph.types(id)[0];
+  for (const auto& [node, name, type] : inputs_) {
     const auto given = feed.find(name);
     if (given == feed.end()) fail("input \"{}\" is missing: expected {}", name, to_text(type));
     const Tensor& tensor = given->second;
@@ -48,25 +50,27 @@ SymbolValues bind_symbols(const Graph& graph, const Feed& feed) {
   // B may only be known from an input after the one that has B*L, so until nothing new is found.
   for (std::size_t known = 0, before = 1; known != before;) {
     before = known;
-    for (const NodeId id : inputs) {
-      const Type& type = graph.types(id)[0];
-      const Tensor& tensor = feed.find(graph.name(id))->second;
-      for (std::size_t axis = 0; axis < type.rank(); ++axis)
-        solve(type.shape[axis], tensor.dim(axis), values);
+    for (const Input& input : inputs_) {
+      const Tensor& tensor = feed.find(input.name)->second;
+      for (std::size_t axis = 0; axis < input.type.rank(); ++axis)
+        solve(input.type.shape[axis], tensor.dim(axis), values);
     }
     known = values.size();
   }
-  for (const NodeId id : inputs) {
-    const Type& type = graph.types(id)[0];
-    const Tensor& tensor = feed.find(graph.name(id))->second;
+  for (const Input& input : inputs_) {
+    const Tensor& tensor = feed.find(input.name)->second;
     const std::vector<std::int64_t> dims =
-        with_place(fmt::format("input \"{}\" of shape {}", graph.name(id), to_text(tensor.dims())),
-                   [&] { return type.dims(values); });
+        with_place(fmt::format("input \"{}\" of shape {}", input.name, to_text(tensor.dims())),
+                   [&] { return input.type.dims(values); });
     if (dims != tensor.dims())
-      fail("input \"{}\" has shape {}, but {} is {} here", graph.name(id), to_text(tensor.dims()),
-           to_text(type.shape), to_text(dims));
+      fail("input \"{}\" has shape {}, but {} is {} here", input.name, to_text(tensor.dims()),
+           to_text(input.type.shape), to_text(dims));
   }
   return values;
+}
+
+SymbolValues bind_symbols(const Graph& graph, const Feed& feed) {
+  return GraphInputs(graph).bind_symbols(feed);
 }
 
 void check_state(const Graph& graph, const State& state) {

@@ -41,7 +41,7 @@ CpuExecutor::~CpuExecutor() = default;
 Feed CpuExecutor::run(const Feed& inputs) {
   Machine& machine = *machine_;
   const CpuPlan& plan = machine.plan;
-  const SymbolValues sizes = bind_symbols(plan.graph, inputs);
+  const SymbolValues sizes = plan.inputs.bind_symbols(inputs);
   machine.plan.doubtful_sizes.check(machine.plan.graph, sizes);
   machine.last_sizes = sizes;
   machine.ensure_capacity(sizes);
@@ -49,8 +49,8 @@ Feed CpuExecutor::run(const Feed& inputs) {
     machine.compute_parameters();
     machine.prepare_steps();
   }
-  for (const NodeId id : plan.graph.nodes_of("input"))
-    machine.bases[plan.slot({id, 0})] = inputs.find(plan.graph.name(id))->second.bytes();
+  for (const GraphInputs::Input& input : plan.inputs.all())
+    machine.bases[plan.slot({input.node, 0})] = inputs.find(input.name)->second.bytes();
   for (const Stage& stage : plan.stages) machine.run(stage, sizes);
   Feed outputs;
   for (const auto& [name, value] : plan.graph.outputs()) {

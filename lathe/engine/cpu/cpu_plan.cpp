@@ -263,6 +263,7 @@ void place_values(CpuPlan& plan) {
 CpuPlan make_cpu_plan(Graph lowered, Precision precision) {
   CpuPlan plan;
   plan.graph = std::move(lowered);
+  plan.inputs = GraphInputs(plan.graph);
   make_steps(plan, precision);
   bind_updates(plan);
   make_stages(plan);

@@ -8,6 +8,7 @@
 #include "lathe/core/graph.h"
 #include "lathe/engine/cpu/step.h"
 #include "lathe/engine/doubtful_sizes.h"
+#include "lathe/engine/symbol_binding.h"
 
 namespace lathe::engine {
 
@@ -60,6 +61,7 @@ struct CpuPlan {
   static constexpr std::size_t kMaxOperands = 64;
 
   Graph graph;
+  GraphInputs inputs;  ///< of the graph
   std::vector<Slot> slots;
   std::vector<PlanStep> steps;
   std::vector<Stage> stages;

@@ -13,11 +13,11 @@ void CudaMachine::copy_in(const Feed& feed, const SymbolValues& sizes, const Sym
     const auto value = static_cast<std::int32_t>(found == sizes.end() ? 0 : found->second);
     std::memcpy(block + i * sizeof value, &value, sizeof value);
   }
-  for (const NodeId id : plan.graph.nodes_of("input")) {
-    const std::size_t slot = plan.slot({id, 0});
+  for (const GraphInputs::Input& input : plan.inputs.all()) {
+    const std::size_t slot = plan.slot({input.node, 0});
     const auto at = static_cast<std::size_t>(
         std::find(inputs.slots.begin(), inputs.slots.end(), slot) - inputs.slots.begin());
-    const Tensor& tensor = feed.find(plan.graph.name(id))->second;
+    const Tensor& tensor = feed.find(input.name)->second;
     const std::int64_t all = plan.slots[slot].type.num_bytes().evaluate(needed);
     std::memcpy(block + inputs.offsets[at], tensor.bytes(),
                 static_cast<std::size_t>(tensor.num_bytes()));

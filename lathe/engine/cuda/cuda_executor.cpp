@@ -132,7 +132,7 @@ Feed CudaExecutor::finish() {
 void CudaExecutor::start(const Feed& inputs) {
   CudaMachine& machine = *machine_;
   check(machine.begun.size() < kMostBegun, "that a run is finished before another begins");
-  const SymbolValues sizes = bind_symbols(machine.plan.graph, inputs);
+  const SymbolValues sizes = machine.plan.inputs.bind_symbols(inputs);
   machine.check_sizes(sizes);
   machine.last_sizes = sizes;
   const SymbolValues needed = machine.bucket(sizes);

@@ -326,6 +326,7 @@ CudaPlan make_cuda_plan(Graph lowered, cuda::Precision precision) {
   CudaPlan plan;
   plan.precision = precision;
   plan.graph = std::move(lowered);
+  plan.inputs = GraphInputs(plan.graph);
   make_steps(plan);
   if (precision == cuda::Precision::Bf16) add_halves(plan);
   schedule(plan);

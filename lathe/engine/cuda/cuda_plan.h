@@ -10,6 +10,7 @@
 #include "lathe/core/graph.h"
 #include "lathe/engine/cuda/cuda_step.h"
 #include "lathe/engine/doubtful_sizes.h"
+#include "lathe/engine/symbol_binding.h"
 
 namespace lathe::engine {
 
@@ -65,6 +66,7 @@ struct CudaLaunch {
 /// What runs in which order and what lives where, for any sizes.
 struct CudaPlan {
   Graph graph;
+  GraphInputs inputs;  ///< of the graph
   std::vector<CudaSlot> slots;
   std::vector<CudaPlanStep> steps;
   std::vector<CudaLaunch> launches;
