@@ -13,6 +13,7 @@ class GraphInputs {
     NodeId node;
     std::string name;
     Type type;
+    std::vector<std::vector<std::string>> symbols;  ///< of each axis
   };
   GraphInputs() = default;
   explicit GraphInputs(const Graph& graph);

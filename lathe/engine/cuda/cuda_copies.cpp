@@ -5,7 +5,7 @@
 
 namespace lathe::engine {
 
-void CudaMachine::copy_in(const Feed& feed, const SymbolValues& sizes, const SymbolValues& needed,
+void CudaMachine::copy_in(const Feed& feed, const SymbolValues& sizes, const Prepared& one,
                           std::size_t half) {
   std::byte* const block = staging_half(half);
   for (std::size_t i = 0; i < plan.rounded_symbols.size(); ++i) {
@@ -13,31 +13,29 @@ void CudaMachine::copy_in(const Feed& feed, const SymbolValues& sizes, const Sym
     const auto value = static_cast<std::int32_t>(found == sizes.end() ? 0 : found->second);
     std::memcpy(block + i * sizeof value, &value, sizeof value);
   }
-  for (const GraphInputs::Input& input : plan.inputs.all()) {
-    const std::size_t slot = plan.slot({input.node, 0});
-    const auto at = static_cast<std::size_t>(
-        std::find(inputs.slots.begin(), inputs.slots.end(), slot) - inputs.slots.begin());
+  for (std::size_t i = 0; i < one.input_bytes.size(); ++i) {
+    const GraphInputs::Input& input = plan.inputs.all()[i];
     const Tensor& tensor = feed.find(input.name)->second;
-    const std::int64_t all = plan.slots[slot].type.num_bytes().evaluate(needed);
-    std::memcpy(block + inputs.offsets[at], tensor.bytes(),
-                static_cast<std::size_t>(tensor.num_bytes()));
-    std::memset(block + inputs.offsets[at] + tensor.num_bytes(), 0,
-                static_cast<std::size_t>(all - tensor.num_bytes()));
+    const auto found =
+        std::find(inputs.slots.begin(), inputs.slots.end(), plan.slot({input.node, 0}));
+    std::byte* const to =
+        block + inputs.offsets[static_cast<std::size_t>(found - inputs.slots.begin())];
+    std::memcpy(to, tensor.bytes(), static_cast<std::size_t>(tensor.num_bytes()));
+    std::memset(to + tensor.num_bytes(), 0,
+                static_cast<std::size_t>(one.input_bytes[i] - tensor.num_bytes()));
   }
-  // No fault yet: its place is the first behind the inputs.
-  const std::int64_t fault = to_lines(inputs.bytes) + fault_offset;
-  std::memset(block + fault, 0x7f, sizeof(std::int32_t));
-  check_cuda(device().copy(arena.data(), block,
-                           fault + static_cast<std::int64_t>(sizeof(std::int32_t)), work->stream));
+  std::memset(block + to_lines(inputs.bytes) + fault_offset, 0x7f,
+              sizeof(std::int32_t));  // none yet
+  if (!are_few(bytes_in()))
+    check_cuda(device().copy(arena.data(), block, bytes_in(), work->stream));
 }
 
 CudaMachine::Begun CudaMachine::copy_out(const SymbolValues& sizes, std::size_t half) {
   std::byte* const block = staging_half(half) + to_lines(inputs.bytes);
   const std::byte* const from = arena.data() + to_lines(inputs.bytes);
-  // Few bytes come back in one copy, many only as far as they are real.
-  constexpr std::int64_t kFewBytes = std::int64_t{64} << 10;
-  const bool are_few = outputs.bytes <= kFewBytes;
-  check_cuda(device().copy(block, from, are_few ? outputs.bytes : kLine, work->stream));
+  // Few bytes have come back with the launches, many come only as far as they are real.
+  const bool are_here = are_few(outputs.bytes);
+  if (!are_here) check_cuda(device().copy(block, from, kLine, work->stream));
   Begun run{.half = half, .outputs = {}};
   for (const auto& [name, value] : plan.graph.outputs()) {
     const Type& type = plan.graph.type(value);
@@ -50,7 +48,7 @@ CudaMachine::Begun CudaMachine::copy_out(const SymbolValues& sizes, std::size_t 
           device().copy(tensor.mutable_bytes(), bases[slot], tensor.num_bytes(), work->stream));
       continue;
     }
-    if (!are_few)
+    if (!are_here)
       check_cuda(device().copy(block + outputs.offsets[at], bases[slot], tensor.num_bytes(),
                                work->stream));
     run.offsets.emplace_back(name, outputs.offsets[at]);

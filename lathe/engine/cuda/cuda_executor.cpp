@@ -146,25 +146,14 @@ void CudaExecutor::start(const Feed& inputs) {
   machine.states_changed = false;
   CudaMachine::Prepared& one = machine.prepare(needed);
   const std::size_t half = machine.next_half;
-  machine.copy_in(inputs, sizes, needed, half);
-  const cuda::Device& device = machine.device();
-  if (one.has_run && one.capture == nullptr) {
-    check_cuda(device.begin_capture(machine.work->stream));
-    try {
-      machine.enqueue(one);
-    } catch (...) {
-      cuda::Capture* broken = nullptr;
-      std::int32_t nodes = 0;
-      device.end_capture(machine.work->stream, &broken, &nodes);
-      if (broken != nullptr) device.drop_capture(broken);
-      throw;
-    }
-    check_cuda(device.end_capture(machine.work->stream, &one.capture, &one.num_nodes));
-  }
-  if (one.capture != nullptr)
-    check_cuda(device.launch(one.capture, machine.work->stream));
+  machine.copy_in(inputs, sizes, one, half);
+  cuda::Capture*& capture = one.captures[half];
+  if (one.has_run && capture == nullptr)
+    capture = machine.capture([&] { machine.enqueue_with_copies(one, half); }, one.num_nodes);
+  if (capture != nullptr)
+    check_cuda(machine.device().launch(capture, machine.work->stream));
   else
-    machine.enqueue(one);
+    machine.enqueue_with_copies(one, half);
   if (lock.owns_lock()) lock.unlock();
   one.has_run = true;
   machine.last_nodes = one.num_nodes;
@@ -235,8 +224,13 @@ std::vector<double> CudaExecutor::repeat(int times, bool replays) {
   CudaMachine& machine = *machine_;
   const auto found = machine.prepared.find(machine.bucket(machine.last_sizes));
   if (found == machine.prepared.end()) fail("device cuda: nothing has run that could be repeated");
-  const CudaMachine::Prepared& one = found->second;
+  CudaMachine::Prepared& one = found->second;
   const cuda::Device& device = machine.device();
+  if (replays && one.has_run && one.bare == nullptr) {
+    const std::scoped_lock lock(setup());
+    std::int32_t num_nodes = 0;
+    one.bare = machine.capture([&] { machine.enqueue(one); }, num_nodes);
+  }
   // Many at once: the clock is read when the GPU is done, which takes as long as a short run.
   constexpr double kShortestSample = 2e-3;
   int count = 1;
@@ -245,8 +239,8 @@ std::vector<double> CudaExecutor::repeat(int times, bool replays) {
     check_cuda(device.synchronize(machine.work->stream));
     const auto start = std::chrono::steady_clock::now();
     for (int i = 0; i < count; ++i) {
-      if (replays && one.capture != nullptr)
-        check_cuda(device.launch(one.capture, machine.work->stream));
+      if (replays && one.bare != nullptr)
+        check_cuda(device.launch(one.bare, machine.work->stream));
       else
         machine.enqueue(one);
     }

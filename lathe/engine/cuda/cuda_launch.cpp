@@ -150,4 +150,31 @@ void CudaMachine::enqueue(const Prepared& one) {
   }
 }
 
+// Few bytes come in and out by kernels, as part of the capture.
+void CudaMachine::enqueue_with_copies(const Prepared& one, std::size_t half) {
+  std::byte* const block = staging_half(half);
+  if (are_few(bytes_in()))
+    check_cuda(device().copy_few(arena.data(), block, bytes_in(), work->stream));
+  enqueue(one);
+  const std::int64_t behind = to_lines(inputs.bytes);
+  if (are_few(outputs.bytes))
+    check_cuda(
+        device().copy_few(block + behind, arena.data() + behind, outputs.bytes, work->stream));
+}
+
+cuda::Capture* CudaMachine::capture(const std::function<void()>& launches,
+                                    std::int32_t& num_nodes) const {
+  cuda::Capture* made = nullptr;
+  check_cuda(device().begin_capture(work->stream));
+  try {
+    launches();
+  } catch (...) {
+    device().end_capture(work->stream, &made, &num_nodes);
+    if (made != nullptr) device().drop_capture(made);
+    throw;
+  }
+  check_cuda(device().end_capture(work->stream, &made, &num_nodes));
+  return made;
+}
+
 }  // namespace lathe::engine

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -22,6 +23,12 @@ inline constexpr std::int64_t kLine = 256;  ///< bytes that device memory is ali
 inline constexpr std::size_t kMostBegun = 2;
 constexpr std::int64_t to_lines(std::int64_t bytes) {
   return (bytes + kLine - 1) / kLine * kLine;
+}
+
+/// Kernels read and write the host's memory more slowly than CUDA's own copies do, but begin
+/// sooner.
+constexpr bool are_few(std::int64_t bytes) {
+  return bytes <= std::int64_t{256} << 10;
 }
 
 /// Values one after another in a block that is copied at once.
@@ -103,7 +110,11 @@ struct CudaMachine {
       std::int64_t offset = 0;  // of the stages, in the tables
     };
     std::map<std::size_t, FewRows> few_rows;
-    cuda::Capture* capture = nullptr;
+    // The bytes of each input, in the plan's order, with its padding.
+    std::vector<std::int64_t> input_bytes;
+    // With the copies of what comes in and out, by their half of the staging memory.
+    std::array<cuda::Capture*, kMostBegun> captures = {};
+    cuda::Capture* bare = nullptr;  // the launches alone, for whoever times them
     std::int32_t num_nodes = 0;
     bool has_run = false;
   };
@@ -126,8 +137,11 @@ struct CudaMachine {
     drop_captures();
   }
   void drop_captures() {
-    for (auto& [sizes, one] : prepared)
-      if (one.capture != nullptr) kernels->device.drop_capture(one.capture);
+    for (auto& [sizes, one] : prepared) {
+      if (one.bare != nullptr) device().drop_capture(one.bare);
+      for (cuda::Capture* const capture : one.captures)
+        if (capture != nullptr) device().drop_capture(capture);
+    }
     prepared.clear();
   }
 
@@ -138,7 +152,7 @@ struct CudaMachine {
   SymbolValues bucket(const SymbolValues& sizes) const;
   bool is_captured(const SymbolValues& bucket) const {
     const auto found = prepared.find(bucket);
-    return found != prepared.end() && found->second.capture != nullptr;
+    return found != prepared.end() && found->second.captures[next_half] != nullptr;
   }
   void ensure_capacity(const SymbolValues& bucket);
   Prepared& prepare(const SymbolValues& bucket);
@@ -151,6 +165,9 @@ struct CudaMachine {
   void fill_tables(Prepared& one);
   std::vector<cuda::FewRowsStage> few_rows_stages(const Prepared& one, std::size_t launch) const;
   void enqueue(const Prepared& one);
+  void enqueue_with_copies(const Prepared& one, std::size_t half);
+  /// What `launches` puts on the stream, as one graph.
+  cuda::Capture* capture(const std::function<void()>& launches, std::int32_t& num_nodes) const;
   void launch_group(const Prepared& one, std::size_t launch);
   std::size_t launch_few_rows(const Prepared& one, std::size_t launch);
   void launch_early_parts(const Prepared& one, std::size_t launch);
@@ -161,8 +178,11 @@ struct CudaMachine {
     return staging.data() + static_cast<std::int64_t>(half) * block_bytes();
   }
   std::int64_t block_bytes() const { return to_lines(inputs.bytes) + to_lines(outputs.bytes); }
-  void copy_in(const Feed& feed, const SymbolValues& sizes, const SymbolValues& bucket,
-               std::size_t half);
+  /// Of inputs and of the word for a fault, which lies behind them.
+  std::int64_t bytes_in() const {
+    return to_lines(inputs.bytes) + fault_offset + static_cast<std::int64_t>(sizeof(std::int32_t));
+  }
+  void copy_in(const Feed& feed, const SymbolValues& sizes, const Prepared& one, std::size_t half);
   Begun copy_out(const SymbolValues& sizes, std::size_t half);
   void await(Begun& run) const;
   void report_fault(std::int32_t step) const;

@@ -13,6 +13,8 @@ CudaMachine::Prepared& CudaMachine::prepare(const SymbolValues& sizes) {
   for (std::size_t i = 0; i < plan.rounded_symbols.size(); ++i)
     one.sizes.real[plan.rounded_symbols[i]] =
         reinterpret_cast<const std::int32_t*>(arena.data()) + i;
+  for (const GraphInputs::Input& input : plan.inputs.all())
+    one.input_bytes.push_back(input.type.num_bytes().evaluate(sizes));
   fill_tables(one);
   return one;
 }

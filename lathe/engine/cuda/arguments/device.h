@@ -36,6 +36,9 @@ struct Device {
   const char* (*record)(Event*, Stream*);
   const char* (*await)(Event*);
   const char* (*copy)(void* to, const void* from, std::int64_t bytes, Stream*);
+  /// The same by a kernel, which between others takes less than the wait for CUDA's own copies:
+  /// for few bytes. Both ends are aligned to 16 bytes and have room for a multiple of 16.
+  const char* (*copy_few)(void* to, const void* from, std::int64_t bytes, Stream*);
   const char* (*fill)(void* to, std::int32_t byte, std::int64_t bytes, Stream*);
   const char* (*begin_capture)(Stream*);
   const char* (*end_capture)(Stream*, Capture**, std::int32_t* num_nodes);

@@ -139,6 +139,19 @@ const char* copy_bytes(void* to, const void* from, std::int64_t bytes, Stream* s
                  "copy");
 }
 
+// The host's memory is read as it is now, past any cache.
+__global__ void copy_kernel(uint4* to, const uint4* from, std::int64_t count) {
+  for (std::int64_t i = global_thread(); i < count; i += grid_stride()) to[i] = __ldcv(from + i);
+}
+
+const char* copy_few_bytes(void* to, const void* from, std::int64_t bytes, Stream* stream) {
+  const std::int64_t count = (bytes + 15) / 16;
+  if (count == 0) return nullptr;
+  copy_kernel<<<blocks_for(count, kThreads), kThreads, 0, stream_of(stream)>>>(
+      static_cast<uint4*>(to), static_cast<const uint4*>(from), count);
+  return explain(cudaGetLastError(), "copy");
+}
+
 const char* fill_bytes(void* to, std::int32_t byte, std::int64_t bytes, Stream* stream) {
   if (bytes == 0) return nullptr;
   return explain(cudaMemsetAsync(to, byte, static_cast<std::size_t>(bytes), stream_of(stream)),
@@ -189,10 +202,11 @@ const char* free_memory(std::int64_t* free, std::int64_t* total) {
 }
 
 Device device_functions() {
-  return {open_device,  allocate,     release,    allocate_pinned, release_pinned, make_stream,
-          drop_stream,  synchronize,  wait_for,   make_event,      drop_event,     record_event,
-          await_event,  copy_bytes,   fill_bytes, begin_capture,   end_capture,    launch_capture,
-          drop_capture, launch_error, make_gemm,  drop_gemm};
+  return {open_device,  allocate,      release,     allocate_pinned, release_pinned,
+          make_stream,  drop_stream,   synchronize, wait_for,        make_event,
+          drop_event,   record_event,  await_event, copy_bytes,      copy_few_bytes,
+          fill_bytes,   begin_capture, end_capture, launch_capture,  drop_capture,
+          launch_error, make_gemm,     drop_gemm};
 }
 
 }  // namespace lathe::engine::cuda
