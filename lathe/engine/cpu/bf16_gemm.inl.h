@@ -32,6 +32,11 @@ inline std::int64_t bf16_packed_size(std::int64_t n, std::int64_t k) {
 // Two rows of B, `columns` wide, as one line of pairs.
 inline void pack_pair(const float* first, const float* second, std::int64_t columns,
                       std::uint32_t* to) {
+  if (columns == kPanel) {  // a number of turns that the compiler knows
+    for (std::int64_t c = 0; c < kPanel; ++c)
+      to[c] = bf16_bits(first[c]) | bf16_bits(second[c]) << 16;
+    return;
+  }
   for (std::int64_t c = 0; c < columns; ++c)
     to[c] = bf16_bits(first[c]) | bf16_bits(second[c]) << 16;
   for (std::int64_t c = columns; c < kPanel; ++c) to[c] = 0;
@@ -59,8 +64,12 @@ inline void pack_columns_panel(const float* b, std::int64_t columns, std::int64_
       Vec block[kWidth];
       for (std::int64_t c = 0; c < kWidth; ++c) {
         const std::int64_t filled = j + c < columns && count > 0 ? count : 0;
-        round_row(b + (j + c) * stride + p, filled, words[c]);
-        clear_row(words[c], filled, 2 * kWidth);
+        if (filled == 2 * kWidth) {  // a number of turns that the compiler knows
+          round_row(b + (j + c) * stride + p, 2 * kWidth, words[c]);
+        } else {
+          round_row(b + (j + c) * stride + p, filled, words[c]);
+          clear_row(words[c], filled, 2 * kWidth);
+        }
         block[c] = load(reinterpret_cast<const float*>(words[c]));
       }
       transpose(block);
@@ -192,12 +201,3 @@ inline void bf16_multiply(const Bf16Args& args) {
 inline ProductGrain bf16_grain() {
   return {kPairRows, kPanel, kPairSpeed};
 }
-
-extern const Bf16Kernels bf16_table;
-const Bf16Kernels bf16_table = {.name = kName,
-                                .grain = bf16_grain,
-                                .packed_size = bf16_packed_size,
-                                .pack = bf16_pack,
-                                .scratch_bytes = bf16_scratch_bytes,
-                                .multiply = bf16_multiply,
-                                .round = round_bf16};

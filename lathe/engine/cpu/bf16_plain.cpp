@@ -15,6 +15,7 @@ constexpr const char* kName = "plain";
 #include "lathe/engine/cpu/lanes.inl.h"
 #include "lathe/engine/cpu/math.inl.h"
 #include "lathe/engine/cpu/elementwise.inl.h"
+#include "lathe/engine/cpu/softmax.inl.h"
 #include "lathe/engine/cpu/gemm.inl.h"
 #include "lathe/engine/cpu/bf16_shape.inl.h"
 // clang-format on
@@ -51,6 +52,8 @@ inline Vec add_pairs(Vec sums, Pairs a, Pairs b) {
 // clang-format off
 #include "lathe/engine/cpu/bf16_pairs.inl.h"
 #include "lathe/engine/cpu/bf16_gemm.inl.h"
+#include "lathe/engine/cpu/bf16_attention.inl.h"
+#include "lathe/engine/cpu/bf16_entries.inl.h"
 // clang-format on
 
 }  // namespace lathe::engine::bf16_plain

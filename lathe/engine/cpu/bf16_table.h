@@ -47,6 +47,12 @@ struct Bf16Kernels {
   void (*multiply)(const Bf16Args&);
   /// y[i] = x[i] rounded to bfloat16; y may be x.
   void (*round)(const float* x, std::int64_t count, float* y);
+  /// As Kernels::attention, with operands, weights before their division and results rounded to
+  /// bfloat16, and scratch of so many bytes on a cache line. Without log_sum_exp, dropout and
+  /// rounding of weights to a format, and for d up to kMostHeadSize alone.
+  std::int64_t (*attention_scratch_bytes)(std::int64_t lk, std::int64_t d);
+  void (*attention)(const AttentionArgs&);
+  static constexpr std::int64_t kMostHeadSize = 1024;
 };
 
 }  // namespace lathe::engine

@@ -23,6 +23,7 @@ constexpr const char* kName = "emulated_amx";
 #include "lathe/engine/cpu/lanes.inl.h"
 #include "lathe/engine/cpu/math.inl.h"
 #include "lathe/engine/cpu/elementwise.inl.h"
+#include "lathe/engine/cpu/softmax.inl.h"
 #include "lathe/engine/cpu/gemm.inl.h"
 #include "lathe/engine/cpu/bf16_shape.inl.h"
 // clang-format on
@@ -31,6 +32,8 @@ constexpr const char* kName = "emulated_amx";
 #include "lathe/engine/cpu/tiles_emulated.h"
 #include "lathe/engine/cpu/bf16_tiles.inl.h"
 #include "lathe/engine/cpu/bf16_gemm.inl.h"
+#include "lathe/engine/cpu/bf16_attention.inl.h"
+#include "lathe/engine/cpu/bf16_entries.inl.h"
 // clang-format on
 
 }  // namespace lathe::engine::bf16_tiles

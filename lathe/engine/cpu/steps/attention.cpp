@@ -141,6 +141,7 @@ class Rounding {
   Rounding(const WholeCall& call, bool is_bf16)
       : call_(call), table_(is_bf16 ? &bf16_kernels(*parse_isa(call.kernels.isa)) : nullptr) {}
 
+  const Bf16Kernels* table() const { return table_; }
   const float* operand(std::size_t input) {
     const auto* const x = reinterpret_cast<const float*>(call_.inputs[input]);
     const Value value = call_.graph.input(call_.node, input);
@@ -200,6 +201,18 @@ class AttentionStep final : public Step {
     const std::vector<Sequence> sequences = a.sequences(call);
     std::vector<Task> tasks;
     const bool split = static_cast<std::int64_t>(sequences.size()) * a.heads < kFewTasks;
+    const Dropout dropout = a.dropout(call);
+    const RowRounder rounder(a, call);
+    Rounding rounding(call, is_bf16_);
+    // The kernel that multiplies bfloat16 numbers, where it can.
+    const Bf16Kernels* const pairs =
+        dropout.threshold == 0 && !a.weight_format && a.d <= Bf16Kernels::kMostHeadSize
+            ? rounding.table()
+            : nullptr;
+    const auto scratch_floats = [&](std::int64_t lq, std::int64_t lk) {
+      if (pairs == nullptr) return call.kernels.attention_scratch_size(lq, lk, a.d);
+      return (pairs->attention_scratch_bytes(lk, a.d) + 3) / 4;
+    };
     std::int64_t floats = 0;
     for (std::size_t s = 0; s < sequences.size(); ++s) {
       const auto [q_start, k_start, lq, lk] = sequences[s];
@@ -207,16 +220,17 @@ class AttentionStep final : public Step {
       for (std::int64_t begin = 0; begin < lq; begin += range)
         for (std::int64_t head = 0; head < a.heads; ++head)
           tasks.push_back({s, head, begin, std::min(lq, begin + range)});
-      floats = std::max(floats, call.kernels.attention_scratch_size(lq, lk, a.d) + lk);
+      floats = std::max(floats, scratch_floats(lq, lk) + lk);
     }
     sort_by_work(tasks, sequences);
     reserve_floats(call, floats);
-    const Dropout dropout = a.dropout(call);
-    const RowRounder rounder(a, call);
-    Rounding rounding(call, is_bf16_);
-    const float* const q = rounding.operand(0);
-    const float* const k = rounding.operand(1);
-    const float* const v = rounding.operand(2);
+    const auto operand = [&](std::size_t input) {  // that kernel rounds what it packs
+      return pairs != nullptr ? reinterpret_cast<const float*>(call.inputs[input])
+                              : rounding.operand(input);
+    };
+    const float* const q = operand(0);
+    const float* const k = operand(1);
+    const float* const v = operand(2);
     const std::int64_t group = a.heads / a.kv_heads;
     const std::int64_t q_stride = a.heads * a.d, k_stride = a.kv_heads * a.d;
     fill_unseeing(sequences, reinterpret_cast<float*>(call.outputs[0]), q_stride);
@@ -224,8 +238,7 @@ class AttentionStep final : public Step {
       const Task& task = tasks[static_cast<std::size_t>(index)];
       const Sequence& at = sequences[task.sequence];
       float* const scratch = call.scratch[static_cast<std::size_t>(thread)].floats();
-      float* const room =
-          scratch + call.kernels.attention_scratch_size(at.q_length, at.k_length, a.d);
+      float* const room = scratch + scratch_floats(at.q_length, at.k_length);
       const std::int64_t q_place = at.q_start * q_stride + task.head * a.d;
       const std::int64_t k_place = at.k_start * k_stride + task.head / group * a.d;
       AttentionArgs args{};
@@ -248,6 +261,10 @@ class AttentionStep final : public Step {
       args.head = static_cast<std::uint32_t>(task.head);
       args.example = a.example(call, task.sequence);
       args.rounding = rounder.rounding();
+      if (pairs != nullptr) {
+        pairs->attention(args);
+        return;
+      }
       call.kernels.attention(args);
       rounding.round_rows(args.out + task.q_begin * q_stride, task.q_end - task.q_begin, a.d,
                           q_stride);

@@ -1,0 +1,170 @@
+// Softmax attention of one head over one sequence whose operands are bfloat16 numbers, for a file
+// that has included bf16_gemm.inl.h: scores of a tile of queries against all its keys, their
+// exponentials rounded to bfloat16, and those times the values. Sums are float throughout.
+//
+// Rows of a product do not depend on each other, so a row has the same bits in any range. As in
+// attention.inl.h tiles are cut from the whole sequence and say which keys are looked at.
+
+// 2^f for |f| <= 1/2, within 7.5e-5 of it: a minimax fit, and less than a fiftieth of what
+// rounding to eight bits may change.
+inline Vec short_exp2_near_zero(Vec f) {
+  Vec p = broadcast(0.0551716685295105f);
+  p = fma(p, f, broadcast(0.2426111251115799f));
+  p = fma(p, f, broadcast(0.6932609677314758f));
+  return fma(p, f, broadcast(0.9999280571937561f));
+}
+
+// 2^x for x <= 0, and 0 below `lowest`, so that no weight is subnormal.
+inline Vec short_exp2_weight(Vec x, float lowest) {
+  const Vec above = max(broadcast(lowest), x);
+  const Vec n_bits = above + broadcast(kRounder);
+  const Vec weight =
+      add_exponent(short_exp2_near_zero(above - (n_bits - broadcast(kRounder))), n_bits);
+  return select(less(x, broadcast(lowest)), broadcast(0.0f), weight);
+}
+
+// Keys are scored in panels and weighed up to a whole step of the second product.
+constexpr std::int64_t kKeyGrain = kPanel > kDepthGrain ? kPanel : kDepthGrain;
+static_assert(Bf16Kernels::kMostHeadSize <= kPairDepth);
+static_assert(kKeyGrain % kPanel == 0 && kKeyGrain % kDepthGrain == 0);
+
+// Where the parts of the caller's scratch begin, in bytes.
+struct Bf16AttentionScratch {
+  std::int64_t score_panel;   // floats of a panel of scores: kPanel keys of a tile's queries
+  std::int64_t weight_piece;  // numbers of a piece of the weights: kPairDepth keys
+  std::int64_t values, queries, weights, scores, sums, keep, size;
+  Bf16AttentionScratch(std::int64_t lk, std::int64_t d) {
+    const auto lines = [](std::int64_t bytes) { return round_up(bytes, 64); };
+    const std::int64_t pieces = (lk + kPairDepth - 1) / kPairDepth;
+    score_panel = kPairRows * kPanel;
+    weight_piece = kPairRows * kLeftStride;
+    values = lines(bf16_packed_size(lk, d) * 2);
+    queries = values + lines(bf16_packed_size(d, lk) * 2);
+    weights = queries + lines(kPairRows * kLeftStride * 2);
+    scores = weights + lines(pieces * weight_piece * 2);
+    sums = scores + round_up(lk, kKeyGrain) * kPairRows * 4;
+    keep = sums + score_panel * 4;
+    size = keep + round_up(lk, kKeyGrain) * 4;
+  }
+};
+
+inline std::int64_t bf16_attention_scratch_bytes(std::int64_t lk, std::int64_t d) {
+  return Bf16AttentionScratch(lk, d).size;
+}
+
+struct Bf16AttentionParts {
+  std::uint16_t *keys, *values, *queries, *weights;
+  float *scores, *sums, *keep;
+  Bf16AttentionParts(const AttentionArgs& args, const Bf16AttentionScratch& layout) {
+    auto* const memory = reinterpret_cast<unsigned char*>(args.scratch);
+    keys = reinterpret_cast<std::uint16_t*>(memory);
+    values = reinterpret_cast<std::uint16_t*>(memory + layout.values);
+    queries = reinterpret_cast<std::uint16_t*>(memory + layout.queries);
+    weights = reinterpret_cast<std::uint16_t*>(memory + layout.weights);
+    scores = reinterpret_cast<float*>(memory + layout.scores);
+    sums = reinterpret_cast<float*>(memory + layout.sums);
+    keep = reinterpret_cast<float*>(memory + layout.keep);
+  }
+};
+
+// Weights of query `r` of a tile for its first `visible` keys, still to be divided by the sum
+// returned; those after them are 0 up to `extent`.
+inline float weigh_bf16_row(const AttentionArgs& args, const Bf16AttentionScratch& layout,
+                            const Bf16AttentionParts& parts, std::int64_t r, std::int64_t visible,
+                            std::int64_t extent) {
+  const float* const scores = parts.scores + r * kPanel;
+  const float* const keep = args.keep != nullptr ? parts.keep : nullptr;
+  // Scores of 2 to the power instead of e.
+  const Vec scale = broadcast(args.scale * 1.44269504088896341f);
+  const Vec nothing = broadcast(-kInfinity);
+  const auto score_at = [&](std::int64_t c, auto lanes) {
+    const Vec score = load(scores + c / kPanel * layout.score_panel + c % kPanel) * scale;
+    const Vec seen = select(lanes, score, nothing);
+    return keep == nullptr ? seen : select(less(broadcast(0.0f), load(keep + c)), seen, nothing);
+  };
+  constexpr float kLowest = kLowestAttentionScore * 1.44269504088896341f;
+  float top = largest_score(visible, score_at);
+  // No key counts: then all do, equally.
+  const bool has_keys = !(top == -kInfinity);
+  if (!has_keys) top = 0.0f;
+  const Vec top_lanes = broadcast(top);
+  Vec sums = broadcast(0.0f);
+  alignas(64) float block[kPanel];
+  for (std::int64_t panel = 0; panel < extent; panel += kPanel) {
+    for (std::int64_t c = 0; c < kPanel; c += kWidth) {
+      const Mask lanes = first_lanes(visible > panel + c ? visible - panel - c : 0);
+      const Vec score = has_keys ? score_at(panel + c, lanes) - top_lanes
+                                 : select(lanes, broadcast(0.0f), nothing);
+      const Vec weights = short_exp2_weight(score, kLowest);
+      sums = sums + weights;
+      store(block + c, weights);
+    }
+    round_row(block, kPanel,
+              parts.weights + panel / kPairDepth * layout.weight_piece + r * kLeftStride +
+                  panel % kPairDepth);
+  }
+  return sum(sums);
+}
+
+inline void attend_bf16_tile(const AttentionArgs& args, const Bf16AttentionScratch& layout,
+                             const Bf16AttentionParts& parts, std::int64_t row, std::int64_t rows,
+                             std::int64_t keys) {
+  for (std::int64_t r = 0; r < rows; ++r) {
+    std::uint16_t* const query = parts.queries + r * kLeftStride;
+    round_row(args.q + (row + r) * args.q_stride, args.d, query);
+    clear_row(query, args.d, round_up(args.d, kDepthGrain));
+  }
+  for (std::int64_t j = 0; j < keys; j += kPanel)
+    multiply_pairs({.depth = round_up(args.d, kDepthGrain),
+                    .left = parts.queries,
+                    .right = parts.keys + bf16_packed_size(j, args.d),
+                    .sums = parts.scores + j / kPanel * layout.score_panel,
+                    .accumulate = false},
+                   rows);
+
+  const std::int64_t extent = round_up(keys, kKeyGrain);
+  float shares[kPairRows];
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const std::int64_t visible = args.causal ? row + r + 1 + (args.lk - args.lq) : args.lk;
+    shares[r] = 1.0f / weigh_bf16_row(args, layout, parts, r, visible, extent);
+  }
+
+  for (std::int64_t column = 0; column < args.d; column += kPanel) {
+    for (std::int64_t from = 0; from < keys; from += kPairDepth)
+      multiply_pairs({.depth = round_up(smaller(keys - from, kPairDepth), kDepthGrain),
+                      .left = parts.weights + from / kPairDepth * layout.weight_piece,
+                      .right = parts.values + bf16_packed_size(column, args.lk) + from * kPanel,
+                      .sums = parts.sums,
+                      .accumulate = from > 0},
+                     rows);
+    const std::int64_t columns = smaller(args.d - column, kPanel);
+    for (std::int64_t r = 0; r < rows; ++r) {
+      float* const sums = parts.sums + r * kPanel;
+      const Vec share = broadcast(shares[r]);
+      for (std::int64_t c = 0; c < kPanel; c += kWidth) store(sums + c, load(sums + c) * share);
+      round_bf16(sums, columns, args.out + (row + r) * args.out_stride + column);
+    }
+  }
+}
+
+inline void bf16_attention(const AttentionArgs& args) {
+  if (args.q_begin >= args.q_end || args.lk == 0) return;
+  const Bf16AttentionScratch layout(args.lk, args.d);
+  const Bf16AttentionParts parts(args, layout);
+  bf16_pack(args.k, args.lk, args.d, args.k_stride, 1, parts.keys);
+  bf16_pack(args.v, args.d, args.lk, 1, args.v_stride, parts.values);
+  if (args.keep != nullptr)
+    for (std::int64_t j = 0; j < round_up(args.lk, kKeyGrain); ++j)
+      parts.keep[j] = j < args.lk && args.keep[j] != 0 ? 1.0f : 0.0f;
+
+  const TileSession session;
+  const PairTiles tiles(args.lq);
+  for (std::int64_t t = 0; t < tiles.count; ++t) {
+    const std::int64_t end = tiles.begin(t + 1);
+    const std::int64_t from = tiles.begin(t) > args.q_begin ? tiles.begin(t) : args.q_begin;
+    const std::int64_t to = smaller(end, args.q_end);
+    if (from >= to) continue;
+    const std::int64_t keys = args.causal ? end + (args.lk - args.lq) : args.lk;
+    attend_bf16_tile(args, layout, parts, from, to - from, keys);
+  }
+}

@@ -1,0 +1,12 @@
+// The table of a way to multiply bfloat16 numbers, for a file that has included all of it.
+
+extern const Bf16Kernels bf16_table;
+const Bf16Kernels bf16_table = {.name = kName,
+                                .grain = bf16_grain,
+                                .packed_size = bf16_packed_size,
+                                .pack = bf16_pack,
+                                .scratch_bytes = bf16_scratch_bytes,
+                                .multiply = bf16_multiply,
+                                .round = round_bf16,
+                                .attention_scratch_bytes = bf16_attention_scratch_bytes,
+                                .attention = bf16_attention};
