@@ -14,10 +14,10 @@ namespace {
 static_assert(double{kLowestAttentionScore} == ops::kLowestAttentionScore &&
               double{kLeastScoreGradient} == ops::kLeastScoreGradient);
 
-// Below this many (sequence, head) pairs a long sequence is cut into ranges of queries, so that a
-// batch of one still feeds several threads. The bits of a row do not depend on its range.
-constexpr std::int64_t kFewTasks = 16;
-constexpr std::int64_t kQueryRange = 64;
+// Ranges of queries are no smaller: what the widest kernel takes at once.
+constexpr std::int64_t kLeastQueries = 32;
+// To pack a key and its value costs as much as this part of a query.
+constexpr double kPackedKey = 0.125;
 
 // Operands counted from q, as the op has them.
 constexpr std::size_t kMask = 3, kOffsets = 4, kRandom = 5, kExamples = 6;
@@ -169,6 +169,25 @@ struct Task {
   std::int64_t head, q_begin, q_end;
 };
 
+// How many queries a task takes, where the longest of the sequences has `length`: fewer than all
+// where threads would else have nothing to do, as with a batch of one. The bits of a row do not
+// depend on its range, so it may follow the number of threads.
+std::int64_t query_range(std::int64_t length, std::int64_t pairs, std::int64_t threads) {
+  std::int64_t best = std::max<std::int64_t>(length, 1);
+  double least = 0;
+  for (std::int64_t parts = 1; parts <= std::max<std::int64_t>(1, length / kLeastQueries);
+       ++parts) {
+    const std::int64_t range = (length + parts - 1) / parts;
+    const std::int64_t turns = (pairs * parts + threads - 1) / threads;
+    const double cost = static_cast<double>(turns) *
+                        (static_cast<double>(range) + kPackedKey * static_cast<double>(length));
+    if (parts > 1 && cost >= least) continue;
+    least = cost;
+    best = std::max<std::int64_t>(range, 1);
+  }
+  return best;
+}
+
 // Long ones first: the last task to start should be a short one.
 void sort_by_work(std::vector<Task>& tasks, const std::vector<Sequence>& sequences) {
   const auto work = [&](const Task& task) {
@@ -200,7 +219,10 @@ class AttentionStep final : public Step {
     const AttentionShape& a = shape_;
     const std::vector<Sequence> sequences = a.sequences(call);
     std::vector<Task> tasks;
-    const bool split = static_cast<std::int64_t>(sequences.size()) * a.heads < kFewTasks;
+    std::int64_t longest = 0;
+    for (const Sequence& at : sequences) longest = std::max(longest, at.q_length);
+    const std::int64_t range =
+        query_range(longest, std::ssize(sequences) * a.heads, std::ssize(call.scratch));
     const Dropout dropout = a.dropout(call);
     const RowRounder rounder(a, call);
     Rounding rounding(call, is_bf16_);
@@ -216,7 +238,6 @@ class AttentionStep final : public Step {
     std::int64_t floats = 0;
     for (std::size_t s = 0; s < sequences.size(); ++s) {
       const auto [q_start, k_start, lq, lk] = sequences[s];
-      const std::int64_t range = split ? kQueryRange : std::max<std::int64_t>(lq, 1);
       for (std::int64_t begin = 0; begin < lq; begin += range)
         for (std::int64_t head = 0; head < a.heads; ++head)
           tasks.push_back({s, head, begin, std::min(lq, begin + range)});
