@@ -128,6 +128,16 @@ TEST(IntegerProducts, AreWhatFloatsSimulateButForTheRoundingOfSums) {
   }
 }
 
+// A precision is about the floats that are left: attention, and what is not quantized.
+TEST(IntegerProducts, HaveTheSameBitsInBfloat16) {
+  const Graph graph = channel_layers();
+  const State state = some_codes(graph);
+  const Feed feed = random_feed(graph, {{"T", 37}}, 3);
+  const Feed floats = make_executor(graph, state, {.uses_integers = true})->run(feed);
+  const ExecutionOptions in_bf16{.precision = Precision::Bf16, .uses_integers = true};
+  expect_identical(make_executor(graph, state, in_bf16)->run(feed), floats);
+}
+
 TEST(IntegerProducts, TakeInActivationsAndResiduals) {
   const Graph graph = channel_layers();
   const auto executor = make_executor(graph, some_codes(graph), {.uses_integers = true});
