@@ -28,5 +28,34 @@ TEST(ThreadPool, PassesATasksExceptionToTheCaller) {
   EXPECT_EQ(ran, 1);
 }
 
+// Threads that come late find another run: more of them than cores, and runs of a few small tasks.
+TEST(ThreadPool, CallsNoTaskOfARunThatIsOver) {
+  ThreadPool pool(8);
+  for (std::int64_t round = 0; round < 20000; ++round) {
+    const std::int64_t num_tasks = 2 + round % 5;
+    std::atomic<std::int64_t> calls{0}, sum{0};
+    pool.run(num_tasks, [&](std::int64_t index, int) {
+      calls.fetch_add(1);
+      sum.fetch_add(index);
+    });
+    ASSERT_EQ(calls.load(), num_tasks);
+    ASSERT_EQ(sum.load(), num_tasks * (num_tasks - 1) / 2);
+  }
+}
+
+// A thread that holds a task must not keep the others from the rest.
+TEST(ThreadPool, HandsTasksToWhoeverIsFree) {
+  ThreadPool pool(4);
+  std::atomic<int> others{0};
+  pool.run(50, [&](std::int64_t index, int) {
+    if (index != 0) {
+      others.fetch_add(1);
+      return;
+    }
+    while (others.load() < 49) std::this_thread::yield();
+  });
+  EXPECT_EQ(others.load(), 49);
+}
+
 }  // namespace
 }  // namespace lathe
