@@ -1,7 +1,7 @@
 // How fast BERT runs forward on this machine's cores, beside their measured FMA peak.
 //
-//   bench_inference MODEL_DIR CASE [--threads N] [--seconds S | --rounds N] [--steps] [--precision
-//   P] [--integers]
+//   bench_inference MODEL_DIR CASE [--threads N] [--seconds S | --rounds N] [--warm-up S] [--each]
+//   [--steps] [--precision P] [--integers]
 //
 // With --integers a packed model multiplies whole numbers (lathe eval's way), else the floats that
 // stand for them (lathe eval --simulate).
@@ -14,12 +14,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 
-#include "bench/race.h"
+#include "bench/rounds.h"
 #include "lathe/core/error.h"
 #include "lathe/data/dataset.h"
 #include "lathe/engine/cpu/kernels.h"
@@ -94,14 +93,6 @@ std::vector<data::Batch> read_batches(const std::string& path) {
   return batches;
 }
 
-double seconds_of(train::Classifier& classifier, const train::TextFeeding& feeding,
-                  const std::vector<data::Batch>& batches) {
-  const auto start = std::chrono::steady_clock::now();
-  for (const data::Batch& batch : batches)
-    classifier.logits(train::evaluation_feed(batch, feeding));
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
 void print_steps(const engine::PlanReport& report, double peak, int rounds) {
   for (const engine::PlannedStep& step : report.steps) {
     SymbolValues sizes = report.last_sizes;
@@ -120,20 +111,18 @@ void print_steps(const engine::PlanReport& report, double peak, int rounds) {
 int run(int argc, char** argv) {
   if (argc < 3)
     fail(
-        "usage: bench_inference MODEL_DIR CASE [--threads N] [--seconds S | --rounds N] [--steps] "
-        "[--precision P] [--integers]");
+        "usage: bench_inference MODEL_DIR CASE [--threads N] [--seconds S | --rounds N] "
+        "[--warm-up S] [--each] [--steps] [--precision P] [--integers]");
   const std::string what = argv[2];
   int threads = 2;
-  double seconds = 3;
-  int wanted_rounds = 0;
+  bench::RoundOptions rounds;
   bool steps = false;
   engine::Precision precision = engine::Precision::Float32;
   bool uses_integers = false;
   for (int i = 3; i < argc; ++i) {
+    if (rounds.take(argc, argv, i)) continue;
     const std::string word = argv[i];
     if (word == "--threads" && i + 1 < argc) threads = std::atoi(argv[++i]);
-    if (word == "--seconds" && i + 1 < argc) seconds = std::atof(argv[++i]);
-    if (word == "--rounds" && i + 1 < argc) wanted_rounds = std::atoi(argv[++i]);
     if (word == "--steps") steps = true;
     if (word == "--integers") uses_integers = true;
     if (word == "--precision" && i + 1 < argc) precision = engine::parse_precision(argv[++i]);
@@ -167,30 +156,27 @@ int run(int argc, char** argv) {
   train::Classifier classifier(model, options);
   engine::Executor& executor = classifier.executor();
   const double peak = engine::fma_peak(best_isa(), 0.3);
-  seconds_of(classifier, feeding, batches);  // lays the arena out
+  const auto run_all = [&] {
+    for (const data::Batch& batch : batches)
+      classifier.logits(train::evaluation_feed(batch, feeding));
+  };
+  run_all();  // lays the arena out
   std::int64_t tokens = 0;
   for (const data::Batch& batch : batches) tokens += batch.num_tokens();
-  double best = 1e30, total = 0, best_cpu = 1e30;
-  int rounds = 0;
-  while (wanted_rounds > 0 ? rounds < wanted_rounds : total < seconds || rounds < 3) {
-    const double cpu = bench::thread_seconds();
-    const double once = seconds_of(classifier, feeding, batches);
-    best_cpu = std::min(best_cpu, bench::thread_seconds() - cpu);
-    best = std::min(best, once);
-    total += once;
-    ++rounds;
-  }
+  const bench::RoundTimes times = bench::time_rounds(rounds, run_all);
+  const auto per_second = [&](double seconds) { return static_cast<double>(tokens) / seconds; };
   fmt::print(
       "{{\"case\": \"{}\", \"tokens\": {}, \"rounds\": {}, \"best_seconds\": {:.6f}, "
-      "\"mean_seconds\": {:.6f}, \"cpu_seconds_of_first_thread\": {:.6f}, \"tokens_per_second\": "
-      "{:.0f}, \"threads\": {}, "
+      "\"median_seconds\": {:.6f}, \"cpu_seconds_of_first_thread\": {:.6f}, "
+      "\"tokens_per_second\": {:.0f}, \"median_tokens_per_second\": {:.0f}, \"threads\": {}, "
       "\"fma_peak_gflops_per_core\": {:.1f}}}\n",
-      what, tokens, rounds, best, total / rounds, best_cpu, static_cast<double>(tokens) / best,
-      threads, peak);
+      what, tokens, times.seconds.size(), times.best(), times.median(), times.best_cpu,
+      per_second(times.best()), per_second(times.median()), threads, peak);
   if (steps) {
     executor.set_timing(true);
     const int timed = 5;
-    for (int round = 0; round < timed; ++round) seconds_of(classifier, feeding, {batches.back()});
+    for (int round = 0; round < timed; ++round)
+      classifier.logits(train::evaluation_feed(batches.back(), feeding));
     print_steps(executor.report(), peak, timed);
   }
   return 0;

@@ -19,7 +19,7 @@ import pathlib
 import tempfile
 
 import rival_race
-from rival_race import Function, Lathe, attempt, made_up_ids, padded, race
+from rival_race import Function, attempt, made_up_ids, padded, race
 
 
 ONNX_RIVALS = ("onnxruntime", "onnxruntime int8")
@@ -71,7 +71,7 @@ class OnnxModels:
         model = rival_race.classifier(transformers, arguments.model,
                                       attn_implementation="eager").eval()
         path = os.path.join(folder, "model.onnx")
-        exported = attempt(lambda: export_onnx(torch, model, path))
+        exported = None if os.path.exists(path) else attempt(lambda: export_onnx(torch, model, path))
         for name in ONNX_RIVALS:
             self.sessions[name] = exported if isinstance(exported, Exception) else attempt(
                 lambda name=name: self.open(torch, model, path, name, threads))
@@ -83,7 +83,8 @@ class OnnxModels:
             from onnxruntime.quantization import QuantType, quantize_dynamic
 
             small = path.replace(".onnx", ".int8.onnx")
-            quantize_dynamic(path, small, weight_type=QuantType.QInt8)
+            if not os.path.exists(small):
+                quantize_dynamic(path, small, weight_type=QuantType.QInt8)
             path = small
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
@@ -116,8 +117,10 @@ def main():
     parser = argparse.ArgumentParser()
     rival_race.add_arguments(parser)
     parser.add_argument("--integers", help="the same model as `lathe quantize` packed it: Lathe "
-                        "then multiplies whole numbers")
+                        "multiplies whole numbers too")
     parser.add_argument("--no-onnx", action="store_true", help="leave onnxruntime out")
+    parser.add_argument("--onnx", help="a folder to keep onnxruntime's models of --model in, for the "
+                        "next run")
     arguments = parser.parse_args()
     cores = {int(core) for core in arguments.cores.split(",")}
     rival_race.pin(cores)
@@ -129,7 +132,9 @@ def main():
     torch.set_num_threads(threads)
     model = rival_race.classifier(transformers, arguments.model).eval()
 
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as empty:
+        folder = arguments.onnx or empty
+        os.makedirs(folder, exist_ok=True)
         onnx = (RuntimeError("not asked for") if arguments.no_onnx else
                 attempt(lambda: OnnxModels(torch, transformers, arguments, threads, folder)))
         is_absent = isinstance(onnx, Exception)
@@ -146,9 +151,8 @@ def main():
                           "logit_differences": {} if is_absent else onnx.differences}), flush=True)
 
         def run(case, name, tokens, contenders):
-            contenders = rival_race.chosen(arguments, contenders)
-            race(name, tokens, {"lathe": Lathe(arguments, case, threads), **contenders},
-                 arguments.blocks, arguments.rounds)
+            race(name, tokens, rival_race.lathes(arguments, case, threads),
+                 rival_race.chosen(arguments, contenders), arguments, arguments.rounds)
 
         for rows, length in rival_race.shapes(arguments):
             ids = torch.from_numpy(made_up_ids(rows, length))

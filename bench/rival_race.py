@@ -1,17 +1,21 @@
 """What the rival scripts share: token files, batches as PyTorch pads them, and a fair race.
 
 Every contender of a race runs the same number of rounds on the same cores at the same priority (a
-child inherits both), block after block in turn, and its best round counts.
+child inherits both), block after block in turn, and its best round counts; medians stand beside.
+Each block begins with a pause, in which the threads of the contender before stop looking for work,
+and with rounds for as many seconds for everybody that are not counted.
 """
 
 import json
 import os
+import statistics
 import subprocess
 import time
 
 import numpy as np
 
 BATCH = 32
+PAUSE = 0.2  # seconds; onnxruntime's and OpenMP's threads look for work for some milliseconds
 # The models that Lathe makes up by name, as Hugging Face's configuration has them.
 SIZES = {"bert-tiny": {"hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 2,
                        "intermediate_size": 512},
@@ -59,6 +63,7 @@ def classifier(transformers, name, **options):
     """The model in a directory, or one of the sizes above with random weights."""
     if name not in SIZES:
         return transformers.AutoModelForSequenceClassification.from_pretrained(name, **options)
+    transformers.set_seed(0)  # the same weights in every run
     config = transformers.BertConfig(**SIZES[name])
     return transformers.AutoModelForSequenceClassification.from_config(config, **options)
 
@@ -82,7 +87,8 @@ def add_arguments(parser):
     parser.add_argument("--cores", default="0,1")
     parser.add_argument("--blocks", type=int, default=3, help="turns of each contender")
     parser.add_argument("--rounds", type=int, default=10, help="rounds of a turn")
-    parser.add_argument("--precision", default="float32", help="Lathe's")
+    parser.add_argument("--warm-up", type=float, default=0.3, help="seconds before a turn's rounds")
+    parser.add_argument("--precision", default="float32", help="Lathe's, or several: float32,bf16")
     parser.add_argument("--rivals", help="their names, separated by commas; else all")
     parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out")
 
@@ -90,73 +96,87 @@ def add_arguments(parser):
 class Lathe:
     """Our bench program as a contender. What else it prints is kept in `line`."""
 
-    def __init__(self, arguments, case, threads):
-        packed = getattr(arguments, "integers", None)
-        self.command = [arguments.lathe, packed or arguments.model, case, "--threads", str(threads),
-                        "--precision", arguments.precision]
-        if packed:
-            self.command.append("--integers")
+    def __init__(self, lathe, model, case, threads, options):
+        self.command = [lathe, model, case, "--threads", str(threads)] + options
         self.line = {}
 
-    def block(self, rounds):
-        done = subprocess.run(self.command + ["--rounds", str(rounds)], check=True, capture_output=True)
+    def block(self, rounds, warm_up):
+        done = subprocess.run(self.command + ["--rounds", str(rounds), "--warm-up", str(warm_up)],
+                              check=True, capture_output=True)
         self.line = json.loads(done.stdout)
         assert self.line["rounds"] == rounds
-        return self.line["best_seconds"]
+        return self.line["best_seconds"], self.line["median_seconds"]
+
+
+def lathes(arguments, case, threads):
+    """Lathe in each precision asked for, and in whole numbers where there is a packed model."""
+    ways = {f"lathe {precision}": Lathe(arguments.lathe, arguments.model, case, threads,
+                                        ["--precision", precision])
+            for precision in arguments.precision.split(",") if precision}
+    packed = getattr(arguments, "integers", None)
+    if packed:
+        ways["lathe int8"] = Lathe(arguments.lathe, packed, case, threads, ["--integers"])
+    return ways
 
 
 class Function:
-    """A Python function that goes through all batches once, as a contender; called once to warm up."""
+    """A Python function that goes through all batches once, as a contender."""
 
     def __init__(self, function):
         self.function = function
-        self.is_warm = False
 
-    def block(self, rounds):
-        if not self.is_warm:
-            self.function()
-            self.is_warm = True
-        best = float("inf")
-        for _ in range(rounds):
+    def block(self, rounds, warm_up):
+        def once():
             start = time.perf_counter()
             self.function()
-            best = min(best, time.perf_counter() - start)
-        return best
+            return time.perf_counter() - start
+
+        spent = 0.0
+        while spent < warm_up:
+            spent += once()
+        seconds = [once() for _ in range(rounds)]
+        return min(seconds), statistics.median(seconds)
 
 
-def race(case, tokens, contenders, blocks, rounds):
-    """Prints one JSON line: each contender's rate, and Lathe's divided by it.
+def race(case, tokens, ours, rivals, arguments, rounds):
+    """Prints one JSON line: each contender's rate, and that of each of ours divided by a rival's.
 
-    `contenders` maps names to contenders, "lathe" among them, or to an exception: why a rival is
-    absent. `tokens` counts useful tokens, the same for all. One that fails on the way is named too.
+    A rival is a contender or an exception: why it is absent. `tokens` counts useful tokens, the
+    same for all. One that fails on the way is named too.
     """
-    contenders = dict(contenders)
-    best = {}
-    for _ in range(blocks):
-        for name, contender in contenders.items():
+    rivals = dict(rivals)
+    turns = {}
+    for _ in range(arguments.blocks):
+        for name, contender in {**ours, **rivals}.items():
             if isinstance(contender, Exception):
                 continue
+            time.sleep(PAUSE)
             try:
-                best[name] = min(best.get(name, float("inf")), contender.block(rounds))
+                turns.setdefault(name, []).append(contender.block(rounds, arguments.warm_up))
             except Exception as problem:  # noqa: BLE001: one rival's failure is not the others'
-                if name == "lathe":
+                if name in ours:
                     raise
-                contenders[name] = problem
-                best.pop(name, None)
-    ours = contenders["lathe"]
-    line = {"case": case, "tokens": tokens, "rounds": blocks * rounds,
-            "lathe_tokens_per_second": round(tokens / best["lathe"]),
-            "fma_peak_gflops_per_core": ours.line.get("fma_peak_gflops_per_core")}
-    if "plan_and_first_step_seconds" in ours.line:
-        line["plan_and_first_step_seconds"] = ours.line["plan_and_first_step_seconds"]
-    for name, contender in contenders.items():
-        if name == "lathe":
-            continue
+                rivals[name] = problem
+    best = {name: min(least for least, _ in done) for name, done in turns.items()}
+    median = {name: statistics.median(middle for _, middle in done) for name, done in turns.items()}
+
+    def rates(name):
+        return {"tokens_per_second": round(tokens / best[name]), "median": round(tokens / median[name])}
+
+    line = {"case": case, "tokens": tokens, "rounds": arguments.blocks * rounds}
+    for name, contender in ours.items():
+        line[name] = rates(name)
+        for more in ("plan_and_first_step_seconds", "fma_peak_gflops_per_core"):
+            if more in contender.line:
+                line[name][more] = contender.line[more]
+    for name, contender in rivals.items():
         if isinstance(contender, Exception):
             line[name] = f"absent: {type(contender).__name__}: {str(contender).splitlines()[0]:.120}"
-        else:
-            line[name] = {"tokens_per_second": round(tokens / best[name]),
-                          "ratio": round(best[name] / best["lathe"], 3)}
+            continue
+        line[name] = rates(name)
+        for way in ours:
+            line[name][f"ratio of {way}"] = round(best[name] / best[way], 3)
+            line[name][f"of medians, {way}"] = round(median[name] / median[way], 3)
     print(json.dumps(line), flush=True)
 
 

@@ -1,7 +1,7 @@
 // How fast a training step of BERT runs on this machine's cores, beside their measured FMA peak.
 //
-//   bench_training MODEL_DIR CASE [--threads N] [--seconds S | --rounds N] [--steps] [--precision
-//   P]
+//   bench_training MODEL_DIR CASE [--threads N] [--seconds S | --rounds N] [--warm-up S] [--each]
+//   [--steps] [--precision P]
 //
 // CASE is `full:ROWSxLENGTH` (full rows of made-up ids) or `packed:FILE` (a token file as written
 // by bench_inference; every batch is one step). Float32, the dropout of the configuration, AdamW
@@ -15,7 +15,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "bench/race.h"
+#include "bench/rounds.h"
 #include "lathe/core/error.h"
 #include "lathe/engine/cpu/cpu_executor.h"
 #include "lathe/engine/cpu/kernels.h"
@@ -80,19 +80,17 @@ Feed make_feed(const Sequences& batch, std::int32_t step) {
 int run(int argc, char** argv) {
   if (argc < 3)
     fail(
-        "usage: bench_training MODEL_DIR CASE [--threads N] [--seconds S | --rounds N] [--steps] "
-        "[--precision P]");
+        "usage: bench_training MODEL_DIR CASE [--threads N] [--seconds S | --rounds N] "
+        "[--warm-up S] [--each] [--steps] [--precision P]");
   const std::string what = argv[2];
   int threads = 2;
-  double seconds = 4;
-  int wanted_rounds = 0;
+  bench::RoundOptions rounds;
   bool steps = false;
   engine::Precision precision = engine::Precision::Float32;
   for (int i = 3; i < argc; ++i) {
+    if (rounds.take(argc, argv, i)) continue;
     const std::string word = argv[i];
     if (word == "--threads" && i + 1 < argc) threads = std::atoi(argv[++i]);
-    if (word == "--seconds" && i + 1 < argc) seconds = std::atof(argv[++i]);
-    if (word == "--rounds" && i + 1 < argc) wanted_rounds = std::atoi(argv[++i]);
     if (word == "--steps") steps = true;
     if (word == "--precision" && i + 1 < argc) precision = engine::parse_precision(argv[++i]);
   }
@@ -116,33 +114,25 @@ int run(int argc, char** argv) {
                                {.pool = &pool, .precision = precision});
   std::int32_t step = 0;
   executor.run(make_feed(batches.front(), ++step));
-  const auto since = [](std::chrono::steady_clock::time_point from) {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count();
+  const double first =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const auto run_all = [&] {
+    for (const Sequences& batch : batches) executor.run(make_feed(batch, ++step));
   };
-  const double first = since(start);
-  for (const Sequences& batch : batches) executor.run(make_feed(batch, ++step));
-
+  run_all();
   const double peak = engine::fma_peak(best_isa(), 0.3);
   std::int64_t tokens = 0;
   for (const Sequences& batch : batches) tokens += static_cast<std::int64_t>(batch.ids.size());
-  double best = 1e30, total = 0, best_cpu = 1e30;
-  int rounds = 0;
-  while (wanted_rounds > 0 ? rounds < wanted_rounds : total < seconds || rounds < 3) {
-    const auto begin = std::chrono::steady_clock::now();
-    const double cpu = bench::thread_seconds();
-    for (const Sequences& batch : batches) executor.run(make_feed(batch, ++step));
-    const double once = since(begin);
-    best_cpu = std::min(best_cpu, bench::thread_seconds() - cpu);
-    best = std::min(best, once);
-    total += once;
-    ++rounds;
-  }
+  const bench::RoundTimes times = bench::time_rounds(rounds, run_all);
+  const auto per_second = [&](double seconds) { return static_cast<double>(tokens) / seconds; };
   fmt::print(
       "{{\"case\": \"{}\", \"tokens\": {}, \"rounds\": {}, \"best_seconds\": {:.6f}, "
-      "\"cpu_seconds_of_first_thread\": {:.6f}, \"tokens_per_second\": {:.0f}, "
+      "\"median_seconds\": {:.6f}, \"cpu_seconds_of_first_thread\": {:.6f}, "
+      "\"tokens_per_second\": {:.0f}, \"median_tokens_per_second\": {:.0f}, "
       "\"plan_and_first_step_seconds\": {:.4f}, "
       "\"arena_mb\": {:.1f}, \"threads\": {}, \"fma_peak_gflops_per_core\": {:.1f}}}\n",
-      what, tokens, rounds, best, best_cpu, static_cast<double>(tokens) / best, first,
+      what, tokens, times.seconds.size(), times.best(), times.median(), times.best_cpu,
+      per_second(times.best()), per_second(times.median()), first,
       static_cast<double>(executor.report().arena_bytes) / 1e6, threads, peak);
   if (!steps) return 0;
   executor.set_timing(true);

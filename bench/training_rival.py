@@ -17,7 +17,7 @@ import os
 import pathlib
 
 import rival_race
-from rival_race import Function, Lathe, attempt, made_up_ids, padded, race
+from rival_race import Function, attempt, made_up_ids, padded, race
 
 
 def training(torch, model, batches, autocast=False):
@@ -53,9 +53,8 @@ def main():
         return rival_race.classifier(transformers, arguments.model)
 
     def run(case, name, tokens, contenders, rounds):
-        contenders = rival_race.chosen(arguments, contenders)
-        race(name, tokens, {"lathe": Lathe(arguments, case, threads), **contenders},
-             arguments.blocks, rounds)
+        race(name, tokens, rival_race.lathes(arguments, case, threads),
+             rival_race.chosen(arguments, contenders), arguments, rounds)
 
     print(json.dumps({"torch": torch.__version__, "transformers": transformers.__version__,
                       "threads": torch.get_num_threads(), "cores": sorted(cores),

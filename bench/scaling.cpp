@@ -1,0 +1,135 @@
+// How BERT runs on more and more threads: a table, and a chart of it.
+//
+//   bench_scaling [--threads 1,2,4,8,16] [--rounds N] [--svg FILE] CASE...
+//
+// CASE is MODEL:inference:ROWSxLENGTH or MODEL:training:ROWSxLENGTH, with :bf16 behind it for that
+// precision. Runs bench_inference and bench_training, which lie beside this program, once for each
+// number of threads. The share of a row is its speed over that of one thread times the threads.
+
+#include <fmt/core.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "lathe/core/error.h"
+#include "lathe/core/json_reader.h"
+#include "lathe/report/plot.h"
+
+namespace {
+
+using namespace lathe;
+
+std::vector<std::string> split(const std::string& text, char mark) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, mark);) parts.push_back(part);
+  return parts;
+}
+
+struct Case {
+  std::string model, work, shape, precision = "float32";
+
+  explicit Case(const std::string& text) {
+    const std::vector<std::string> parts = split(text, ':');
+    if (parts.size() < 3 || parts.size() > 4 || (parts[1] != "inference" && parts[1] != "training"))
+      fail("{}: expected MODEL:inference|training:ROWSxLENGTH[:PRECISION]", text);
+    model = parts[0], work = parts[1], shape = parts[2];
+    if (parts.size() == 4) precision = parts[3];
+  }
+
+  std::string command(const std::string& folder, int threads, int rounds) const {
+    return fmt::format("'{}/bench_{}' '{}' {}:{} --threads {} --rounds {} --precision {}", folder,
+                       work, model, work == "inference" ? "padded" : "full", shape, threads, rounds,
+                       precision);
+  }
+  std::string title() const {
+    return fmt::format("{} {} {}{}", model, work, shape,
+                       precision == "float32" ? "" : " " + precision);
+  }
+};
+
+double tokens_per_second(const std::string& command) {
+  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), pclose);
+  if (pipe == nullptr) fail("{}: cannot be run", command);
+  std::string output;
+  std::array<char, 4096> piece{};
+  while (const std::size_t count = std::fread(piece.data(), 1, piece.size(), pipe.get()))
+    output.append(piece.data(), count);
+  return parse_json(output, command).at("tokens_per_second").get<double>();
+}
+
+int run(int argc, char** argv) {
+  std::vector<int> threads;
+  std::string counts = "1,2,4,8,16", svg;
+  int rounds = 5;
+  std::vector<Case> cases;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "--threads" && i + 1 < argc)
+      counts = argv[++i];
+    else if (word == "--rounds" && i + 1 < argc)
+      rounds = std::atoi(argv[++i]);
+    else if (word == "--svg" && i + 1 < argc)
+      svg = argv[++i];
+    else
+      cases.emplace_back(word);
+  }
+  for (const std::string& count : split(counts, ',')) threads.push_back(std::atoi(count.c_str()));
+  if (cases.empty() || threads.empty() || threads.front() < 1)
+    fail("usage: bench_scaling [--threads 1,2,4,8,16] [--rounds N] [--svg FILE] CASE...");
+  const std::string folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+
+  fmt::print("| work |");
+  for (const int count : threads) fmt::print(" {} |", count);
+  fmt::print("\n| --- |");
+  for (std::size_t i = 0; i < threads.size(); ++i) fmt::print(" --- |");
+  fmt::print("\n");
+  std::vector<report::Series> lines;
+  for (const Case& one : cases) {
+    report::Series& line = lines.emplace_back(report::Series{.name = one.title()});
+    fmt::print("| {} |", one.title());
+    double single = 0;  // of one thread, by the first count
+    for (const int count : threads) {
+      const double rate = tokens_per_second(one.command(folder, count, rounds));
+      if (single == 0) single = rate / count;
+      const double speed = rate / single;
+      fmt::print(" {:.0f} ({:.0f} %) |", rate, 100 * speed / count);
+      std::fflush(stdout);
+      line.x.push_back(count);
+      line.y.push_back(speed);
+    }
+    fmt::print("\n");
+  }
+  if (svg.empty()) return 0;
+  report::Series all{.name = "as many times as threads"};
+  for (const int count : threads) {
+    all.x.push_back(count);
+    all.y.push_back(count);
+  }
+  lines.push_back(std::move(all));
+  std::ofstream file(svg);
+  file << report::line_chart({.title = "Speed on more threads",
+                              .x = {.label = "threads"},
+                              .y = {.label = "times the speed of one thread"}},
+                             lines);
+  if (!file.flush()) fail("{}: cannot be written", svg);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const lathe::UserError& error) {
+    fmt::print(stderr, "error: {}\n", error.message());
+    return 1;
+  }
+}
