@@ -31,6 +31,13 @@ double maximum(double a, double b) {
   return std::isnan(a) || a > b ? a : b;
 }
 
+// A remainder by 0 is 0, as of whole numbers nothing else can be said.
+double floored_remainder(double a, double b) {
+  if (b == 0) return 0.0;
+  const double rest = std::fmod(a, b);
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
 std::vector<Value> add_gradient(Graph&, NodeId, Value dy) {
   return {dy, dy};
 }
@@ -51,6 +58,16 @@ std::vector<Value> div_gradient(Graph& graph, NodeId node, Value dy) {
   return {da, derive(graph, node, "gradient_b", "neg", {product})};
 }
 
+// a - n * b for a whole number n, which jumps where the derivative has no value.
+std::vector<Value> remainder_gradient(Graph& graph, NodeId node, Value dy) {
+  const Value whole =
+      derive(graph, node, "whole", "div",
+             {derive(graph, node, "gone", "sub", {graph.input(node, 0), Value{node, 0}}),
+              graph.input(node, 1)});
+  const Value product = derive(graph, node, "gradient_times_whole", "mul", {dy, whole});
+  return {dy, derive(graph, node, "gradient_b", "neg", {product})};
+}
+
 // Of maps whose derivative is no simple op.
 std::vector<Value> looked_up_gradient(Graph& graph, NodeId node, Value dy) {
   std::vector<Value> result;
@@ -66,8 +83,12 @@ std::vector<BinaryMap> binary_maps() {
   return {
       {"add", "a + b", [](double a, double b) { return a + b; }, true, true, add_gradient},
       {"div", "a / b", [](double a, double b) { return a / b; }, false, false, div_gradient},
+      {"fmod", "the remainder of a / b, with the sign of a",
+       [](double a, double b) { return std::fmod(a, b); }, false, true, remainder_gradient},
       {"maximum", "the larger of a and b", maximum, true, true, looked_up_gradient},
       {"minimum", "the smaller of a and b", minimum, true, true, looked_up_gradient},
+      {"mod", "the remainder of a / b, with the sign of b", floored_remainder, false, true,
+       remainder_gradient},
       {"mul", "a * b", [](double a, double b) { return a * b; }, true, true, mul_gradient},
       {"pow", "a to the power b", [](double a, double b) { return std::pow(a, b); }, false, false,
        looked_up_gradient},

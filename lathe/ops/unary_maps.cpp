@@ -40,6 +40,11 @@ double gelu_derivative(double x, const AttributeReader& attributes) {
   return 0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * scale * (1.0 + 3.0 * kCubic * x * x);
 }
 
+// Of maps that are constant between their steps.
+double flat(double, const AttributeReader&) {
+  return 0.0;
+}
+
 void check_gelu(const AttributeReader& attributes) {
   const std::string& approximate = attributes.text("approximate");
   if (approximate != "none" && approximate != "tanh")
@@ -53,12 +58,21 @@ std::vector<UnaryMap> make_unary_maps() {
        [](double x, const auto&) { return x > 0   ? 1.0
                                           : x < 0 ? -1.0
                                                   : x; }, true},
+      {"atan", "the angle in radians whose tangent is x",
+       [](double x, const auto&) { return std::atan(x); },
+       [](double x, const auto&) { return 1.0 / (1.0 + x * x); }},
+      {"ceil", "the least whole number that is not below x",
+       [](double x, const auto&) { return std::ceil(x); }, flat, true},
       {"cos", "the cosine of x in radians", [](double x, const auto&) { return std::cos(x); },
        [](double x, const auto&) { return -std::sin(x); }},
+      {"cosh", "the hyperbolic cosine of x", [](double x, const auto&) { return std::cosh(x); },
+       [](double x, const auto&) { return std::sinh(x); }},
       {"erf", "the error function of x", [](double x, const auto&) { return std::erf(x); },
        [](double x, const auto&) { return 2.0 * std::numbers::inv_sqrtpi * std::exp(-x * x); }},
       {"exp", "e to the power x", [](double x, const auto&) { return std::exp(x); },
        [](double x, const auto&) { return std::exp(x); }},
+      {"floor", "the largest whole number that is not above x",
+       [](double x, const auto&) { return std::floor(x); }, flat, true},
       {"gelu",
        "x times the normal distribution function of x",
        gelu,
@@ -96,14 +110,30 @@ std::vector<UnaryMap> make_unary_maps() {
       {"relu", "x where it is positive, 0 elsewhere",
        [](double x, const auto&) { return x < 0 ? 0.0 : x; },
        [](double x, const auto&) { return x > 0 ? 1.0 : 0.0; }, true},
+      {"round", "the nearest whole number, ties to even",
+       [](double x, const auto&) { return std::nearbyint(x); }, flat, true},
       {"sigmoid", "1 / (1 + exp(-x))", [](double x, const auto&) { return sigmoid(x); },
        [](double x, const auto&) { return sigmoid(x) * (1.0 - sigmoid(x)); }},
+      {"sign", "-1, 0 or 1 as x is below, at or above zero",
+       [](double x, const auto&) { return x > 0   ? 1.0
+                                          : x < 0 ? -1.0
+                                                  : x; }, flat, true},
       {"silu", "x * sigmoid(x)", [](double x, const auto&) { return x * sigmoid(x); },
        [](double x, const auto&) { return swish_derivative(x, 1.0); }},
       {"sin", "the sine of x in radians", [](double x, const auto&) { return std::sin(x); },
        [](double x, const auto&) { return std::cos(x); }},
+      {"sinh", "the hyperbolic sine of x", [](double x, const auto&) { return std::sinh(x); },
+       [](double x, const auto&) { return std::cosh(x); }},
+      // In the form that does not overflow.
+      {"softplus", "log(1 + exp(x))",
+       [](double x, const auto&) {
+         return (x > 0 ? x : 0.0) + std::log1p(std::exp(-std::fabs(x)));
+       },
+       [](double x, const auto&) { return sigmoid(x); }},
       {"sqrt", "the square root of x", [](double x, const auto&) { return std::sqrt(x); },
        [](double x, const auto&) { return 0.5 / std::sqrt(x); }},
+      {"tan", "the tangent of x in radians", [](double x, const auto&) { return std::tan(x); },
+       [](double x, const auto&) { return 1.0 + std::tan(x) * std::tan(x); }},
       {"tanh", "the hyperbolic tangent of x", [](double x, const auto&) { return std::tanh(x); },
        [](double x, const auto&) { return 1.0 - std::tanh(x) * std::tanh(x); }},
   };
