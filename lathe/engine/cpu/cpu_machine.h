@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,12 @@ struct CpuExecutor::Machine {
   AlignedBuffer arena;
   std::vector<AlignedBuffer> scratch;
   std::vector<AlignedBuffer> group_sums;  // one for each group of tiles
+  // The cut of each step that is a product, for the extents it had last.
+  struct Cut {
+    ProductExtents extents;
+    Partition partition;
+  };
+  std::vector<std::optional<Cut>> cuts;
   bool states_changed = false;
   bool timing = false;
   std::vector<double> seconds;  // [thread][step]
@@ -41,6 +48,7 @@ struct CpuExecutor::Machine {
   std::int64_t rows_of_tile(const Stage& stage, std::int64_t rows) const;
   ProductExtents extents(const Product& product, const SymbolValues& sizes) const;
   Partition partition(const PlanStep& planned, const ProductExtents& extents) const;
+  const Partition& known_partition(std::size_t step, const ProductExtents& extents);
   std::string layout(const PlanStep& planned) const;
   Size bytes(const PlanStep& planned) const;
   void run_groups(const Stage& stage, std::int64_t rows, std::int64_t tiles);
