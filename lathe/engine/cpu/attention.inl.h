@@ -9,6 +9,7 @@ struct AttentionScratch {
   float* keys;    // k transposed and packed: n = lk, k = d
   float* values;  // v packed: n = d, k = lk
   float* keep;    // 1 or 0 for each key, 0 to the end of the last vector
+  bool has_masked;
   float* scores;  // kTileRows rows
   std::int64_t score_stride;
 };
@@ -22,8 +23,17 @@ inline std::int64_t attention_scratch_size(std::int64_t, std::int64_t lk, std::i
   return packed_size(lk, d) + packed_size(d, lk) + (kTileRows + 1) * score_stride(lk);
 }
 
+// Whether some key does not count: in a full row all do, and a mask says nothing.
+inline bool has_masked_keys(const AttentionArgs& args) {
+  bool all_kept = true;
+  if (args.keep != nullptr)
+    for (std::int64_t j = 0; j < args.lk; ++j) all_kept = all_kept && args.keep[j] != 0;
+  return !all_kept;
+}
+
 inline AttentionScratch divide_scratch(const AttentionArgs& args) {
   AttentionScratch scratch;
+  scratch.has_masked = has_masked_keys(args);
   scratch.score_stride = score_stride(args.lk);
   scratch.keys = args.scratch;
   scratch.values = scratch.keys + packed_size(args.lk, args.d);
@@ -109,7 +119,7 @@ inline void attend_tile(const AttentionArgs& args, const AttentionScratch& scrat
                    .accumulate = false},
                   rows);
 
-  const float* keep = args.keep ? scratch.keep : nullptr;
+  const float* keep = scratch.has_masked ? scratch.keep : nullptr;
   float totals[kTileRows];
   for (std::int64_t r = 0; r < rows; ++r) {
     const std::int64_t visible = args.causal ? row + r + 1 + (args.lk - args.lq) : args.lk;
@@ -155,7 +165,7 @@ inline void attention(const AttentionArgs& args) {
   const AttentionScratch scratch = divide_scratch(args);
   pack_b(args.k, args.lk, args.d, args.k_stride, 1, scratch.keys);
   pack_b(args.v, args.d, args.lk, 1, args.v_stride, scratch.values);
-  if (args.keep != nullptr)
+  if (scratch.has_masked)
     for (std::int64_t j = 0; j < scratch.score_stride; ++j)
       scratch.keep[j] = j < args.lk && args.keep[j] != 0 ? 1.0f : 0.0f;
 
