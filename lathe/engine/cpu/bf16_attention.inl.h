@@ -5,6 +5,8 @@
 // Rows of a product do not depend on each other, so a row has the same bits in any range. As in
 // attention.inl.h tiles are cut from the whole sequence and say which keys are looked at.
 
+constexpr float kLogarithm = 1.44269504088896341f;  // of e to the base 2
+
 // 2^f for |f| <= 1/2, within 7.5e-5 of it: a minimax fit, and less than a fiftieth of what
 // rounding to eight bits may change.
 inline Vec short_exp2_near_zero(Vec f) {
@@ -55,6 +57,7 @@ inline std::int64_t bf16_attention_scratch_bytes(std::int64_t lk, std::int64_t d
 struct Bf16AttentionParts {
   std::uint16_t *keys, *values, *queries, *weights;
   float *scores, *sums, *keep;
+  bool has_masked = false;  // else a mask says nothing, as in a full row
   Bf16AttentionParts(const AttentionArgs& args, const Bf16AttentionScratch& layout) {
     auto* const memory = reinterpret_cast<unsigned char*>(args.scratch);
     keys = reinterpret_cast<std::uint16_t*>(memory);
@@ -64,46 +67,59 @@ struct Bf16AttentionParts {
     scores = reinterpret_cast<float*>(memory + layout.scores);
     sums = reinterpret_cast<float*>(memory + layout.sums);
     keep = reinterpret_cast<float*>(memory + layout.keep);
+    if (args.keep != nullptr)
+      for (std::int64_t j = 0; j < args.lk; ++j) has_masked = has_masked || args.keep[j] == 0;
   }
 };
 
 // Weights of query `r` of a tile for its first `visible` keys, still to be divided by the sum
-// returned; those after them are 0 up to `extent`.
+// returned; those after them are 0 up to `extent`. `score_at(column, lanes)` gives scores of 2 to
+// the power, `-infinity` where lanes or keys do not count.
+template <typename ScoreAt>
+[[gnu::always_inline]] inline float weigh_bf16_keys(const Bf16AttentionScratch& layout,
+                                                    std::uint16_t* weights, std::int64_t visible,
+                                                    std::int64_t extent, float top,
+                                                    ScoreAt score_at) {
+  constexpr float kLowest = kLowestAttentionScore * kLogarithm;
+  const Vec top_lanes = broadcast(top);
+  Vec sums = broadcast(0.0f);
+  std::int64_t panel = 0;
+  const auto weigh = [&](std::int64_t c, auto lanes) {
+    const Vec weight = short_exp2_weight(score_at(panel + c, lanes) - top_lanes, kLowest);
+    sums = sums + weight;
+    store_bf16(weights + panel / kPairDepth * layout.weight_piece + panel % kPairDepth + c, weight);
+  };
+  for (; panel + kPanel <= visible; panel += kPanel)
+    for (std::int64_t c = 0; c < kPanel; c += kWidth) weigh(c, Whole{});
+  for (; panel < extent; panel += kPanel)
+    for (std::int64_t c = 0; c < kPanel; c += kWidth)
+      weigh(c, first_lanes(visible > panel + c ? visible - panel - c : 0));
+  return sum(sums);
+}
+
 inline float weigh_bf16_row(const AttentionArgs& args, const Bf16AttentionScratch& layout,
                             const Bf16AttentionParts& parts, std::int64_t r, std::int64_t visible,
                             std::int64_t extent) {
   const float* const scores = parts.scores + r * kPanel;
-  const float* const keep = args.keep != nullptr ? parts.keep : nullptr;
-  // Scores of 2 to the power instead of e.
-  const Vec scale = broadcast(args.scale * 1.44269504088896341f);
+  std::uint16_t* const weights = parts.weights + r * kLeftStride;
+  const Vec scale = broadcast(args.scale * kLogarithm);
   const Vec nothing = broadcast(-kInfinity);
-  const auto score_at = [&](std::int64_t c, auto lanes) {
-    const Vec score = load(scores + c / kPanel * layout.score_panel + c % kPanel) * scale;
-    const Vec seen = select(lanes, score, nothing);
-    return keep == nullptr ? seen : select(less(broadcast(0.0f), load(keep + c)), seen, nothing);
+  const auto visible_score = [&](std::int64_t c, auto lanes) {
+    return select(lanes, load(scores + c / kPanel * layout.score_panel + c % kPanel) * scale,
+                  nothing);
   };
-  constexpr float kLowest = kLowestAttentionScore * 1.44269504088896341f;
-  float top = largest_score(visible, score_at);
+  const auto kept_score = [&](std::int64_t c, auto lanes) {
+    return select(less(broadcast(0.0f), load(parts.keep + c)), visible_score(c, lanes), nothing);
+  };
+  if (!parts.has_masked)
+    return weigh_bf16_keys(layout, weights, visible, extent, largest_score(visible, visible_score),
+                           visible_score);
+  const float top = largest_score(visible, kept_score);
+  if (top > -kInfinity) return weigh_bf16_keys(layout, weights, visible, extent, top, kept_score);
   // No key counts: then all do, equally.
-  const bool has_keys = !(top == -kInfinity);
-  if (!has_keys) top = 0.0f;
-  const Vec top_lanes = broadcast(top);
-  Vec sums = broadcast(0.0f);
-  alignas(64) float block[kPanel];
-  for (std::int64_t panel = 0; panel < extent; panel += kPanel) {
-    for (std::int64_t c = 0; c < kPanel; c += kWidth) {
-      const Mask lanes = first_lanes(visible > panel + c ? visible - panel - c : 0);
-      const Vec score = has_keys ? score_at(panel + c, lanes) - top_lanes
-                                 : select(lanes, broadcast(0.0f), nothing);
-      const Vec weights = short_exp2_weight(score, kLowest);
-      sums = sums + weights;
-      store(block + c, weights);
-    }
-    round_row(block, kPanel,
-              parts.weights + panel / kPairDepth * layout.weight_piece + r * kLeftStride +
-                  panel % kPairDepth);
-  }
-  return sum(sums);
+  return weigh_bf16_keys(layout, weights, visible, extent, 0.0f, [&](std::int64_t, auto lanes) {
+    return select(lanes, broadcast(0.0f), nothing);
+  });
 }
 
 inline void attend_bf16_tile(const AttentionArgs& args, const Bf16AttentionScratch& layout,
@@ -139,10 +155,12 @@ inline void attend_bf16_tile(const AttentionArgs& args, const Bf16AttentionScrat
                      rows);
     const std::int64_t columns = smaller(args.d - column, kPanel);
     for (std::int64_t r = 0; r < rows; ++r) {
-      float* const sums = parts.sums + r * kPanel;
+      const float* const sums = parts.sums + r * kPanel;
+      float* const out = args.out + (row + r) * args.out_stride + column;
       const Vec share = broadcast(shares[r]);
-      for (std::int64_t c = 0; c < kPanel; c += kWidth) store(sums + c, load(sums + c) * share);
-      round_bf16(sums, columns, args.out + (row + r) * args.out_stride + column);
+      over_lanes(columns, [&](std::int64_t c, auto lanes) {
+        store(out + c, near_bf16(load(sums + c) * share), lanes);
+      });
     }
   }
 }
@@ -153,7 +171,7 @@ inline void bf16_attention(const AttentionArgs& args) {
   const Bf16AttentionParts parts(args, layout);
   bf16_pack(args.k, args.lk, args.d, args.k_stride, 1, parts.keys);
   bf16_pack(args.v, args.d, args.lk, 1, args.v_stride, parts.values);
-  if (args.keep != nullptr)
+  if (parts.has_masked)
     for (std::int64_t j = 0; j < round_up(args.lk, kKeyGrain); ++j)
       parts.keep[j] = j < args.lk && args.keep[j] != 0 ? 1.0f : 0.0f;
 

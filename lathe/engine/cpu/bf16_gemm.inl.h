@@ -16,10 +16,14 @@ inline std::uint32_t bf16_bits(float a) {
 }
 
 inline void round_bf16(const float* x, std::int64_t count, float* y) {
-  for (std::int64_t i = 0; i < count; ++i) y[i] = __builtin_bit_cast(float, bf16_bits(x[i]) << 16);
+  over_lanes(count, [&](std::int64_t i, auto lanes) {
+    store(y + i, near_bf16(load(x + i, lanes)), lanes);
+  });
 }
 inline void round_row(const float* from, std::int64_t count, std::uint16_t* to) {
-  for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<std::uint16_t>(bf16_bits(from[i]));
+  std::int64_t i = 0;
+  for (; i + kWidth <= count; i += kWidth) store_bf16(to + i, load(from + i));
+  for (; i < count; ++i) to[i] = static_cast<std::uint16_t>(bf16_bits(from[i]));
 }
 inline void clear_row(std::uint16_t* row, std::int64_t from, std::int64_t to) {
   for (std::int64_t i = from; i < to; ++i) row[i] = 0;
@@ -32,14 +36,11 @@ inline std::int64_t bf16_packed_size(std::int64_t n, std::int64_t k) {
 // Two rows of B, `columns` wide, as one line of pairs.
 inline void pack_pair(const float* first, const float* second, std::int64_t columns,
                       std::uint32_t* to) {
-  if (columns == kPanel) {  // a number of turns that the compiler knows
-    for (std::int64_t c = 0; c < kPanel; ++c)
-      to[c] = bf16_bits(first[c]) | bf16_bits(second[c]) << 16;
-    return;
-  }
-  for (std::int64_t c = 0; c < columns; ++c)
-    to[c] = bf16_bits(first[c]) | bf16_bits(second[c]) << 16;
-  for (std::int64_t c = columns; c < kPanel; ++c) to[c] = 0;
+  std::int64_t c = 0;
+  for (; c + kWidth <= columns; c += kWidth)
+    store_bf16_pairs(to + c, load(first + c), load(second + c));
+  for (; c < columns; ++c) to[c] = bf16_bits(first[c]) | bf16_bits(second[c]) << 16;
+  for (; c < kPanel; ++c) to[c] = 0;
 }
 
 // Rows of B are consecutive: a panel of `columns` columns from `depth` rows.
@@ -64,12 +65,8 @@ inline void pack_columns_panel(const float* b, std::int64_t columns, std::int64_
       Vec block[kWidth];
       for (std::int64_t c = 0; c < kWidth; ++c) {
         const std::int64_t filled = j + c < columns && count > 0 ? count : 0;
-        if (filled == 2 * kWidth) {  // a number of turns that the compiler knows
-          round_row(b + (j + c) * stride + p, 2 * kWidth, words[c]);
-        } else {
-          round_row(b + (j + c) * stride + p, filled, words[c]);
-          clear_row(words[c], filled, 2 * kWidth);
-        }
+        round_row(b + (j + c) * stride + p, filled, words[c]);
+        clear_row(words[c], filled, 2 * kWidth);
         block[c] = load(reinterpret_cast<const float*>(words[c]));
       }
       transpose(block);
@@ -136,28 +133,25 @@ inline std::int64_t bf16_scratch_bytes(std::int64_t rows, std::int64_t n) {
 }
 
 inline void finish_bf16(const Bf16Args& args, std::int64_t row, std::int64_t rows,
-                        std::int64_t column, float* sums) {
+                        std::int64_t column, const float* sums) {
   const std::int64_t columns = smaller(args.n - column, kPanel);
-  alignas(64) float bias[kPanel];
+  alignas(64) float bias[kPanel] = {};
   if (args.bias != nullptr) round_bf16(args.bias + column, columns, bias);
-  for (std::int64_t r = 0; r < rows; ++r) {
-    float* const line = sums + r * kPanel;
-    if (args.bias != nullptr)
+  with_function(args.activation, [&](auto f) {
+    for (std::int64_t r = 0; r < rows; ++r) {
+      float* const y = args.y + (row + r) * args.y_stride + column;
+      const float* const residual =
+          args.residual ? args.residual + (row + r) * args.residual_stride + column : nullptr;
       over_lanes(columns, [&](std::int64_t c, auto lanes) {
-        store(line + c, load(line + c, lanes) + load(bias + c, lanes), lanes);
+        Vec value = load(sums + r * kPanel + c);
+        if (args.bias != nullptr) value = value + load(bias + c);
+        if (args.is_rounded) value = near_bf16(value);
+        value = f(value);
+        if (residual != nullptr) value = value + load(residual + c, lanes);
+        store(y + c, value, lanes);
       });
-    if (args.is_rounded) round_bf16(line, columns, line);
-  }
-  finish_rows(
-      {.rows = rows,
-       .columns = columns,
-       .sums = sums,
-       .sums_stride = kPanel,
-       .activation = args.activation,
-       .residual = args.residual ? args.residual + row * args.residual_stride + column : nullptr,
-       .residual_stride = args.residual_stride,
-       .y = args.y + row * args.y_stride + column,
-       .y_stride = args.y_stride});
+    }
+  });
 }
 
 inline void bf16_multiply(const Bf16Args& args) {

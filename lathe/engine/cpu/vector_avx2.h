@@ -97,6 +97,31 @@ inline Vec split_exponent(Vec a, Vec& exponent) {
   return {_mm256_castsi256_ps(_mm256_sub_epi32(bits, _mm256_slli_epi32(n, 23)))};
 }
 
+inline __m256i near_bf16_bits(Vec a) {
+  const __m256i bits = _mm256_castps_si256(a.value);
+  const __m256i is_odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+  const __m256i nearest =
+      _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), is_odd);
+  return _mm256_blendv_epi8(nearest, _mm256_or_si256(bits, _mm256_set1_epi32(0x400000)),
+                            is_nan(a).lanes);
+}
+inline Vec near_bf16(Vec a) {
+  const __m256i upper = _mm256_set1_epi32(static_cast<int>(0xffff0000u));
+  return {_mm256_castsi256_ps(_mm256_and_si256(near_bf16_bits(a), upper))};
+}
+inline void store_bf16(std::uint16_t* to, Vec a) {
+  const __m256i words = _mm256_srli_epi32(near_bf16_bits(a), 16);
+  _mm_storeu_si128(
+      reinterpret_cast<__m128i*>(to),
+      _mm_packus_epi32(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1)));
+}
+inline void store_bf16_pairs(std::uint32_t* to, Vec a, Vec b) {
+  const __m256i upper = _mm256_set1_epi32(static_cast<int>(0xffff0000u));
+  const __m256i low = _mm256_srli_epi32(near_bf16_bits(a), 16);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
+                      _mm256_or_si256(low, _mm256_and_si256(near_bf16_bits(b), upper)));
+}
+
 inline float first(Vec a) {
   return _mm256_cvtss_f32(a.value);
 }
@@ -211,8 +236,8 @@ inline ProductSums add_products(ProductSums sums, Shorts a, Shorts b) {
   return {_mm256_add_epi32(sums.value, _mm256_madd_epi16(a.value, b.value))};
 }
 inline std::int32_t total(ProductSums sums) {
-  __m128i four = _mm_add_epi32(_mm256_castsi256_si128(sums.value),
-                               _mm256_extracti128_si256(sums.value, 1));
+  __m128i four =
+      _mm_add_epi32(_mm256_castsi256_si128(sums.value), _mm256_extracti128_si256(sums.value, 1));
   four = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0x4e));
   four = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0xb1));
   return _mm_cvtsi128_si32(four);

@@ -100,6 +100,29 @@ inline Vec split_exponent(Vec a, Vec& exponent) {
   return {_mm512_castsi512_ps(_mm512_sub_epi32(bits, _mm512_slli_epi32(n, 23)))};
 }
 
+// The bits of the nearest bfloat16 number in the upper halves, ties to even; NaN stays NaN.
+inline __m512i near_bf16_bits(Vec a) {
+  const __m512i bits = _mm512_castps_si512(a.value);
+  const __m512i is_odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+  const __m512i nearest =
+      _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), is_odd);
+  return _mm512_mask_or_epi32(nearest, is_nan(a), bits, _mm512_set1_epi32(0x400000));
+}
+inline Vec near_bf16(Vec a) {
+  const __m512i upper = _mm512_set1_epi32(static_cast<int>(0xffff0000u));
+  return {_mm512_castsi512_ps(_mm512_and_si512(near_bf16_bits(a), upper))};
+}
+inline void store_bf16(std::uint16_t* to, Vec a) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
+                      _mm512_cvtepi32_epi16(_mm512_srli_epi32(near_bf16_bits(a), 16)));
+}
+// Two numbers in each lane, those of `a` below those of `b`.
+inline void store_bf16_pairs(std::uint32_t* to, Vec a, Vec b) {
+  const __m512i upper = _mm512_set1_epi32(static_cast<int>(0xffff0000u));
+  const __m512i low = _mm512_srli_epi32(near_bf16_bits(a), 16);
+  _mm512_storeu_si512(to, _mm512_or_si512(low, _mm512_and_si512(near_bf16_bits(b), upper)));
+}
+
 // Lane 0.
 inline float first(Vec a) {
   return _mm512_cvtss_f32(a.value);

@@ -118,6 +118,24 @@ inline Vec split_exponent(Vec a, Vec& exponent) {
   return from_bits(bits_of(a) - n * (1 << 23));
 }
 
+inline std::uint32_t near_bf16_bits(float a) {
+  const std::uint32_t bits = __builtin_bit_cast(std::uint32_t, a);
+  return a != a ? bits | 0x400000u : bits + 0x7fffu + (bits >> 16 & 1u);
+}
+inline Vec near_bf16(Vec a) {
+  for (int i = 0; i < kWidth; ++i)
+    a.value[i] = __builtin_bit_cast(float, near_bf16_bits(a.value[i]) & 0xffff0000u);
+  return a;
+}
+inline void store_bf16(std::uint16_t* to, Vec a) {
+  for (int i = 0; i < kWidth; ++i)
+    to[i] = static_cast<std::uint16_t>(near_bf16_bits(a.value[i]) >> 16);
+}
+inline void store_bf16_pairs(std::uint32_t* to, Vec a, Vec b) {
+  for (int i = 0; i < kWidth; ++i)
+    to[i] = near_bf16_bits(a.value[i]) >> 16 | (near_bf16_bits(b.value[i]) & 0xffff0000u);
+}
+
 inline float first(Vec a) {
   return a.value[0];
 }
