@@ -143,6 +143,11 @@ INSTANTIATE_TEST_SUITE_P(
                       "T",
                       {many_lengths()}},
         AttentionCase{"LongSequences", "heads=2", 128, 128, false, "T", {{530, 3}}},
+        AttentionCase{"WideHeads", "heads=2", 384, 384},
+        AttentionCase{"WideHeadsOfOddSize", "heads=1", 131, 131},
+        AttentionCase{"WideSharedCausalDropout",
+                      "heads=2, kv_heads=1, causal=true, dropout=0.1, site=3", 512, 256, true},
+        AttentionCase{"WideFirstTokens", "heads=2, dropout=0.1, site=3", 512, 512, true, "S"},
         AttentionCase{"FirstTokens", "heads=2", 128, 128, false, "S"},
         AttentionCase{"FirstTokensOfLong", "heads=2", 128, 128, false, "S", {{700, 33, 1}}},
         AttentionCase{"FirstTokensOfOddSize", "heads=2", 66, 66, false, "S"},
@@ -152,17 +157,17 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(CudaAttentionMask, HidesPaddedKeys) {
   LATHE_NEEDS_GPU();
-  for (const char* op :
-       {"attention(q, k, v, mask) {heads=2}", "attention(q, k, v, mask) {heads=2, causal=true}"}) {
-    SCOPED_TRACE(op);
+  for (const auto& [attributes, width] :
+       {std::pair{"heads=2", 128}, {"heads=2, causal=true", 128}, {"heads=2, causal=true", 384}}) {
+    SCOPED_TRACE(fmt::format("{} {}", attributes, width));
     const Graph graph = parse_graph(fmt::format(R"(
-      q = input() : f32[B,70,128]
-      k = input() : f32[B,70,128]
-      v = input() : f32[B,70,128]
+      q = input() : f32[B,70,{1}]
+      k = input() : f32[B,70,{1}]
+      v = input() : f32[B,70,{1}]
       mask = input() : i32[B,70]
-      a = {}
+      a = attention(q, k, v, mask) {{{0}}}
       output y <- a)",
-                                                op));
+                                                attributes, width));
     Feed feed = random_feed(graph, {{"B", 3}}, 2);
     // One row that keeps nothing at all: it weighs all keys alike.
     for (std::int64_t i = 0; i < 70; ++i)

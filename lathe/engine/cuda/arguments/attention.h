@@ -94,6 +94,7 @@ inline constexpr std::int64_t attention_gradient_scratch(std::int64_t queries, s
   const std::int64_t single = attention_scratch(keys, sequences, heads, d);
   return several < single ? single : several;
 }
-inline constexpr std::int32_t kMostHeadSize = 128;
+/// Numbers of a head: up to the first it has tiles, up to the second kernels of its own.
+inline constexpr std::int32_t kMostHeadSize = 128, kMostWideHeadSize = 256;
 
 }  // namespace lathe::engine::cuda

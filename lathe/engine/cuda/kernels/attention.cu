@@ -117,6 +117,7 @@ void attention(const AttentionArgs& args, Stream* stream) {
   const AttentionShape& shape = args.shape;
   const cudaStream_t on = stream_of(stream);
   if (shape.queries.capacity == 0 || most_tiles(shape, false) == 0) return;
+  if (shape.d > kMostHeadSize) return attend_wide(args, on);
   if (try_attend_short(args, on)) return;
   if (asks_once(shape)) return attend_once(args, on);
   if (shape.precision == Precision::Bf16) return attend_bf16(args, on);
@@ -128,7 +129,8 @@ void attention_gradient(const AttentionGradientArgs& args, Stream* stream) {
   const AttentionShape& shape = args.shape;
   const cudaStream_t on = stream_of(stream);
   if (shape.queries.capacity == 0 || most_tiles(shape, false) == 0) return;
-  if (asks_once(shape)) return differentiate_once(args, on);
+  const bool is_wide = shape.d > kMostHeadSize;
+  if (!is_wide && asks_once(shape)) return differentiate_once(args, on);
   const bool is_bf16 = shape.elements == Number::BF16;
   const auto items = static_cast<unsigned>(shape.queries.capacity * shape.heads);
   const unsigned facts_blocks = (items * 8 + kThreads - 1) / kThreads;
@@ -136,6 +138,7 @@ void attention_gradient(const AttentionGradientArgs& args, Stream* stream) {
     facts_kernel<__nv_bfloat16><<<facts_blocks, kThreads, 0, on>>>(args);
   else
     facts_kernel<float><<<facts_blocks, kThreads, 0, on>>>(args);
+  if (is_wide) return differentiate_wide(args, on);
   if (shape.precision == Precision::Bf16) return differentiate_bf16(args, on);
   if (shape.precision == Precision::Tf32 && try_differentiate_tf32(args, on)) return;
   const int parts = static_cast<int>(num_query_parts(

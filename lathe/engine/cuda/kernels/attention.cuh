@@ -27,11 +27,15 @@ void attend_bf16(const AttentionArgs&, cudaStream_t);
 /// False where there is more to do than it is made for.
 bool try_attend_short(const AttentionArgs&, cudaStream_t);
 void attend_once(const AttentionArgs&, cudaStream_t);
+/// Heads of more than kMostHeadSize numbers.
+void attend_wide(const AttentionArgs&, cudaStream_t);
 /// Leaves dq in parts, num_query_parts of them.
 void differentiate_float(const AttentionGradientArgs&, int parts, cudaStream_t);
 bool try_differentiate_tf32(const AttentionGradientArgs&, cudaStream_t);
 void differentiate_bf16(const AttentionGradientArgs&, cudaStream_t);
 void differentiate_once(const AttentionGradientArgs&, cudaStream_t);
+/// Reads the facts of queries; leaves no parts.
+void differentiate_wide(const AttentionGradientArgs&, cudaStream_t);
 
 /// One sequence, where it lies among the rows of q and of k, and the first row of a tile of it.
 struct Place {

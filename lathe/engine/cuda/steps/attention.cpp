@@ -26,7 +26,8 @@ bool is_supported(const Graph& graph, NodeId id, std::size_t first) {
     if (graph.type(graph.input(id, operand)).dtype != q.dtype) return false;
   const AttributeReader attributes = graph.attribute(id);
   if (!attributes.text("weight_format").empty()) return false;
-  if (q.shape.back().constant() / attributes.integer("heads") > cuda::kMostHeadSize) return false;
+  if (q.shape.back().constant() / attributes.integer("heads") > cuda::kMostWideHeadSize)
+    return false;
   for (const std::size_t operand : {kMask, kOffsets, kExamples})
     if (has_operand(graph, id, first + operand) &&
         !is_integer(graph, graph.input(id, first + operand)))
