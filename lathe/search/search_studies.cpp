@@ -6,6 +6,7 @@
 #include "lathe/core/error.h"
 #include "lathe/experiment/side_by_side.h"
 #include "lathe/search/space_file.h"
+#include "lathe/search/twin_trial.h"
 
 namespace lathe::search {
 namespace {
@@ -110,6 +111,8 @@ void SearchStudies::run(const std::vector<std::string>& samplers, int trials,
       study::work(
           study,
           [&](study::Trial& trial, const ShouldStop& should_stop) {
+            if (options_.jobs > 1 || !options_.storage.empty())
+              await_twin(study, sampler, trial, space_, known_, should_stop);
             return evaluate(
                 sampler, trial, on,
                 {.progress = told.progress, .notice = told.notice, .should_stop = should_stop});
