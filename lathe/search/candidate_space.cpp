@@ -117,8 +117,19 @@ Attributes architecture_at(const ArchitectureSpace& space, const study::Assignme
   return result;
 }
 
-std::string precision_name(const std::string& layer, const TensorChoices& tensors) {
+// Where all layers choose alike, what stands for them is their pattern, and has no name.
+bool are_alike(const std::vector<std::string>& layers, const std::string& pattern) {
+  return layers == std::vector<std::string>{pattern};
+}
+std::string precision_name(const SearchSpace& space, const std::vector<std::string>& layers,
+                           const std::string& layer, const TensorChoices& tensors) {
+  if (are_alike(layers, space.precision->layers))
+    return tensors.name.empty() ? "formats" : tensors.name;
   return tensors.name.empty() ? layer : layer + "." + tensors.name;
+}
+std::string pruning_name(const SearchSpace& space, const std::vector<std::string>& layers,
+                         const std::string& layer, const char* what) {
+  return are_alike(layers, space.pruning->layers) ? what : fmt::format("{}.{}", layer, what);
 }
 
 std::string variable_name(const std::string& parameter, const FormatChoices& family,
@@ -126,11 +137,11 @@ std::string variable_name(const std::string& parameter, const FormatChoices& fam
   return fmt::format("{}.{}.{}", parameter, family.name, variable);
 }
 
-void add_precision(const PrecisionSpace& space, const std::vector<std::string>& layers,
+void add_precision(const SearchSpace& space, const std::vector<std::string>& layers,
                    study::Space& to) {
   for (const std::string& layer : layers)
-    for (const TensorChoices& tensors : space.tensors) {
-      const std::string name = precision_name(layer, tensors);
+    for (const TensorChoices& tensors : space.precision->tensors) {
+      const std::string name = precision_name(space, layers, layer, tensors);
       std::vector<Choice> families;
       for (const FormatChoices& family : tensors.families) families.emplace_back(family.name);
       if (families.size() > 1) to.push_back({.name = name, .distribution = categorical(families)});
@@ -147,6 +158,47 @@ void add_precision(const PrecisionSpace& space, const std::vector<std::string>& 
           to.push_back(std::move(parameter));
         }
     }
+}
+
+// Method and granularity are those of a layer that is pruned at all.
+void add_pruning(const SearchSpace& space, const std::vector<std::string>& layers,
+                 study::Space& to) {
+  const PruningSpace& pruning = *space.pruning;
+  for (const std::string& layer : layers) {
+    const std::string sparsity = pruning_name(space, layers, layer, "sparsity");
+    if (pruning.sparsity.size() > 1)
+      to.push_back({.name = sparsity, .distribution = categorical(to_choices(pruning.sparsity))});
+    for (const auto& [what, values] :
+         {std::pair("method", &pruning.method), std::pair("granularity", &pruning.granularity)}) {
+      if (values->size() < 2) continue;
+      study::SpaceParameter parameter{.name = pruning_name(space, layers, layer, what),
+                                      .distribution = categorical(to_choices(*values))};
+      if (pruning.sparsity.size() > 1) {
+        parameter.parent = sparsity;
+        for (std::size_t i = 0; i < pruning.sparsity.size(); ++i)
+          if (pruning.sparsity[i] > 0) parameter.parent_values.push_back(static_cast<double>(i));
+      }
+      to.push_back(std::move(parameter));
+    }
+  }
+}
+
+LayerPruning pruning_at(const SearchSpace& space, const std::vector<std::string>& layers,
+                        const std::string& layer, const study::Assignment& point) {
+  const auto chosen = [&](const char* what) {
+    return value_of(point, pruning_name(space, layers, layer, what));
+  };
+  const PruningSpace& pruning = *space.pruning;
+  LayerPruning result{.sparsity = pruning.sparsity.front()};
+  if (const auto sparsity = chosen("sparsity")) result.sparsity = std::get<double>(*sparsity);
+  if (result.sparsity == 0) return result;
+  const auto text = [&](const char* what, const std::vector<std::string>& values) {
+    if (const auto value = chosen(what)) return std::get<std::string>(*value);
+    return values.empty() ? std::string() : values.front();
+  };
+  result.method = text("method", pruning.method);
+  result.granularity = text("granularity", pruning.granularity);
+  return result;
 }
 
 // Null where it is not decided yet.
@@ -188,20 +240,33 @@ nlohmann::json to_json(const Candidate& candidate) {
   for (const auto& [layer, formats] : candidate.formats)
     for (const auto& [role, format] : formats)
       result["formats"][layer][std::string(compress::name(role))] = format;
+  for (const auto& [layer, pruning] : candidate.pruning)
+    result["pruning"][layer] = {{"sparsity", pruning.sparsity},
+                                {"method", pruning.method},
+                                {"granularity", pruning.granularity}};
   return result;
 }
 
-CandidateSpace::CandidateSpace(SearchSpace space, std::vector<std::string> layers)
-    : space_(std::move(space)), layers_(std::move(layers)) {
+CandidateSpace::CandidateSpace(SearchSpace space, std::vector<std::string> layers,
+                               std::vector<std::string> pruned)
+    : space_(std::move(space)), layers_(std::move(layers)), pruned_(std::move(pruned)) {
   check_space(space_);
+  if (space_.precision && layers_.empty()) layers_ = {space_.precision->layers};
+  if (space_.pruning && pruned_.empty()) pruned_ = {space_.pruning->layers};
   add_architecture(space_.architecture, parameters_);
-  if (space_.precision) add_precision(*space_.precision, layers_, parameters_);
+  if (space_.precision) add_precision(space_, layers_, parameters_);
+  if (space_.pruning) add_pruning(space_, pruned_, parameters_);
   for (const auto& [name, distribution] : space_.recipe)
     if (!study::is_single(distribution))
       parameters_.push_back(
           {.name = name,
            .distribution = std::make_shared<const study::Distribution>(distribution)});
   parameters_ = study::validated(std::move(parameters_));
+}
+
+std::string CandidateSpace::precision_name(const std::string& layer,
+                                           const TensorChoices& tensors) const {
+  return search::precision_name(space_, layers_, layer, tensors);
 }
 
 bool CandidateSpace::is_possible(const study::Assignment& point) const {
@@ -235,6 +300,9 @@ std::optional<Candidate> CandidateSpace::find_candidate(const study::Assignment&
         for (const compress::TensorRole role : tensors.roles)
           candidate.formats[layer][role] = format;
       }
+  if (space_.pruning)
+    for (const std::string& layer : pruned_)
+      candidate.pruning[layer] = pruning_at(space_, pruned_, layer, point);
   for (const auto& [name, distribution] : space_.recipe)
     candidate.recipe[name] = nlohmann::json::parse(
         study::to_json(value_of(point, name)

@@ -13,23 +13,40 @@
 
 namespace lathe::search {
 
+/// What of a layer's weights goes; an empty text leaves the method's usual.
+struct LayerPruning {
+  double sparsity = 0;
+  std::string method = {}, granularity = {};
+  bool operator==(const LayerPruning&) const = default;
+};
+
 /// A point of a space: all that a trial's model is made from, besides data and seed.
 struct Candidate {
-  Attributes architecture = {};                               ///< keys of the configuration
-  std::map<std::string, compress::RoleFormats> formats = {};  ///< by layer
-  nlohmann::json recipe = nlohmann::json::object();           ///< options of training
+  Attributes architecture = {};  ///< keys of the configuration
+  /// By layer; by a pattern of them where all choose alike.
+  std::map<std::string, compress::RoleFormats> formats = {};
+  std::map<std::string, LayerPruning> pruning = {};  ///< the same
+  nlohmann::json recipe = nlohmann::json::object();  ///< options of training
   bool operator==(const Candidate&) const = default;
+
+  bool is_compressed() const { return !formats.empty() || !pruning.empty(); }
 };
 nlohmann::json to_json(const Candidate& candidate);
 
 /// A space as samplers see it, and what their points stand for.
 class CandidateSpace {
  public:
-  /// `layers` are those of the model that choose a format. Fails where `check_space` does.
-  explicit CandidateSpace(SearchSpace space, std::vector<std::string> layers = {});
+  /// `layers` are those of the model that choose a format, `pruned` those that choose a sparsity.
+  /// Where models have different layers there are none to name, and all choose alike. Fails where
+  /// `check_space` does.
+  explicit CandidateSpace(SearchSpace space, std::vector<std::string> layers = {},
+                          std::vector<std::string> pruned = {});
 
   const SearchSpace& space() const { return space_; }
   const std::vector<std::string>& layers() const { return layers_; }
+  const std::vector<std::string>& pruned() const { return pruned_; }
+  /// The parameter that chooses the family of a layer's tensors.
+  std::string precision_name(const std::string& layer, const TensorChoices& tensors) const;
   /// A parameter for everything that has more than one value.
   const study::Space& parameters() const { return parameters_; }
   /// Whether a point, or what is known of one so far, can be built: heads divide the hidden size,
@@ -45,7 +62,7 @@ class CandidateSpace {
 
  private:
   SearchSpace space_;
-  std::vector<std::string> layers_;
+  std::vector<std::string> layers_, pruned_;
   study::Space parameters_;
 };
 

@@ -165,5 +165,31 @@ epochs = 0
   EXPECT_EQ(result.finalists.front().accuracies.front(), result.finalists.front().found);
 }
 
+TEST_F(PrecisionSearchTest, LearnsFromTeachersAsWell) {
+  SearchOptions alone = options("alone"), taught = options("taught");
+  alone.trials = taught.trials = 1;
+  alone.is_damage_measured = taught.is_damage_measured = false;
+  alone.longer = taught.longer = 1;
+  taught.teacher = taught.model;
+  const SearchResult first = run_search(alone, {}), second = run_search(taught, {});
+  ASSERT_EQ(first.longer_losses.size(), second.longer_losses.size());
+  EXPECT_NE(first.longer_losses, second.longer_losses);
+}
+
+TEST_F(PrecisionSearchTest, TriesEachFamilyAlone) {
+  SearchOptions families = options("s");
+  families.trials = 1;
+  families.is_damage_measured = false;
+  families.family_trials = 3;
+  const SearchResult result = run_search(families, {});
+  std::vector<std::string> names;
+  for (const SearchResult::Study& study : result.studies) names.push_back(study.sampler);
+  EXPECT_THAT(names, testing::ElementsAre("random", "family float", "family integer",
+                                          "family binary"));
+  EXPECT_EQ(result.studies[1].history.trials().size(), 1U);
+  EXPECT_EQ(result.studies[2].history.trials().size(), 3U);
+  EXPECT_TRUE(std::filesystem::exists(families.out / "families.svg"));
+}
+
 }  // namespace
 }  // namespace lathe::search

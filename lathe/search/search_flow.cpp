@@ -2,26 +2,32 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <limits>
 #include <numeric>
 #include <tuple>
 
 #include "lathe/compress/layer_match.h"
 #include "lathe/compress/layers.h"
 #include "lathe/core/error.h"
-#include "lathe/core/passes/profile.h"
 #include "lathe/experiment/evaluate.h"
 #include "lathe/experiment/side_by_side.h"
 #include "lathe/io/output_directory.h"
 #include "lathe/search/allocation.h"
+#include "lathe/search/candidate_costs.h"
+#include "lathe/search/compress_candidate.h"
+#include "lathe/search/family_points.h"
 #include "lathe/search/narrowed_grid.h"
 #include "lathe/search/precision_costs.h"
 #include "lathe/search/search_directory.h"
 #include "lathe/search/search_report.h"
 #include "lathe/search/search_studies.h"
+#include "lathe/search/smallest_candidate.h"
 #include "lathe/search/space_file.h"
 #include "lathe/search/train_candidate.h"
 #include "lathe/study/samplers/sampler.h"
 #include "lathe/train/answers.h"
+#include "lathe/train/make_source.h"
 
 namespace lathe::search {
 namespace {
@@ -35,31 +41,45 @@ std::string file_name(std::string text) {
   return text;
 }
 
-// The layers that choose a format.
-std::vector<std::string> layers_of(const SearchSpace& space, const Graph& graph) {
+// The layers of a trained model that a pattern names. Models that are built have layers of their
+// own, which choose alike.
+std::vector<std::string> layers_of(const std::string& pattern, const io::Model& model) {
   std::vector<std::string> layers;
-  if (!space.precision) return layers;
+  if (!model.fresh.empty()) return layers;
+  const Graph& graph = model.graph;
   for (const compress::Layer& layer : compress::find_layers(graph))
-    if (compress::matches(compress::MatchBy::Regex, space.precision->layers,
-                          graph.op(layer.node).name, graph.name(layer.node)))
+    if (compress::matches(compress::MatchBy::Regex, pattern, graph.op(layer.node).name,
+                          graph.name(layer.node)))
       layers.push_back(graph.name(layer.node));
-  if (layers.empty()) fail("layers \"{}\": match no layer of the model", space.precision->layers);
+  if (layers.empty()) fail("layers \"{}\": match no layer of the model", pattern);
   return layers;
+}
+
+CandidateSpace candidates_of(const SearchSpace& space, const io::Model& model) {
+  std::vector<std::string> layers, pruned;
+  if (space.precision) layers = layers_of(space.precision->layers, model);
+  if (space.pruning) pruned = layers_of(space.pruning->layers, model);
+  return CandidateSpace(space, std::move(layers), std::move(pruned));
+}
+
+study::Distribution only(std::int64_t value) {
+  return study::CategoricalDistribution{{value}};
 }
 
 SearchSpace space_for(const SearchOptions& options) {
   SearchSpace space = options.space_text.empty()
                           ? read_search_space(options.space)
                           : parse_search_space(options.space_text, options.space);
-  if (options.model.empty()) {
-    if (space.precision)
-      throw UserError(
-          fmt::format("space {}: has formats, which are of a trained model", options.space),
-          "lathe search precision --model DIR");
-  } else if (!space.precision) {
+  const bool compresses = space.precision || space.pruning;
+  if (options.model.empty() && compresses && !options.compresses)
+    throw UserError(fmt::format("space {}: has formats or sparsities, which are of a trained model",
+                                options.space),
+                    "lathe search precision --model DIR, or lathe search compression");
+  if ((!options.model.empty() || options.compresses) && !compresses)
     throw UserError(fmt::format("space {}: has no formats to choose from", options.space),
-                    "add a table [precision.families], or take lab3");
-  }
+                    "add a table [precision.families] or [pruning], or take lab3");
+  if (options.epochs) space.recipe["epochs"] = only(*options.epochs);
+  if (options.epochs_after) space.recipe[kEpochsAfter] = only(*options.epochs_after);
   return space;
 }
 
@@ -72,8 +92,9 @@ class Search {
         callbacks_(callbacks),
         file_(space_for(options)),
         data_(options, file_.architecture.model, execution, callbacks),
-        space_(file_, layers_of(file_, data_.base().graph)),
-        costs_(data_.base().graph) {
+        space_(candidates_of(file_, data_.base())),
+        costs_(data_.base(), train::text_length(data_.base(), options.length)),
+        layer_costs_(data_.base().graph) {
     if (space_.parameters().empty())
       fail("space {}: there is nothing to choose: every value is fixed", options.space);
     for (const std::string& sampler : options.samplers)
@@ -88,7 +109,7 @@ class Search {
 
   // Trials alone.
   void work() {
-    if (space_.space().precision && options_.is_damage_measured) start_by_damage();
+    if (chooses_by_layer() && options_.is_damage_measured) start_by_damage();
     run_studies();
   }
 
@@ -112,7 +133,8 @@ class Search {
     work();
     SearchResult result{.measured_on = data_.measured_on(),
                         .chance_level = data_.chance_level(),
-                        .is_precision = space_.space().precision.has_value()};
+                        .is_precision = space_.space().precision.has_value(),
+                        .has_curves = options_.compares};
     for (SearchStudies::Record& record : studies_->read())
       result.studies.push_back({std::move(record.sampler), std::move(record.history)});
     for (SearchStudies::Record& record : studies_->read_listed())
@@ -121,6 +143,8 @@ class Search {
     if (!result.finalists.empty()) {
       train_again(result.finalists);
       result.test_accuracy = test(result.finalists.front());
+      if (options_.longer > 0) train_longer(result);
+      if (options_.whole > 0) train_on_all(result);
     }
     result.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -129,25 +153,42 @@ class Search {
   }
 
  private:
-  bool has_budget() const { return options_.max_weight_bits || options_.max_data_bits; }
+  // Whether layers of one model have formats of their own.
+  bool chooses_by_layer() const { return space_.space().precision && data_.base().fresh.empty(); }
+  bool has_bit_budget() const { return options_.max_weight_bits || options_.max_data_bits; }
+  bool has_budget() const { return has_bit_budget() || !options_.limits.empty(); }
   BitBudget budget() const {
     return {.weights = options_.max_weight_bits, .data = options_.max_data_bits};
   }
   bool is_within_budget(const study::Assignment& point) const {
     const std::optional<Candidate> candidate = space_.find_candidate(point);
     if (!candidate) return true;  // not decided yet
-    const compress::AverageBits bits = costs_.average(*candidate);
-    return bits.weights <= options_.max_weight_bits.value_or(bits.weights) &&
-           bits.data <= options_.max_data_bits.value_or(bits.data);
+    const Costs costs = costs_.known(*candidate);
+    const auto is_within = [&](const std::string& name, double most) {
+      const auto found = costs.find(name);  // what is measured shows when a trial begins
+      return found == costs.end() || found->second <= most;
+    };
+    return is_within("weight-bits", options_.max_weight_bits.value_or(kNoLimit)) &&
+           is_within("data-bits", options_.max_data_bits.value_or(kNoLimit)) &&
+           std::ranges::all_of(options_.limits, [&](const auto& limit) {
+             return is_within(limit.first, limit.second);
+           });
   }
+  static constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
   // A budget that nothing meets is an error before any work.
   void check_budget() const {
-    if (!has_budget()) return;
-    if (!space_.space().precision)
-      fail("max-weight-bits: needs a model, whose formats are searched");
+    if (!options_.limits.empty()) {
+      const Costs least = costs_.known(smallest_candidate(space_));
+      for (const auto& [name, most] : options_.limits)
+        if (const auto found = least.find(name); found != least.end() && found->second > most)
+          fail("max {}={}: no point of the space has so few; the smallest possible is {:.6g}", name,
+               most, found->second);
+    }
+    if (!has_bit_budget()) return;
+    if (!chooses_by_layer()) fail("max-weight-bits: needs a model, whose formats are searched");
     const BitBudget smallest =
-        Allocation(file_, space_.layers(), costs_,
+        Allocation(file_, space_.layers(), layer_costs_,
                    [](const std::string&, const TensorChoices&, const std::string&) { return 0.0; })
             .smallest();
     for (const auto& [name, most, least] :
@@ -185,7 +226,7 @@ class Search {
                        .total = std::ssize(space_.layers())});
     }
     allocation_.emplace(
-        file_, space_.layers(), costs_,
+        file_, space_.layers(), layer_costs_,
         [this](const std::string& layer, const TensorChoices& tensors, const std::string& format) {
           return *directory_->find(damage_name(layer, tensors, format));
         });
@@ -212,7 +253,7 @@ class Search {
         if (std::ranges::find(starts_, *point) == starts_.end())
           starts_.push_back(std::move(*point));
     };
-    if (has_budget()) return add(budget());
+    if (has_bit_budget()) return add(budget());
     for (const double bits : {8.0, 6.0, 4.0, 3.0, 2.5, 2.0, 1.5})
       add({.weights = bits, .data = std::max(4.0, bits)});
   }
@@ -224,7 +265,7 @@ class Search {
     if (!allocation_ || sampler.starts_with("grid")) return std::nullopt;
     if (static_cast<std::size_t>(number) < starts_.size())
       return starts_[static_cast<std::size_t>(number)];
-    if (!has_budget()) return std::nullopt;
+    if (!has_bit_budget()) return std::nullopt;
     const bool learns = !sampler.starts_with("random");
     if (learns && number >= kFirstDrawn && number % 2 == 1) return std::nullopt;
     return allocation_->sample(budget(), options_.seed + static_cast<std::uint64_t>(number));
@@ -235,6 +276,10 @@ class Search {
     run_studies(options_.samplers, options_.trials,
                 [&](const std::string& study, int number) { return propose(study, number); });
     if (options_.narrow > 0) run_narrowed();
+    if (options_.family_trials > 0)
+      for (const FamilyPoints& family :
+           family_points(space_, options_.family_trials, options_.seed))
+        run_listed(family_study(family.family).c_str(), affordable(family.points));
     if (options_.tries_uniform) run_listed(kUniform, affordable(space_.uniform_points()));
   }
 
@@ -293,6 +338,50 @@ class Search {
   compress::AverageBits bits_of(const Candidate& candidate) const {
     return space_.space().precision ? costs_.average(candidate) : compress::AverageBits{};
   }
+  // The values of a trial's objectives.
+  std::vector<double> values_of(const Candidate& candidate, double score) const {
+    if (options_.front.empty()) return {score};
+    return {score, costs_.known(candidate).at(options_.front)};
+  }
+
+  // What must be measured to know whether a trial is within the budget. A trial that is not has
+  // nothing trained.
+  bool is_measured_within(const Candidate& candidate, study::Trial& trial,
+                          const engine::ExecutionOptions& execution,
+                          const experiment::Callbacks& callbacks) const {
+    std::vector<double> excess;
+    std::optional<io::Model> model;
+    for (const auto& [name, most] : options_.limits) {
+      if (!find_cost_kind(name).is_measured) continue;
+      if (!model) {
+        model = build_candidate(data_, candidate, options_.seed, execution);
+        if (is_compressed_on_the_way(data_, candidate))
+          compress_candidate(*model, candidate, data_.calibration(), options_.seed, execution);
+        model = as_stored(std::move(*model));
+      }
+      const double cost = measure_cost(name, *model, train::text_length(*model, options_.length),
+                                       execution, callbacks);
+      trial.set_user_attribute(name, fmt::format("{:.6g}", cost));
+      excess.push_back(cost - most);
+    }
+    if (excess.empty()) return true;
+    trial.set_constraints(excess);
+    return std::ranges::all_of(excess, [](double each) { return each <= 0; });
+  }
+
+  // The same architecture without compression, for as many epochs in all; then compressed alone.
+  void compare(const Candidate& candidate, study::Trial& trial, const fs::path& path,
+               const engine::ExecutionOptions& execution, const experiment::Callbacks& callbacks) {
+    const TrainedCandidate plain =
+        *train_candidate(data_, uncompressed(candidate), options_.seed, {.factor = 1, .count = 1},
+                         fs::path(path) += "-plain", false, execution, {.callbacks = callbacks});
+    trial.set_user_attribute(kUncompressed, fmt::format("{:.6g}", plain.accuracy));
+    io::Model model = plain.model;
+    compress_candidate(model, candidate, data_.calibration(), options_.seed, execution);
+    trial.set_user_attribute(
+        kCompressed,
+        fmt::format("{:.6g}", measure_accuracy(model, data_.measured(), execution, callbacks)));
+  }
 
   study::Outcome evaluate(const std::string& study, study::Trial& trial,
                           const engine::ExecutionOptions& execution,
@@ -305,31 +394,42 @@ class Search {
       trial.set_user_attribute("data_bits", fmt::format("{:.6g}", bits.data));
       trial.set_user_attribute("rounded_weights", fmt::format("{:.6g}", bits.rounded_weights));
     }
+    for (const auto& [name, value] : costs_.known(candidate))
+      if (name != "weight-bits" && name != "data-bits")
+        trial.set_user_attribute(name, fmt::format("{:.6g}", value));
+    if (!is_measured_within(candidate, trial, execution, callbacks)) {
+      trial.set_user_attribute("over_budget", "true");
+      return {.state = study::TrialState::Fail, .reason = "costs more than the budget"};
+    }
+    const fs::path path =
+        directory_->path() / "trials" / fmt::format("{}-{}", file_name(study), trial.number());
+    const experiment::Callbacks quiet{.notice = callbacks.notice,
+                                      .should_stop = callbacks.should_stop};
     const auto goes_on = [&](int resource, double score) {
       trial.report(resource, score);
       return trial.verdict() == study::Verdict::Continue;
     };
     if (const std::optional<KnownResult> known = studies_->known().find(candidate))
-      if (const auto outcome = replay(*known, trial, cost, goes_on)) return *outcome;
+      if (const auto outcome = replay(*known, candidate, trial, cost, goes_on)) return *outcome;
     const std::optional<TrainedCandidate> trained = train_candidate(
-        data_, candidate, options_.seed, rungs(),
-        directory_->path() / "trials" / fmt::format("{}-{}", file_name(study), trial.number()),
-        false, execution,
+        data_, candidate, options_.seed, rungs(), path, false, execution,
         {.goes_on = [&](int resource,
                         double accuracy) { return goes_on(resource, accuracy - cost); },
-         .callbacks = {.notice = callbacks.notice, .should_stop = callbacks.should_stop}});
+         .callbacks = quiet});
     if (!trained) return given_up(trial, cost);
     const double score = trained->accuracy - cost;
     trial.report(rungs().resource(rungs().count - 1), score);
     trial.set_user_attribute("accuracy", fmt::format("{:.6g}", trained->accuracy));
     trial.set_user_attribute("seconds", fmt::format("{:.3f}", trained->seconds));
     label_chance(trial, trained->accuracy);
-    return {.values = {score}};
+    if (options_.compares) compare(candidate, trial, path, execution, quiet);
+    return {.values = values_of(candidate, score)};
   }
 
   // What the same model came to before, judged by this study; nothing where it must go on further
   // than it did.
-  std::optional<study::Outcome> replay(const KnownResult& known, study::Trial& trial, double cost,
+  std::optional<study::Outcome> replay(const KnownResult& known, const Candidate& candidate,
+                                       study::Trial& trial, double cost,
                                        const std::function<bool(int, double)>& goes_on) const {
     trial.set_user_attribute("copied_from", nlohmann::json(known.from).dump());
     const int last = rungs().resource(rungs().count - 1);
@@ -340,10 +440,10 @@ class Search {
         return given_up(trial, cost);
     }
     if (!known.accuracy) return std::nullopt;
-    for (const char* const key : {"accuracy", "collapsed", "seconds"})
+    for (const char* const key : {"accuracy", "collapsed", "seconds", kUncompressed, kCompressed})
       if (const auto found = known.attributes.find(key); found != known.attributes.end())
         trial.set_user_attribute(key, found->second);
-    return study::Outcome{.values = {*known.accuracy}};
+    return study::Outcome{.values = values_of(candidate, *known.accuracy)};
   }
 
   study::Outcome given_up(study::Trial& trial, double cost) const {
@@ -358,8 +458,9 @@ class Search {
   }
 
   Rungs rungs() const {
-    return options_.halving == 0 ? Rungs{.factor = 1, .count = 1}
-                                 : Rungs{.factor = options_.halving, .count = options_.rungs};
+    return options_.halving == 0 || !options_.front.empty()
+               ? Rungs{.factor = 1, .count = 1}
+               : Rungs{.factor = options_.halving, .count = options_.rungs};
   }
 
   // The best complete trials of all studies, each model once.
@@ -372,6 +473,7 @@ class Search {
                           .trial = trial.number,
                           .candidate = space_.candidate(trial.parameters)};
         finalist.bits = bits_of(finalist.candidate);
+        finalist.costs = costs_.known(finalist.candidate);
         finalist.cost = space_.space().precision ? cost_of(finalist.bits) : 0;
         finalist.found = trial.values.front() + finalist.cost;
         const auto is_same = [&](const Finalist& each) {
@@ -381,6 +483,15 @@ class Search {
       }
     std::ranges::stable_sort(best, std::greater(),
                              [](const Finalist& each) { return each.found - each.cost; });
+    if (!options_.front.empty()) {  // those that none beats in both, the most accurate first
+      double least = kNoLimit;
+      std::erase_if(best, [&](const Finalist& each) {
+        const double cost = each.costs.at(options_.front);
+        const bool is_beaten = cost >= least;
+        least = std::min(least, cost);
+        return is_beaten;
+      });
+    }
     if (best.size() > static_cast<std::size_t>(options_.finalists))
       best.resize(static_cast<std::size_t>(options_.finalists));
     return best;
@@ -409,10 +520,7 @@ class Search {
     }
     experiment::do_side_by_side(jobs, options_.jobs, execution_, callbacks_);
     for (Finalist& finalist : finalists) {
-      Candidate plain = finalist.candidate;
-      plain.formats.clear();
-      Graph graph = build_candidate(data_, plain, options_.seed, execution_).graph;
-      finalist.parameters = profile(graph).parameters;
+      finalist.parameters = std::llround(finalist.costs.at("parameters"));
     }
     std::ranges::stable_sort(finalists, std::greater(),
                              [](const Finalist& each) { return each.mean() - each.cost; });
@@ -427,6 +535,54 @@ class Search {
                                          true, execution, {.callbacks = callbacks});
     directory_->keep(name, trained->accuracy);
     return trained->accuracy;
+  }
+
+  // The chosen one with other epochs: whether it goes on learning or learns by heart.
+  void train_longer(SearchResult& result) {
+    Candidate longer = result.finalists.front().candidate;
+    longer.recipe[is_compressed_on_the_way(data_, longer) ? kEpochsAfter : "epochs"] =
+        options_.longer;
+    train_candidate(
+        data_, longer, options_.seed, {.factor = 1, .count = 1}, directory_->path() / "longer",
+        false, execution_,
+        {.epoch = [&](std::int64_t,
+                      double accuracy) { result.longer_accuracies.push_back(accuracy); },
+         .loss = [&](std::int64_t, double loss) { result.longer_losses.push_back(loss); },
+         .callbacks = callbacks_});
+  }
+
+  // Held-out rows have said all they can by now: the chosen one may learn from them as well.
+  void train_on_all(SearchResult& result) {
+    const Candidate& chosen = result.finalists.front().candidate;
+    const auto name_of = [&](int seed) {
+      return fmt::format("test of {} trained on all, seed {}", to_json(chosen).dump(),
+                         seed_of(seed));
+    };
+    result.whole_accuracies.assign(static_cast<std::size_t>(options_.whole), 0);
+    bool is_known = true;
+    for (int seed = 0; seed < options_.whole; ++seed) {
+      const auto known = directory_->find(name_of(seed));
+      is_known = is_known && known;
+      result.whole_accuracies[static_cast<std::size_t>(seed)] = known.value_or(0);
+    }
+    if (is_known) return;
+    SearchOptions all = options_;
+    all.objective_split = "test";
+    const TrialData data(all, file_.architecture.model, execution_, callbacks_);
+    std::vector<experiment::Job> jobs;
+    for (int seed = 0; seed < options_.whole; ++seed)
+      jobs.emplace_back([&, seed](const engine::ExecutionOptions& execution,
+                                  const experiment::Callbacks& callbacks) {
+        const fs::path path = directory_->path() / "whole" / fmt::format("seed-{}", seed_of(seed));
+        const double accuracy =
+            train_candidate(data, chosen, seed_of(seed), {.factor = 1, .count = 1}, path, true,
+                            execution, {.callbacks = callbacks})
+                ->accuracy;
+        directory_->keep(name_of(seed), accuracy);
+        result.whole_accuracies[static_cast<std::size_t>(seed)] = accuracy;
+        callbacks.tell({.activity = "training on all rows", .unit = "runs"});
+      });
+    experiment::do_side_by_side(jobs, options_.jobs, execution_, callbacks_);
   }
 
   // The chosen candidate's model of the seed that did best on the rows that were held out.
@@ -456,7 +612,8 @@ class Search {
   const SearchSpace file_;
   const TrialData data_;
   const CandidateSpace space_;
-  const PrecisionCosts costs_;
+  const CandidateCosts costs_;
+  const PrecisionCosts layer_costs_;
   // Once all that may be wrong with those is known: a mistake must not leave a directory.
   std::optional<SearchDirectory> directory_;
   std::optional<SearchStudies> studies_;

@@ -9,6 +9,7 @@
 #include "lathe/compress/average_bits.h"
 #include "lathe/engine/executor.h"
 #include "lathe/experiment/callbacks.h"
+#include "lathe/search/candidate_costs.h"
 #include "lathe/search/candidate_space.h"
 #include "lathe/search/search_options.h"
 #include "lathe/study/history.h"
@@ -25,6 +26,7 @@ struct Finalist {
   std::int64_t parameters = 0;
   compress::AverageBits bits = {};
   std::vector<double> accuracies = {};  ///< by seed
+  Costs costs = {};                     ///< that follow from sizes and formats
 
   double mean() const;
 };
@@ -34,6 +36,7 @@ struct SearchResult {
   std::string measured_on;
   double chance_level = 0;
   bool is_precision = false;  ///< formats were searched, not architectures
+  bool has_curves = false;    ///< trials were measured without compression and before training on
   struct Study {
     std::string sampler;
     study::History history;
@@ -41,11 +44,15 @@ struct SearchResult {
   std::vector<Study> studies = {};
   std::vector<Finalist> finalists = {};      ///< the one of the best mean first: it is chosen
   std::optional<double> test_accuracy = {};  ///< of the chosen model, where data has a split `test`
-  double seconds = 0;                        ///< of this call
+  /// The chosen one trained for longer: accuracies by epoch, losses by step.
+  std::vector<double> longer_accuracies = {}, longer_losses = {};
+  std::vector<double> whole_accuracies = {};  ///< tests of it trained on all of train, by seed
+  double seconds = 0;                         ///< of this call
 };
 
 /// Searches. Without a model each trial builds one from a point of the space and trains it from
-/// nothing; of a model that is given each trial rounds the layers to formats and trains it on. The
+/// nothing, or from another one's weights, and where the space has formats or sparsities compresses
+/// it on the way; of a model that is given each trial compresses the layers and trains it on. The
 /// best are trained again with other seeds, and the best of those by the mean is chosen, written to
 /// `out/best` and tested.
 ///

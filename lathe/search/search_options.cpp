@@ -1,17 +1,28 @@
 #include "lathe/search/search_options.h"
 
+#include <algorithm>
 #include <set>
 
 #include "lathe/core/error.h"
 #include "lathe/experiment/recorded_options.h"
+#include "lathe/search/candidate_costs.h"
+#include "lathe/search/space_file.h"
 
 namespace lathe::search {
 
 nlohmann::json to_json(const SearchOptions& options) {
-  return {{"space", experiment::recorded_path(options.space)},
+  // A name is no path, though there may be a file of that name.
+  const std::vector<std::string> shipped = shipped_spaces();
+  const bool is_shipped = std::ranges::find(shipped, options.space) != shipped.end();
+  return {{"space", is_shipped ? options.space : experiment::recorded_path(options.space)},
           {"model", experiment::recorded_path(options.model)},
           {"data", experiment::recorded_path(options.data)},
           {"tokenizer", experiment::recorded_path(options.tokenizer)},
+          {"from", experiment::recorded_path(options.from)},
+          {"teacher", options.teacher},
+          {"compresses", options.compresses},
+          {"epochs", options.epochs.value_or(-1)},
+          {"epochs-after", options.epochs_after.value_or(-1)},
           {"length", options.length},
           {"limit", options.limit},
           {"objective-split", options.objective_split},
@@ -22,6 +33,9 @@ nlohmann::json to_json(const SearchOptions& options) {
           {"bit-cost", options.bit_cost},
           {"max-weight-bits", options.max_weight_bits.value_or(0)},
           {"max-data-bits", options.max_data_bits.value_or(0)},
+          {"max", options.limits},
+          {"front", options.front},
+          {"compare", options.compares},
           {"sensitivity", options.is_damage_measured},
           {"calibration", options.calibration},
           {"finalists", options.finalists},
@@ -41,11 +55,20 @@ void take_recorded(SearchOptions& options, const nlohmann::json& recorded) {
     const double bits = recorded.value(name, 0.0);
     value = bits > 0 ? std::optional(bits) : std::nullopt;
   };
+  const auto take_epochs = [&](const char* name, std::optional<int>& value) {
+    const int epochs = recorded.value(name, -1);
+    value = epochs >= 0 ? std::optional(epochs) : std::nullopt;
+  };
   try {
     take_path("space", options.space);
     take_path("model", options.model);
     take_path("data", options.data);
     take_path("tokenizer", options.tokenizer);
+    take_path("from", options.from);
+    take("teacher", options.teacher);
+    take("compresses", options.compresses);
+    take_epochs("epochs", options.epochs);
+    take_epochs("epochs-after", options.epochs_after);
     take("length", options.length);
     take("limit", options.limit);
     take("objective-split", options.objective_split);
@@ -56,6 +79,9 @@ void take_recorded(SearchOptions& options, const nlohmann::json& recorded) {
     take("bit-cost", options.bit_cost);
     take_limit("max-weight-bits", options.max_weight_bits);
     take_limit("max-data-bits", options.max_data_bits);
+    take("max", options.limits);
+    take("front", options.front);
+    take("compare", options.compares);
     take("sensitivity", options.is_damage_measured);
     take("calibration", options.calibration);
     take("finalists", options.finalists);
@@ -81,6 +107,19 @@ void check_options(const SearchOptions& options) {
   for (const auto& [name, bits] : {std::pair("max-weight-bits", options.max_weight_bits),
                                    std::pair("max-data-bits", options.max_data_bits)})
     if (bits && !(*bits > 0)) fail("{} {}: expected more than 0", name, *bits);
+  for (const auto& [name, most] : options.limits) {
+    find_cost_kind(name);
+    if (!(most > 0)) fail("max {}={}: expected more than 0", name, most);
+  }
+  if (!options.front.empty()) {
+    if (find_cost_kind(options.front).is_measured)
+      fail("front {}: is known only of a built model; expected a cost of sizes and formats",
+           options.front);
+    if (options.bit_cost > 0)
+      fail("front {}: not with bit-cost, which makes one of both", options.front);
+  }
+  if (!options.from.empty() && !options.model.empty())
+    fail("from: models are built by a space; {} is one already", options.model);
   if (options.finalists < 1) fail("finalists {}: expected 1 or more", options.finalists);
   if (options.seeds < 1) fail("seeds {}: expected 1 or more", options.seeds);
 }

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -19,8 +20,14 @@ struct SearchOptions {
   std::string model = {};
   std::string data = {};       ///< directory, or `reviews`
   std::string tokenizer = {};  ///< directory with the tokenizer of the models
-  std::int64_t length = 0;     ///< most tokens of a text; 0: the model's most
-  std::int64_t limit = 0;      ///< examples to train on; 0: all
+  /// Directory of a model that those of the space take their weights from, cut or grown to size.
+  std::string from = {};
+  std::string teacher = {};  ///< classifiers to learn from as well, separated by commas
+  bool compresses = false;   ///< trials train a model, compress it and train it on
+  /// Instead of what the space's recipe says: epochs of training, and behind a compression.
+  std::optional<int> epochs = {}, epochs_after = {};
+  std::int64_t length = 0;  ///< most tokens of a text; 0: the model's most
+  std::int64_t limit = 0;   ///< examples to train on; 0: all
   /// What accuracies are of; empty: rows held out of train, so many, a fifth at most.
   std::string objective_split = {};
   std::int64_t validation = 5000;
@@ -36,6 +43,11 @@ struct SearchOptions {
   double bit_cost = 0;
   /// The most average stored bits of weights and of data.
   std::optional<double> max_weight_bits = {}, max_data_bits = {};
+  std::map<std::string, double> limits = {};  ///< the most of other costs (candidate_costs.h)
+  std::string front = {};  ///< a cost to make small as well: accuracies that none beats in both
+  /// Whether each trial that is compressed on the way is also trained without, for as many epochs
+  /// in all, and measured before and after it is compressed then.
+  bool compares = false;
   /// Whether the damage of each layer's formats is measured first, for trials to start from.
   bool is_damage_measured = true;
   std::int64_t calibration = 256;  ///< examples that show ranges and damage
@@ -48,6 +60,9 @@ struct SearchOptions {
   double above = 0;
   /// A study of every format of the space for all layers alike, to compare with.
   bool tries_uniform = false;
+  int family_trials = 0;  ///< of a study for each family of formats alone; 0: none
+  int longer = 0;         ///< epochs to train the chosen one once more, its accuracy after each
+  int whole = 0;          ///< how often the chosen one is trained on all of train and tested
 
   std::optional<double> target = {};  ///< an accuracy that is good enough
   std::optional<int> patience = {};   ///< trials without a better one until a study stops

@@ -1,12 +1,15 @@
 #include "lathe/search/search_report.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <numeric>
 
 #include "lathe/io/atomic_file.h"
 #include "lathe/report/html_page.h"
 #include "lathe/report/named_bars.h"
 #include "lathe/report/plot.h"
+#include "lathe/search/search_studies.h"
 #include "lathe/study/importance.h"
 
 namespace lathe::search {
@@ -48,16 +51,25 @@ std::string score_name(const SearchOptions& options) {
   return options.bit_cost > 0 ? fmt::format("accuracy - {} x bits", options.bit_cost) : "accuracy";
 }
 
-std::string best_chart(const SearchResult& result, const SearchOptions& options, bool is_zoomed) {
+// Whether it tried one family of formats alone.
+bool is_of_family(const SearchResult::Study& study) {
+  return study.sampler.starts_with(family_study(""));
+}
+
+// Of samplers, or of families alone.
+std::string best_chart(const SearchResult& result, const SearchOptions& options, bool of_families,
+                       bool is_zoomed) {
   std::vector<report::Series> series;
   double best = 0;
   for (const SearchResult::Study& study : result.studies) {
+    if (is_of_family(study) != of_families) continue;
     report::Series line{.name = study.sampler, .y = best_so_far(study.history)};
     for (std::size_t i = 0; i < line.y.size(); ++i) line.x.push_back(static_cast<double>(i + 1));
     if (!line.y.empty()) best = std::max(best, line.y.back());
     series.push_back(std::move(line));
   }
-  report::Chart chart{.title = is_zoomed ? "Best so far, near the best" : "Best so far",
+  report::Chart chart{.title = fmt::format("Best so far{}{}", of_families ? " by family" : "",
+                                           is_zoomed ? ", near the best" : ""),
                       .x = {.label = "trials"},
                       .y = {.label = score_name(options) + " on " + result.measured_on}};
   if (is_zoomed) chart.y.low = best - 0.02;
@@ -114,7 +126,80 @@ std::string front_chart(const SearchResult& result, const char* bits, const std:
                                series);
 }
 
+// The three curves of models that are compressed on the way.
+constexpr std::array kCurves{std::pair(kUncompressed, "uncompressed"),
+                             std::pair(kCompressed, "compressed"),
+                             std::pair("accuracy", "compressed and trained")};
+
+// What complete trials have of a curve, by number.
+std::vector<double> curve_of(const SearchResult& result, const char* attribute) {
+  std::vector<double> values;
+  for (const SearchResult::Study& study : result.studies)
+    for (const study::TrialRecord& trial : study.history.trials())
+      if (const auto value = number_of(trial, attribute);
+          value && trial.state == TrialState::Complete && number_of(trial, kCompressed))
+        values.push_back(*value);
+  return values;
+}
+
+std::string curves_chart(const SearchResult& result) {
+  std::vector<report::Series> series;
+  for (const auto& [attribute, name] : kCurves) {
+    report::Series best{.name = fmt::format("{}, best so far", name)}, own{.name = name};
+    for (const double value : curve_of(result, attribute)) {
+      own.x.push_back(static_cast<double>(own.x.size() + 1));
+      own.y.push_back(value);
+      best.x.push_back(own.x.back());
+      best.y.push_back(best.y.empty() ? value : std::max(best.y.back(), value));
+    }
+    series.push_back(std::move(best));
+    series.push_back(std::move(own));
+  }
+  return report::line_chart({.title = "Compression on the way",
+                             .x = {.label = "trials"},
+                             .y = {.label = "accuracy on " + result.measured_on}},
+                            series);
+}
+
+std::string longer_chart(const std::vector<double>& values, const char* title, const char* x,
+                         const std::string& y) {
+  report::Series line{.name = y, .y = values};
+  for (std::size_t i = 0; i < values.size(); ++i) line.x.push_back(static_cast<double>(i + 1));
+  return report::line_chart({.title = title, .x = {.label = x}, .y = {.label = y}}, {line});
+}
+
+// How many layers have each family of formats.
+std::vector<std::pair<std::string, double>> family_counts(const Candidate& candidate) {
+  std::map<std::string, double> counts;
+  for (const auto& [layer, formats] : candidate.formats)
+    for (const auto& [role, format] : formats)
+      if (role == compress::TensorRole::Weights) ++counts[format.substr(0, format.find(':'))];
+  return {counts.begin(), counts.end()};
+}
+
 }  // namespace
+
+double mean(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+report::Table curves_table(const SearchResult& result) {
+  report::Table table({"curve", "trials", "best", "mean", "deviation"});
+  for (const auto& [attribute, name] : kCurves) {
+    const std::vector<double> values = curve_of(result, attribute);
+    if (values.empty()) continue;
+    const double average = mean(values);
+    double squares = 0;
+    for (const double value : values) squares += (value - average) * (value - average);
+    table.row(
+        {name, std::to_string(values.size()), fmt::format("{:.4f}", std::ranges::max(values)),
+         fmt::format("{:.4f}", average),
+         values.size() < 2
+             ? "-"
+             : fmt::format("{:.4f}", std::sqrt(squares / static_cast<double>(values.size() - 1)))});
+  }
+  return table;
+}
 
 std::vector<double> best_so_far(const study::History& history) {
   std::vector<double> best;
@@ -224,6 +309,9 @@ void write_report(const SearchResult& result, const SearchOptions& options,
                          fmt::format("{:.4f}", result.finalists.front().mean()));
   if (result.test_accuracy)
     figures.emplace_back("test accuracy", fmt::format("{:.4f}", *result.test_accuracy));
+  if (!result.whole_accuracies.empty())
+    figures.emplace_back("test accuracy trained on all, mean",
+                         fmt::format("{:.4f}", mean(result.whole_accuracies)));
   page.figures(figures);
   page.paragraph(fmt::format(
       "Accuracies are of {}; up to {:.4f} guessing has by luck. The best trials were trained again "
@@ -243,12 +331,29 @@ void write_report(const SearchResult& result, const SearchOptions& options,
     io::write_atomically(directory / (name + ".svg"), svg);
     page.svg(svg);
   };
-  add("best", best_chart(result, options, false));
-  add("best-zoomed", best_chart(result, options, true));
+  add("best", best_chart(result, options, false, false));
+  add("best-zoomed", best_chart(result, options, false, true));
+  if (std::ranges::any_of(result.studies, is_of_family)) {
+    add("families", best_chart(result, options, true, false));
+    add("families-zoomed", best_chart(result, options, true, true));
+  }
+  if (result.has_curves) {
+    add("curves", curves_chart(result));
+    page.table(curves_table(result));
+  }
   add("trials", trials_chart(result, options));
   if (result.is_precision) {
     add("weight-bits", front_chart(result, "weight_bits", "bits of weights"));
     add("data-bits", front_chart(result, "data_bits", "bits of data"));
+  }
+  if (result.is_precision && !result.finalists.empty())
+    add("counts", report::named_bars("Families of the chosen model", "layers",
+                                     family_counts(result.finalists.front().candidate)));
+  if (!result.longer_accuracies.empty()) {
+    page.section("The chosen model, trained for longer");
+    add("longer", longer_chart(result.longer_accuracies, "Accuracy after each epoch", "epoch",
+                               "accuracy on " + result.measured_on));
+    add("longer-loss", longer_chart(result.longer_losses, "Loss", "step", "loss"));
   }
   page.section("What matters");
   for (const SearchResult::Study& study : result.studies) {

@@ -26,6 +26,12 @@ report::Table studies_table(const SearchResult& result);
 /// The best trials and how they did when they were trained again.
 report::Table finalists_table(const SearchResult& result);
 
+/// Trials that were compressed on the way, a row for each of the three: best, mean and deviation of
+/// the same trials uncompressed, compressed, and compressed and trained.
+report::Table curves_table(const SearchResult& result);
+
+double mean(const std::vector<double>& values);
+
 /// The format of each layer's weights and of what it reads.
 report::Table formats_table(const Candidate& candidate);
 

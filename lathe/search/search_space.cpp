@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "lathe/compress/pruning/method.h"
+#include "lathe/compress/pruning/pruning_rules.h"
 #include "lathe/core/error.h"
 #include "lathe/search/builder_sizes.h"
 
@@ -50,10 +52,30 @@ void check_architecture(const ArchitectureSpace& space) {
          fmt::join(hidden, ", "));
 }
 
+void check_pruning(const PruningSpace& space) {
+  if (space.sparsity.empty()) fail("sparsity: is missing: expected a share or a list of them");
+  const std::vector<std::string> none{""};
+  for (const std::string& method : space.method.empty() ? none : space.method)
+    for (const std::string& granularity : space.granularity.empty() ? none : space.granularity)
+      for (const double sparsity : space.sparsity) {
+        compress::PruningSettings settings{.sparsity = sparsity};
+        if (!method.empty()) settings.method = method;
+        if (!granularity.empty()) settings.granularity = compress::parse_granularity(granularity);
+        compress::check_settings(settings);
+        if (!method.empty() &&
+            compress::find_pruning_method(method).evidence == compress::PruningEvidence::Training)
+          fail("method {}: prunes while a model trains; a trial prunes at once", method);
+      }
+  check_distinct("sparsity", space.sparsity);
+  check_distinct("method", space.method);
+  check_distinct("granularity", space.granularity);
+}
+
 }  // namespace
 
 void check_space(const SearchSpace& space) {
   with_place("architecture", [&] { check_architecture(space.architecture); });
+  if (space.pruning) with_place("pruning", [&] { check_pruning(*space.pruning); });
   for (const auto& [name, distribution] : space.recipe) {
     if (std::ranges::find(recipe_options(), name) == recipe_options().end())
       throw unknown_name("option of training", name, recipe_options()).at("recipe");
@@ -63,8 +85,9 @@ void check_space(const SearchSpace& space) {
 
 const std::vector<std::string>& recipe_options() {
   static const std::vector<std::string> names{
-      "accumulate", "batch-size", "batch-tokens", "clip",     "cycles", "dropout",     "epochs",
-      "lr",         "momentum",   "optimizer",    "schedule", "warmup", "weight-decay"};
+      "accumulate", "batch-size", "batch-tokens",   "clip",   "cycles",
+      "dropout",    "epochs",     kEpochsAfter,     "lr",     "momentum",
+      "optimizer",  "schedule",   "teacher-weight", "warmup", "weight-decay"};
   return names;
 }
 

@@ -45,11 +45,20 @@ struct PrecisionSpace {
   std::vector<TensorChoices> tensors = {};
 };
 
+/// How much of each layer's weights goes, and by what. An empty list leaves the method's usual.
+struct PruningSpace {
+  std::string layers = ".*";          ///< pattern of the layers that choose; others stay whole
+  std::vector<double> sparsity = {};  ///< 0: the layer stays whole
+  std::vector<std::string> method = {}, granularity = {};
+};
+
 /// Everything that a trial may choose. Parts that are absent stay as they are.
 struct SearchSpace {
   ArchitectureSpace architecture = {};
   std::optional<PrecisionSpace> precision = {};
-  /// Options of training by their names (run_record.h): lr, epochs, batch-size.
+  std::optional<PruningSpace> pruning = {};
+  /// Options of training by their names (run_record.h): lr, epochs, batch-size. `epochs-after` are
+  /// those behind the compression of a model that is trained before it.
   std::map<std::string, study::Distribution> recipe = {};
 };
 
@@ -58,5 +67,6 @@ void check_space(const SearchSpace& space);
 
 /// Options of training that a space may choose.
 const std::vector<std::string>& recipe_options();
+inline constexpr const char* kEpochsAfter = "epochs-after";
 
 }  // namespace lathe::search

@@ -20,11 +20,21 @@ constexpr int kMostFailures = 10;
 constexpr const char* kSearch = "lathe:search";
 
 std::string pruner_of(const SearchOptions& options) {
-  if (options.halving == 0 || options.rungs == 1) return "none";
+  if (options.halving == 0 || options.rungs == 1 || !options.front.empty()) return "none";
   return fmt::format("successive-halving:min-resource=1,factor={}", options.halving);
 }
 
+constexpr std::string_view kFamily = "family ";
+
 }  // namespace
+
+std::string family_study(const std::string& family) {
+  return std::string(kFamily) + family;
+}
+
+bool is_listed(const std::string& study) {
+  return study == kNarrowed || study == kUniform || study.starts_with(kFamily);
+}
 
 SearchStudies::SearchStudies(const SearchOptions& options, const CandidateSpace& space,
                              std::function<bool(const study::Assignment&)> is_allowed)
@@ -47,14 +57,20 @@ std::string SearchStudies::study_name(const std::string& sampler) const {
 
 study::Study SearchStudies::open_study(const std::string& sampler) const {
   return with_place(fmt::format("sampler {}", sampler), [&] {
+    std::vector<study::Direction> directions{study::Direction::Maximize};
+    std::vector<std::string> objectives{"accuracy"};
+    if (!options_.front.empty()) {
+      directions.push_back(study::Direction::Minimize);
+      objectives.push_back(options_.front);
+    }
     study::Study study = study::Study::create(
-        open(), study_name(sampler), {study::Direction::Maximize},
+        open(), study_name(sampler), directions,
         // Listed points are asked for one by one.
-        {.sampler = sampler == kNarrowed || sampler == kUniform ? "random" : sampler,
+        {.sampler = is_listed(sampler) ? "random" : sampler,
          .pruner = pruner_of(options_),
          .seed = options_.seed,
          .space = space_.parameters(),
-         .objectives = {"accuracy"},
+         .objectives = objectives,
          .lease = kLease,
          .is_allowed = [this](const study::Assignment& point) {
            return space_.is_possible(point) && (!is_allowed_ || is_allowed_(point));
@@ -156,7 +172,12 @@ std::vector<SearchStudies::Record> SearchStudies::read() const {
 
 std::vector<SearchStudies::Record> SearchStudies::read_listed() const {
   std::vector<Record> records;
-  for (const char* const name : {kNarrowed, kUniform})
+  std::vector<std::string> names{kNarrowed};
+  if (space_.space().precision)
+    for (const FormatChoices& family : space_.space().precision->tensors.front().families)
+      names.push_back(family_study(family.name));
+  names.emplace_back(kUniform);
+  for (const std::string& name : names)
     if (open()->find_study(study_name(name))) records.push_back({name, open_study(name).history()});
   return records;
 }
@@ -175,7 +196,7 @@ SearchOptions read_stored_search(const std::string& storage, const std::string& 
     if (!search.is_object()) fail("study \"{}\": attribute {} is damaged", record.name, kSearch);
     names.push_back(search.value("study", ""));
     const std::string sampler = search.value("sampler", "");
-    if (names.back() != study || sampler == kNarrowed || sampler == kUniform) continue;
+    if (names.back() != study || is_listed(sampler)) continue;
     found.samplers.push_back(sampler);
     found.trials = search.value("trials", 0);
     found.space_text = search.value("space", "");

@@ -29,6 +29,14 @@ using ProposePoint =
 /// all layers alike.
 inline constexpr const char* kNarrowed = "narrowed";
 inline constexpr const char* kUniform = "uniform";
+/// The study of one family of formats alone.
+std::string family_study(const std::string& family);
+bool is_listed(const std::string& study);
+
+/// Attributes of trials that are compressed on the way: accuracies of the same model without, and
+/// compressed but not trained after.
+inline constexpr const char* kUncompressed = "uncompressed";
+inline constexpr const char* kCompressed = "compressed";
 
 /// A trial that ended, and how far its study is.
 struct EndedTrial {

@@ -145,6 +145,33 @@ PrecisionSpace read_precision(const toml::table& table, const std::string& sourc
   return space;
 }
 
+PruningSpace read_pruning(const toml::table& table, const std::string& source) {
+  PruningSpace space;
+  each_entry(table, source, [&](const std::string& key, const toml::node& node) {
+    const auto words = [&] { return list_of<std::string>(node, "a text"); };
+    if (key == "layers") {
+      space.layers = words().front();
+      compress::check_match(compress::MatchBy::Regex, space.layers);
+    } else if (key == "sparsity") {
+      for (const study::Choice& choice : list_of(node)) {
+        const auto* whole = std::get_if<std::int64_t>(&choice);
+        const auto* share = std::get_if<double>(&choice);
+        if (whole == nullptr && share == nullptr)
+          fail("{} is not a number", study::to_json(choice));
+        space.sparsity.push_back(share != nullptr ? *share : static_cast<double>(*whole));
+      }
+    } else if (key == "method") {
+      space.method = words();
+    } else if (key == "granularity") {
+      space.granularity = words();
+    } else {
+      throw unknown_name("key", key, {"granularity", "layers", "method", "sparsity"});
+    }
+  });
+  with_place(study::place_of(table, source), [&] { check_space({.pruning = space}); });
+  return space;
+}
+
 study::Distribution read_range(const toml::node& node) {
   if (!node.is_table()) return study::CategoricalDistribution{list_of(node)};
   toml::table table = *node.as_table();
@@ -163,13 +190,15 @@ SearchSpace parse_search_space(std::string_view text, const std::string& source)
   bool is_empty = true;
   for (const auto& [key, node] : study::in_file_order(root)) {
     const std::string place = study::place_of(*node, source);
-    if (key != "architecture" && key != "precision" && key != "recipe")
-      throw unknown_name("table", key, {"architecture", "precision", "recipe"}).at(place);
+    const std::vector<std::string> tables{"architecture", "precision", "pruning", "recipe"};
+    if (std::ranges::find(tables, key) == tables.end())
+      throw unknown_name("table", key, tables).at(place);
     const toml::table& table = with_place(fmt::format("{}: {}", place, key),
                                           [&]() -> const toml::table& { return table_of(*node); });
     is_empty = is_empty && table.empty();
     if (key == "architecture") space.architecture = read_architecture(table, source);
     if (key == "precision") space.precision = read_precision(table, source);
+    if (key == "pruning") space.pruning = read_pruning(table, source);
     if (key == "recipe")
       each_entry(table, source, [&](const std::string& name, const toml::node& value) {
         space.recipe[name] = study::validated(read_range(value), name);
@@ -177,8 +206,10 @@ SearchSpace parse_search_space(std::string_view text, const std::string& source)
       });
   }
   if (is_empty)
-    fail("{}: the space is empty: expected a table [architecture], [precision] or [recipe]",
-         source);
+    fail(
+        "{}: the space is empty: expected a table [architecture], [precision], [pruning] or "
+        "[recipe]",
+        source);
   return space;
 }
 

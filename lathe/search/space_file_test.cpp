@@ -61,8 +61,10 @@ TEST(SpaceFile, NamesLineAndNearestName) {
 }
 
 TEST(SpaceFile, RefusesSpacesWithoutPoints) {
-  EXPECT_EQ(refusal(""),
-            "s.toml: the space is empty: expected a table [architecture], [precision] or [recipe]");
+  EXPECT_EQ(
+      refusal(""),
+      "s.toml: the space is empty: expected a table [architecture], [precision], [pruning] or "
+      "[recipe]");
   EXPECT_EQ(refusal("[architecture]\nheads = [3, 5]\nhidden = [128]\n"),
             "s.toml:1: architecture: no point is possible: none of heads 3, 5 divides any of "
             "hidden 128");

@@ -4,10 +4,11 @@
 #include <cmath>
 
 #include "lathe/compress/packed_weights.h"
-#include "lathe/compress/quantize_model.h"
 #include "lathe/compress/quantizers.h"
 #include "lathe/core/error.h"
 #include "lathe/experiment/run_record.h"
+#include "lathe/search/compress_candidate.h"
+#include "lathe/search/parent_weights.h"
 #include "lathe/train/evaluation.h"
 #include "lathe/train/train_model.h"
 
@@ -26,7 +27,9 @@ experiment::FineTuneOptions recipe_of(const Candidate& candidate, std::uint64_t 
   experiment::FineTuneOptions options;
   options.trainer.epochs = 1;
   options.trainer.cycles = 1;
-  experiment::set_options(options, candidate.recipe);
+  nlohmann::json recipe = candidate.recipe;
+  recipe.erase(kEpochsAfter);
+  experiment::set_options(options, recipe);
   options.trainer.seed = seed;
   // The end alone is checkpointed, and an interruption.
   options.trainer.checkpoint_every = std::int64_t{1} << 40;
@@ -38,21 +41,6 @@ io::Model with_values(io::Model model, const State& state) {
     if (const auto found = state.find(name); found != state.end()) tensor = found->second;
   model.fresh.clear();
   return model;
-}
-
-// Gives layers the candidate's formats. Ranges are those of the least squared error.
-void round(io::Model& model, const Candidate& candidate, train::ExampleSource* calibration,
-           const engine::ExecutionOptions& execution) {
-  compress::QuantizeOptions options;
-  for (const auto& [layer, formats] : candidate.formats) {
-    compress::RoleFormats rounded;
-    for (const auto& [role, format] : formats)
-      if (format != "float") rounded[role] = format;
-    if (!rounded.empty())
-      options.rules.push_back(
-          {.by = compress::MatchBy::Name, .match = layer, .formats = std::move(rounded)});
-  }
-  if (!options.rules.empty()) compress::quantize_model(model, options, calibration, execution);
 }
 
 }  // namespace
@@ -78,7 +66,7 @@ io::Model build_candidate(const TrialData& data, const Candidate& candidate, std
   const io::Model& base = data.base();
   if (base.fresh.empty()) {
     io::Model model = base;
-    round(model, candidate, data.calibration(), execution);
+    compress_candidate(model, candidate, data.calibration(), seed, execution);
     return model;
   }
   Attributes config = base.config;
@@ -92,6 +80,7 @@ io::Model build_candidate(const TrialData& data, const Candidate& candidate, std
   model.tokenizer = base.tokenizer;
   model.label_names = base.label_names;
   model.reading = base.reading;
+  if (data.parent() != nullptr) take_weights(model, *data.parent());
   return model;
 }
 
@@ -105,15 +94,22 @@ double measure_accuracy(const io::Model& model, train::ExampleSource& examples,
       .accuracy;
 }
 
-std::optional<TrainedCandidate> train_candidate(const TrialData& data, const Candidate& candidate,
-                                                std::uint64_t seed, const Rungs& rungs,
-                                                const fs::path& directory, bool keeps,
-                                                const engine::ExecutionOptions& execution,
-                                                const CandidateCallbacks& callbacks) {
+namespace {
+
+// A part of a candidate's training: behind `before` epochs, of `total` in all.
+struct Stage {
+  std::int64_t epochs = 0, before = 0, total = 0;
+};
+
+// Trains and measures a model, or measures it alone where the stage has no epochs.
+std::optional<TrainedCandidate> train_stage(const TrialData& data, const io::Model& model,
+                                            experiment::FineTuneOptions recipe, const Stage& stage,
+                                            const nlohmann::json& record, const Rungs& rungs,
+                                            const fs::path& directory, bool keeps,
+                                            const engine::ExecutionOptions& execution,
+                                            const CandidateCallbacks& callbacks) {
   const Clock::time_point start = Clock::now();
-  const io::Model model = build_candidate(data, candidate, seed, execution);
-  const experiment::FineTuneOptions recipe = recipe_of(candidate, seed);
-  if (recipe.trainer.epochs == 0) {
+  if (stage.epochs == 0) {
     TrainedCandidate result{.model = model};
     result.accuracy = measure_accuracy(model, data.measured(), execution, callbacks.callbacks);
     result.seconds = std::chrono::duration<double>(Clock::now() - start).count();
@@ -125,6 +121,7 @@ std::optional<TrainedCandidate> train_candidate(const TrialData& data, const Can
     }
     return result;
   }
+  recipe.trainer.epochs = stage.epochs;
   train::TrainOptions options;
   options.finish = as_stored;
   options.trainer = recipe.trainer;
@@ -132,17 +129,26 @@ std::optional<TrainedCandidate> train_candidate(const TrialData& data, const Can
   options.source = &data.training();
   options.execution = execution;
   options.keep_checkpoints = 1;
+  options.graph.distillation.has_soft_labels = data.has_teachers();
   options.before_step = [&](const train::BeforeStep& now) {
+    const auto measure = [&](train::ExampleSource& rows) {
+      return measure_accuracy(with_values(model, now.executor.state()), rows, execution,
+                              callbacks.callbacks);
+    };
+    if (callbacks.epoch && now.done > 0 && now.done % (now.num_steps / stage.epochs) == 0)
+      callbacks.epoch(stage.before + now.done / (now.num_steps / stage.epochs),
+                      measure(data.measured()));
     if (!callbacks.goes_on) return;
-    for (int rung = 0; rung + 1 < rungs.count; ++rung) {
-      if (rungs.step(rung, now.num_steps) != now.done) continue;
-      const double accuracy = measure_accuracy(with_values(model, now.executor.state()),
-                                               data.early(), execution, callbacks.callbacks);
-      if (!callbacks.goes_on(rungs.resource(rung), accuracy)) throw GivenUp();
-    }
+    const std::int64_t all = now.num_steps * stage.total / stage.epochs;
+    const std::int64_t done = now.num_steps * stage.before / stage.epochs + now.done;
+    for (int rung = 0; rung + 1 < rungs.count; ++rung)
+      if (rungs.step(rung, all) == done &&
+          !callbacks.goes_on(rungs.resource(rung), measure(data.early())))
+        throw GivenUp();
   };
   train::TrainCallbacks training;
   training.step = [&](const train::StepReport& step) {
+    if (callbacks.loss) callbacks.loss(step.step, step.loss);
     callbacks.callbacks.tell({.activity = "training",
                               .unit = "steps",
                               .done = step.step,
@@ -152,7 +158,7 @@ std::optional<TrainedCandidate> train_candidate(const TrialData& data, const Can
   training.should_stop = callbacks.callbacks.should_stop;
 
   std::optional<train::RunDirectory> run = train::RunDirectory::open(directory);
-  if (!run) run = train::RunDirectory::create(directory, {{"search", to_json(candidate)}});
+  if (!run) run = train::RunDirectory::create(directory, {{"search", record}});
   const auto leave = [&] {
     run.reset();
     std::error_code ignored;
@@ -165,6 +171,7 @@ std::optional<TrainedCandidate> train_candidate(const TrialData& data, const Can
     TrainedCandidate result{.model = std::move(outcome.model)};
     result.accuracy =
         measure_accuracy(result.model, data.measured(), execution, callbacks.callbacks);
+    if (callbacks.epoch) callbacks.epoch(stage.before + stage.epochs, result.accuracy);
     result.seconds = std::chrono::duration<double>(Clock::now() - start).count();
     if (!keeps) {
       leave();
@@ -180,6 +187,64 @@ std::optional<TrainedCandidate> train_candidate(const TrialData& data, const Can
     leave();
     throw;
   }
+}
+
+}  // namespace
+
+bool is_compressed_on_the_way(const TrialData& data, const Candidate& candidate) {
+  return !data.base().fresh.empty() && candidate.is_compressed();
+}
+
+std::int64_t epochs_after(const Candidate& candidate) {
+  return candidate.recipe.value(kEpochsAfter, std::int64_t{0});
+}
+
+Candidate uncompressed(const Candidate& candidate) {
+  Candidate plain = candidate;
+  plain.formats.clear();
+  plain.pruning.clear();
+  plain.recipe["epochs"] = recipe_of(candidate, 0).trainer.epochs + epochs_after(candidate);
+  plain.recipe.erase(kEpochsAfter);
+  return plain;
+}
+
+std::optional<TrainedCandidate> train_candidate(const TrialData& data, const Candidate& candidate,
+                                                std::uint64_t seed, const Rungs& rungs,
+                                                const fs::path& directory, bool keeps,
+                                                const engine::ExecutionOptions& execution,
+                                                const CandidateCallbacks& callbacks) {
+  const experiment::FineTuneOptions recipe = recipe_of(candidate, seed);
+  const std::int64_t epochs = recipe.trainer.epochs;
+  const auto train = [&](const io::Model& model, const Stage& stage, const fs::path& where,
+                         bool stays) {
+    return train_stage(data, model, recipe, stage, to_json(candidate), rungs, where, stays,
+                       execution, callbacks);
+  };
+  if (!is_compressed_on_the_way(data, candidate))
+    return train(build_candidate(data, candidate, seed, execution),
+                 {.epochs = epochs, .total = epochs}, directory, keeps);
+  // What was trained before is kept until all is done, for a run that goes on.
+  const std::int64_t after = epochs_after(candidate);
+  const fs::path before = fs::path(directory) += "-before";
+  double seconds = 0;
+  io::Model model;
+  if (io::is_checkpoint(before)) {
+    model = io::load_model(before.string());
+  } else {
+    std::optional<TrainedCandidate> trained =
+        train(build_candidate(data, candidate, seed, execution),
+              {.epochs = epochs, .total = epochs + after}, before, true);
+    if (!trained) return std::nullopt;
+    model = std::move(trained->model);
+    seconds = trained->seconds;
+  }
+  compress_candidate(model, candidate, data.calibration(), seed, execution);
+  std::optional<TrainedCandidate> result =
+      train(model, {.epochs = after, .before = epochs, .total = epochs + after}, directory, keeps);
+  std::error_code ignored;
+  fs::remove_all(before, ignored);
+  if (result) result->seconds += seconds;
+  return result;
 }
 
 }  // namespace lathe::search

@@ -24,6 +24,10 @@ struct Rungs {
 struct CandidateCallbacks {
   /// Hears of the accuracy at a rung before the last; false gives the trial up. May be empty.
   std::function<bool(int resource, double accuracy)> goes_on = {};
+  /// Hear of the accuracy after each epoch, on all rows, and of every step's loss. May be empty:
+  /// measuring takes time.
+  std::function<void(std::int64_t epoch, double accuracy)> epoch = {};
+  std::function<void(std::int64_t step, double loss)> loss = {};
   experiment::Callbacks callbacks = {};
 };
 
@@ -35,12 +39,20 @@ struct TrainedCandidate {
 };
 
 /// The candidate's model before its training: a function of the candidate and the seed. A model
-/// that was trained gets the candidate's formats, any other its architecture.
+/// that was trained is compressed by the candidate, any other has its architecture.
 io::Model build_candidate(const TrialData& data, const Candidate& candidate, std::uint64_t seed,
                           const engine::ExecutionOptions& execution);
 
+/// Whether the candidate's model is trained, compressed and trained on: it starts from nothing.
+bool is_compressed_on_the_way(const TrialData& data, const Candidate& candidate);
+/// Epochs of such a one behind its compression.
+std::int64_t epochs_after(const Candidate& candidate);
+/// The same candidate without its compression, trained for as many epochs in all.
+Candidate uncompressed(const Candidate& candidate);
+
 /// Builds, trains and measures a candidate; nothing when it was given up on the way. A recipe of 0
-/// epochs trains nothing.
+/// epochs trains nothing. One that is compressed on the way is trained before by the recipe's
+/// epochs, and behind by `epochs-after`.
 ///
 /// One that is interrupted leaves a checkpoint in `directory` and goes on from it the next time,
 /// to the same bits. Otherwise nothing is left there, except for the trained model where `keeps`.

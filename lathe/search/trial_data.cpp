@@ -8,7 +8,9 @@
 #include "lathe/data/match_labels.h"
 #include "lathe/data/validation_split.h"
 #include "lathe/experiment/read_data.h"
+#include "lathe/experiment/teachers.h"
 #include "lathe/train/make_source.h"
+#include "lathe/train/soft_labels.h"
 
 namespace lathe::search {
 namespace {
@@ -33,8 +35,17 @@ data::Dataset TrialData::read_training(const SearchOptions& options, const std::
   if (train.label_kind != LabelKind::Class || train.num_labels() < 2)
     fail("{}: a search needs examples of two classes or more", options.data);
   if (options.model.empty()) {
+    std::string tokenizer = options.tokenizer;
+    if (!options.from.empty()) {
+      if (!tokenizer.empty()) fail("tokenizer: {} has its own", options.from);
+      parent_ = io::load_model(
+          options.from,
+          {.task = "classify", .num_labels = train.num_labels(), .seed = options.seed});
+      if (compress::is_quantized(parent_->graph)) fail("{}: is quantized", options.from);
+      tokenizer = options.from;
+    }
     base_ = experiment::load_with_tokenizer(
-        builder, options.tokenizer, options.data,
+        builder, tokenizer, options.data,
         {.task = "classify", .num_labels = train.num_labels(), .seed = options.seed});
     experiment::adopt_labels(base_, train);
     return train;
@@ -80,9 +91,16 @@ TrialData::TrialData(const SearchOptions& options, const std::string& builder,
   training_ = source(examples_);
   measured_ = source(held_out_);
   early_ = source(some_held_out_);
-  if (options.model.empty()) return;
   calibrating_ = data::take_some(examples_, options.calibration);
   calibration_ = source(calibrating_);
+  if (options.teacher.empty()) return;
+  experiment::FineTuneOptions asked;
+  asked.teacher = options.teacher;
+  asked.length = options.length;
+  training_ = std::make_unique<train::SoftlyLabelled>(
+      std::move(training_), experiment::ask_teachers(experiment::load_teachers(asked), base_,
+                                                     examples_, asked, {}, execution, callbacks));
+  has_teachers_ = true;
 }
 
 }  // namespace lathe::search

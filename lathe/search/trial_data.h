@@ -28,8 +28,12 @@ class TrialData {
   /// What accuracies are of, and the part of it that trials are judged by on the way.
   train::ExampleSource& measured() const { return *measured_; }
   train::ExampleSource& early() const { return *early_; }
-  /// Examples of training that show the range of activations; null where no format needs them.
+  /// Examples of training that show the range of activations.
   train::ExampleSource* calibration() const { return calibration_.get(); }
+  /// The model whose weights all others start from; null: they start from nothing.
+  const io::Model* parent() const { return parent_ ? &*parent_ : nullptr; }
+  /// Whether the examples of training come with what teachers answer.
+  bool has_teachers() const { return has_teachers_; }
   /// "5000 rows held out of train", "25000 rows of the split test".
   const std::string& measured_on() const { return measured_on_; }
   /// An accuracy that guessing has by luck in one of a thousand searches: three deviations above
@@ -41,6 +45,8 @@ class TrialData {
                               const experiment::Callbacks& callbacks);
 
   io::Model base_;
+  std::optional<io::Model> parent_;
+  bool has_teachers_ = false;
   data::Dataset examples_, held_out_, some_held_out_, calibrating_;
   std::string measured_on_;
   double chance_level_ = 0;

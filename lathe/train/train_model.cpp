@@ -100,7 +100,9 @@ TrainOutcome train_model(io::Model model, const data::Dataset& examples,
     source = std::make_unique<WithClassWeights>(std::move(source), options.graph.class_weights);
   TrainingGraphOptions graph_options = options.graph;
   graph_options.accumulation = static_cast<int>(options.trainer.accumulation);
-  graph_options.distillation.has_soft_labels = options.soft_labels.has_value();
+  // A source of one's own may have them already.
+  if (options.source == nullptr)
+    graph_options.distillation.has_soft_labels = options.soft_labels.has_value();
   const TrainingGraph training = make_training_graph(model, graph_options, state);
   const auto executor = engine::make_executor(training.graph, std::move(state), options.execution);
   std::unique_ptr<ExampleSource> held_out;

@@ -1,11 +1,13 @@
 // Searches over what networks are and what their numbers are: flags become options, the library
 // does the work.
+#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "lathe/cli/command.h"
 #include "lathe/cli/print_json.h"
 #include "lathe/cli/resumable_run.h"
 #include "lathe/cli/study_arguments.h"
+#include "lathe/core/error.h"
 #include "lathe/search/search_flow.h"
 #include "lathe/search/search_report.h"
 #include "lathe/search/space_file.h"
@@ -17,7 +19,29 @@ struct Arguments {
   search::SearchOptions options;
   std::vector<std::string> samplers;
   std::string time;
+  std::vector<std::string> limits;  ///< NAME=VALUE
 };
+
+// `--max parameters=5e6`: the most of a cost.
+void take_limits(const std::vector<std::string>& texts, search::SearchOptions& options) {
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.find('=');
+    const std::string name = text.substr(0, equals);
+    search::find_cost_kind(name);
+    double value = 0;
+    const char* const end = text.data() + text.size();
+    const char* const begin = equals == std::string::npos ? end : text.data() + equals + 1;
+    const auto [stop, error] = std::from_chars(begin, end, value);
+    if (error != std::errc{} || stop != end || begin == end)
+      fail("--max {}: expected NAME=NUMBER", text);
+    if (name == "weight-bits")
+      options.max_weight_bits = value;
+    else if (name == "data-bits")
+      options.max_data_bits = value;
+    else
+      options.limits[name] = value;
+  }
+}
 
 nlohmann::ordered_json to_json(const search::StudySummary& study) {
   nlohmann::ordered_json line{{"sampler", study.sampler},   {"trials", study.trials},
@@ -49,8 +73,11 @@ void print_result(const search::SearchResult& result, const Arguments& arguments
                                    {"parameters", finalist.parameters},
                                    {"weight_bits", finalist.bits.weights},
                                    {"data_bits", finalist.bits.data},
+                                   {"costs", finalist.costs},
                                    {"candidate", search::to_json(finalist.candidate)}});
     if (result.test_accuracy) line["test_accuracy"] = *result.test_accuracy;
+    if (!result.longer_accuracies.empty()) line["longer"] = result.longer_accuracies;
+    if (!result.whole_accuracies.empty()) line["trained_on_all"] = result.whole_accuracies;
     line["seconds"] = result.seconds;
     print_json(line);
     return;
@@ -64,7 +91,14 @@ void print_result(const search::SearchResult& result, const Arguments& arguments
              search::finalists_table(result).to_text(), result.measured_on, result.chance_level);
   if (result.is_precision)
     fmt::print("\n{}\n", search::formats_table(result.finalists.front().candidate).to_text());
+  if (result.has_curves) fmt::print("{}\n", search::curves_table(result).to_text());
+  if (!result.longer_accuracies.empty())
+    fmt::print("trained for longer, accuracy after each epoch: {:.4f}\n",
+               fmt::join(result.longer_accuracies, " "));
   if (result.test_accuracy) fmt::print("test accuracy {:.4f}\n", *result.test_accuracy);
+  if (!result.whole_accuracies.empty())
+    fmt::print("trained on all of train, test accuracies {:.4f}, mean {:.4f}\n",
+               fmt::join(result.whole_accuracies, " "), search::mean(result.whole_accuracies));
   fmt::print("written to {}: best (the model), report.html, study.db\n", out);
 }
 
@@ -73,6 +107,7 @@ int run(Arguments arguments, const Settings& settings) {
   options.seed = settings.seed;
   if (!arguments.samplers.empty()) options.samplers = arguments.samplers;
   if (!arguments.time.empty()) options.time = parse_duration("--time", arguments.time);
+  take_limits(arguments.limits, options);
   return run_resumable(
       settings,
       [&](const engine::ExecutionOptions& execution, const experiment::Callbacks& callbacks) {
@@ -82,7 +117,13 @@ int run(Arguments arguments, const Settings& settings) {
       "the same command");
 }
 
-// What both kinds of search are told.
+std::string cost_names() {
+  std::vector<std::string> names;
+  for (const search::CostKind& kind : search::cost_kinds()) names.push_back(kind.name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+// What all kinds of search are told.
 void add_search_options(Flags flags, Arguments& arguments) {
   search::SearchOptions& options = arguments.options;
   flags.add_option("--data", options.data, "directory with train and test, or reviews").required();
@@ -124,6 +165,23 @@ void add_search_options(Flags flags, Arguments& arguments) {
                   "then try a grid of so many points, of the values that good trials had [0]")
       .range(0, 1'000'000);
   flags.add_option("--above", options.above, "results that make a trial good [0]");
+  flags.add_option("--epochs", options.epochs, "of training, instead of the space's")
+      .range(0, 1'000'000);
+  flags.add_option("--teacher", options.teacher,
+                   "directories of classifiers to learn from as well, separated by commas");
+  flags
+      .add_option("--max", arguments.limits,
+                  fmt::format("the most of a cost, NAME=NUMBER; of: {}", cost_names()))
+      .repeatable()
+      .one_word();
+  flags.add_option("--front", options.front,
+                   "make this cost small as well: accuracies that none beats in both");
+  flags.add_option("--longer", options.longer, "then train the chosen one for so many epochs [0]")
+      .range(0, 1'000'000);
+  flags
+      .add_option("--whole", options.whole,
+                  "then train it so often on all of train, and test each [0]")
+      .range(0, 1000);
   flags.add_option("--target", options.target, "end a study at such a result");
   flags.add_option("--time", arguments.time, "start no trial after so long, such as 10m");
   flags.add_option("--jobs", options.jobs, "trials side by side [1]").range(1, 64);
@@ -135,10 +193,37 @@ void add_search_options(Flags flags, Arguments& arguments) {
   flags.add_flag("--eval,!--no-eval", options.is_tested, "test the chosen model [yes]");
 }
 
+// Models that a space builds.
+void add_builder_options(Flags flags, search::SearchOptions& options) {
+  flags.add_option("--tokenizer", options.tokenizer, "directory with the models' tokenizer");
+  flags.add_option("--from", options.from,
+                   "directory of a model that all take their weights from, cut or grown to size");
+}
+
 std::function<int(const Settings&)> setup_architecture(Flags flags) {
   auto arguments = std::make_shared<Arguments>();
-  flags.add_option("--tokenizer", arguments->options.tokenizer,
-                   "directory with the models' tokenizer");
+  add_builder_options(flags, arguments->options);
+  add_search_options(flags, *arguments);
+  return [arguments](const Settings& settings) { return run(*arguments, settings); };
+}
+
+std::function<int(const Settings&)> setup_compression(Flags flags) {
+  auto arguments = std::make_shared<Arguments>();
+  search::SearchOptions& options = arguments->options;
+  options.space = "lab2-int8";
+  options.compresses = true;
+  add_builder_options(flags, options);
+  flags
+      .add_option("--epochs-after", options.epochs_after,
+                  "of training behind the compression, instead of the space's")
+      .range(0, 1'000'000);
+  flags.add_flag("--compare", options.compares,
+                 "also train each trial without compression, for as many epochs in all, and "
+                 "measure it before and after it is compressed then");
+  flags.add_option("--bit-cost", options.bit_cost,
+                   "compare trials by accuracy less so much for each average bit [0]");
+  flags.add_option("--calibration", options.calibration, "examples that show ranges [256]")
+      .at_least(1);
   add_search_options(flags, *arguments);
   return [arguments](const Settings& settings) { return run(*arguments, settings); };
 }
@@ -158,6 +243,10 @@ std::function<int(const Settings&)> setup_precision(Flags flags) {
       .add_option("--calibration", options.calibration,
                   "examples that show ranges and damage [256]")
       .at_least(1);
+  flags
+      .add_option("--families", options.family_trials,
+                  "then try so many points of each family of formats alone, against float [0]")
+      .range(0, 1'000'000);
   flags.add_flag("--uniform", options.tries_uniform,
                  "then try every format for all layers alike, to compare with");
   flags.add_flag("--sensitivity,!--no-sensitivity", options.is_damage_measured,
@@ -266,6 +355,19 @@ const Register precision{Command{
         "budget.\n"
         "The recipe's epochs of a space train after rounding, 1 unless it says otherwise.",
     .setup = setup_precision,
+}};
+
+const Register compression{Command{
+    .name = "search compression",
+    .summary = "search for what is best when it is compressed while it is made",
+    .examples =
+        "  lathe search compression --data D --tokenizer M --trials 20 --compare --out found\n"
+        "  lathe search compression --data D --tokenizer M --space mine.toml --epochs 2 \\\n"
+        "      --epochs-after 1 --max bytes=2e6 --out found\n"
+        "Each trial builds a model, trains it, prunes and rounds it as the space says, and trains\n"
+        "it on. With --compare the report has three curves: uncompressed, compressed, compressed\n"
+        "and trained, all with the same number of epochs.",
+    .setup = setup_compression,
 }};
 
 const Register architecture{Command{

@@ -1,0 +1,137 @@
+#include "lathe/search/candidate_costs.h"
+
+#include <algorithm>
+
+#include "lathe/core/error.h"
+#include "lathe/core/passes/profile.h"
+#include "lathe/experiment/bench/time_graph.h"
+#include "lathe/experiment/hardware/emit.h"
+#include "lathe/models/family.h"
+#include "lathe/search/compress_candidate.h"
+
+namespace lathe::search {
+namespace {
+
+// One example; what else there is of symbols are its tokens.
+SymbolValues one_example(const Size& size, std::int64_t length) {
+  SymbolValues values;
+  for (const std::string& symbol : size.symbols()) values[symbol] = symbol == "B" ? 1 : length;
+  return values;
+}
+
+double sparsity_of(const Candidate& candidate, const Graph& graph, const std::string& layer) {
+  for (const auto& [name, pruning] : candidate.pruning)
+    if (is_meant(name, graph, layer)) return pruning.sparsity;
+  return 0;
+}
+
+}  // namespace
+
+const std::vector<CostKind>& cost_kinds() {
+  static const std::vector<CostKind> kinds{
+      {"weight-bits", "average stored bits of the layers' weights, scales included"},
+      {"data-bits", "average bits of what the layers read"},
+      {"parameters", "numbers that are not pruned"},
+      {"flops", "operations of one example"},
+      {"bit-operations", "products of one example times the bits of both factors"},
+      {"bytes", "of the stored parameters; what is pruned takes a bit of a mask"},
+      {"latency", "milliseconds of one example on the device", true},
+      {"lut", "of a design in hardware", true},
+      {"dsp", "of a design in hardware", true},
+      {"bram", "of a design in hardware, in blocks of 18 kbit", true},
+      {"cycles", "from one example to the next of a design in hardware", true}};
+  return kinds;
+}
+
+const CostKind& find_cost_kind(const std::string& name) {
+  std::vector<std::string> names;
+  for (const CostKind& kind : cost_kinds()) {
+    if (kind.name == name) return kind;
+    names.push_back(kind.name);
+  }
+  throw unknown_name("cost", name, names);
+}
+
+const CandidateCosts::Architecture& CandidateCosts::architecture(const Candidate& candidate) const {
+  std::string key;
+  for (const auto& [name, value] : candidate.architecture)
+    key += fmt::format("{}={} ", name, to_text(value));
+  const std::scoped_lock lock(mutex_);
+  const auto found = built_.find(key);
+  if (found != built_.end()) return found->second;
+  Architecture built;
+  if (base_.fresh.empty()) {
+    built.graph = base_.graph;
+  } else {
+    Attributes config = base_.config;
+    for (const auto& [name, value] : candidate.architecture) config[name] = value;
+    built.graph = models::build(
+        *base_.family, config,
+        {.task = base_.task, .num_labels = static_cast<std::int64_t>(base_.label_names.size())});
+  }
+  built.layers = compress::layer_bits(built.graph);
+  const Profile sums = profile(built.graph);
+  built.parameters = static_cast<double>(sums.parameters);
+  built.flops = static_cast<double>(sums.flops.evaluate(one_example(sums.flops, length_)));
+  return built_.emplace(key, std::move(built)).first->second;
+}
+
+std::vector<compress::LayerBits> CandidateCosts::layers_of(const Architecture& built,
+                                                           const Candidate& candidate) {
+  std::vector<compress::LayerBits> layers = built.layers;
+  for (compress::LayerBits& layer : layers)
+    for (const auto& [name, formats] : candidate.formats) {
+      if (!is_meant(name, built.graph, layer.layer)) continue;
+      for (const auto& [role, format] : formats) {
+        if (role == compress::TensorRole::Weights) layer.weights = format;
+        if (role == compress::TensorRole::Inputs) layer.data = format;
+      }
+    }
+  return layers;
+}
+
+compress::AverageBits CandidateCosts::average(const Candidate& candidate) const {
+  return compress::average_bits(layers_of(architecture(candidate), candidate));
+}
+
+Costs CandidateCosts::known(const Candidate& candidate) const {
+  const Architecture& built = architecture(candidate);
+  const std::vector<compress::LayerBits> layers = layers_of(built, candidate);
+  const compress::AverageBits bits = compress::average_bits(layers);
+  double pruned = 0, dense = 0, stored_bits = 0, bit_operations = 0;
+  for (const compress::LayerBits& layer : layers) {
+    const auto weights = static_cast<double>(layer.num_weights());
+    const double sparsity = sparsity_of(candidate, built.graph, layer.layer);
+    pruned += sparsity * weights;
+    dense += weights;
+    const double all = weights * layer.weight_bits();
+    stored_bits += sparsity == 0 ? all : std::min(all, (1 - sparsity) * all + weights);
+    bit_operations += (1 - sparsity) * weights * layer.weight_bits() * layer.data_bits() *
+                      static_cast<double>(length_);
+  }
+  return {{"weight-bits", bits.weights},
+          {"data-bits", bits.data},
+          {"parameters", built.parameters - pruned},
+          {"flops", built.flops},
+          {"bit-operations", bit_operations},
+          {"bytes", (built.parameters - dense) * sizeof(float) + stored_bits / 8}};
+}
+
+double measure_cost(const std::string& kind, const io::Model& model, std::int64_t length,
+                    const engine::ExecutionOptions& execution,
+                    const experiment::Callbacks& callbacks) {
+  if (kind == "latency") {
+    const std::unique_ptr<engine::Executor> executor =
+        engine::make_executor(model.graph, model.state, execution);
+    const Feed feed = experiment::bench::made_up_feed(model.graph, {{"B", 1}, {"L", length}}, 0);
+    return 1e3 * experiment::bench::time_runs(*executor, feed, {}, callbacks).median;
+  }
+  const hardware::Design design = experiment::design_model(model, {.length = length});
+  if (kind == "lut") return static_cast<double>(design.resources.lut);
+  if (kind == "dsp") return static_cast<double>(design.resources.dsp);
+  if (kind == "bram") return static_cast<double>(design.resources.bram18);
+  check(kind == "cycles", "a cost that is measured");
+  return static_cast<double>(design.frame_interval);
+}
+
+}  // namespace lathe::search

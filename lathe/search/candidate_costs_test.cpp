@@ -1,0 +1,65 @@
+#include "lathe/search/candidate_costs.h"
+
+#include <gtest/gtest.h>
+
+#include "lathe/core/testing/error_text.h"
+
+namespace lathe::search {
+namespace {
+
+// One layer of 8 features: tables of 50 + 512 + 2 rows, and in the encoder, pooler and classifier
+// matrices of 4 * 64 + 2 * 128 + 64 + 16 = 592 weights.
+io::Model small_model() {
+  return io::load_model("bert-tiny", {.task = "classify",
+                                      .num_labels = 2,
+                                      .config = {{"num_hidden_layers", std::int64_t{1}},
+                                                 {"hidden_size", std::int64_t{8}},
+                                                 {"num_attention_heads", std::int64_t{2}},
+                                                 {"intermediate_size", std::int64_t{16}},
+                                                 {"vocab_size", std::int64_t{50}}},
+                                      .seed = 0});
+}
+
+TEST(CandidateCosts, CountWhatIsStoredAndComputed) {
+  const io::Model base = small_model();
+  const CandidateCosts costs(base, 10);
+  const Costs plain = costs.known({});
+  constexpr double kWeights = 592, kTables = (50 + 512 + 2) * 8;
+  constexpr double kBiases = 4 * 8 + 16 + 8 + 8 + 2, kNorms = 3 * 2 * 8;
+  EXPECT_EQ(plain.at("parameters"), kWeights + kTables + kBiases + kNorms);
+  EXPECT_EQ(plain.at("bytes"), 4 * plain.at("parameters"));
+  EXPECT_EQ(plain.at("weight-bits"), 32);
+  EXPECT_EQ(plain.at("bit-operations"), kWeights * 32 * 32 * 10);
+
+  Candidate half;
+  half.formats[".*"] = {{compress::TensorRole::Weights, "fixed:8,4"},
+                        {compress::TensorRole::Inputs, "fixed:4,2"}};
+  half.pruning[".*"].sparsity = 0.5;
+  const Costs small = costs.known(half);
+  EXPECT_EQ(small.at("parameters"), plain.at("parameters") - kWeights / 2);
+  EXPECT_EQ(small.at("weight-bits"), 8);
+  EXPECT_EQ(small.at("data-bits"), 4);
+  EXPECT_EQ(small.at("bit-operations"), kWeights / 2 * 8 * 4 * 10);
+  EXPECT_EQ(small.at("bytes"), plain.at("bytes") - 4 * kWeights + kWeights * (4 + 1) / 8);
+  EXPECT_EQ(small.at("flops"), plain.at("flops"));
+}
+
+TEST(CandidateCosts, OfAWiderModelAreMore) {
+  const io::Model base = small_model();
+  const CandidateCosts costs(base, 10);
+  const Candidate wide{.architecture = {{"hidden_size", std::int64_t{16}}}};
+  for (const auto& [name, cost] : costs.known(wide))
+    if (name != "weight-bits" && name != "data-bits") EXPECT_GT(cost, costs.known({}).at(name));
+}
+
+TEST(CandidateCosts, MeasuresAnExample) {
+  EXPECT_GT(measure_cost("latency", small_model(), 10, {}, {}), 0);
+}
+
+TEST(CandidateCosts, HaveNames) {
+  EXPECT_EQ(error_text([] { find_cost_kind("latancy"); }).substr(0, 22),
+            "unknown cost \"latancy\"");
+}
+
+}  // namespace
+}  // namespace lathe::search
