@@ -184,8 +184,8 @@ TEST_F(PrecisionSearchTest, TriesEachFamilyAlone) {
   const SearchResult result = run_search(families, {});
   std::vector<std::string> names;
   for (const SearchResult::Study& study : result.studies) names.push_back(study.sampler);
-  EXPECT_THAT(names, testing::ElementsAre("random", "family float", "family integer",
-                                          "family binary"));
+  EXPECT_THAT(names,
+              testing::ElementsAre("random", "family float", "family integer", "family binary"));
   EXPECT_EQ(result.studies[1].history.trials().size(), 1U);
   EXPECT_EQ(result.studies[2].history.trials().size(), 3U);
   EXPECT_TRUE(std::filesystem::exists(families.out / "families.svg"));

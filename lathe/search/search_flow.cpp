@@ -9,6 +9,7 @@
 
 #include "lathe/compress/layer_match.h"
 #include "lathe/compress/layers.h"
+#include "lathe/compress/packed_weights.h"
 #include "lathe/core/error.h"
 #include "lathe/experiment/evaluate.h"
 #include "lathe/experiment/side_by_side.h"
@@ -17,6 +18,7 @@
 #include "lathe/search/candidate_costs.h"
 #include "lathe/search/compress_candidate.h"
 #include "lathe/search/family_points.h"
+#include "lathe/search/fisher_information.h"
 #include "lathe/search/narrowed_grid.h"
 #include "lathe/search/precision_costs.h"
 #include "lathe/search/search_directory.h"
@@ -199,8 +201,10 @@ class Search {
              *most, least);
   }
 
-  // Measures how far answers move with one layer's tensors alone in a format, all of them once.
+  // Measures how far answers move with one layer's tensors alone in a format, all of them once, and
+  // of weights what Fisher information says of the same.
   void start_by_damage() {
+    measure_fisher();
     const train::Answers plain = answer(data_.base());
     std::int64_t done = 0;
     for (const std::string& layer : space_.layers()) {
@@ -230,7 +234,49 @@ class Search {
         [this](const std::string& layer, const TensorChoices& tensors, const std::string& format) {
           return *directory_->find(damage_name(layer, tensors, format));
         });
+    fisher_allocation_.emplace(
+        file_, space_.layers(), layer_costs_,
+        [this](const std::string& layer, const TensorChoices& tensors, const std::string& format) {
+          const auto fisher = directory_->find(fisher_name(layer, format));
+          // Of what is no weight, and of formats that are not stored, answers tell alone.
+          return has_weights(tensors) && fisher
+                     ? *fisher
+                     : *directory_->find(damage_name(layer, tensors, format));
+        });
     find_starts();
+  }
+
+  static bool has_weights(const TensorChoices& tensors) {
+    return std::ranges::find(tensors.roles, compress::TensorRole::Weights) != tensors.roles.end();
+  }
+  static std::string fisher_name(const std::string& layer, const std::string& format) {
+    return fmt::format("Fisher damage of {} to {}", format, layer);
+  }
+
+  void measure_fisher() {
+    std::optional<FisherInformation> information;
+    for (const std::string& layer : space_.layers()) {
+      std::map<std::string, double> found;
+      for (const TensorChoices& tensors : file_.precision->tensors) {
+        if (!has_weights(tensors)) continue;
+        for (const FormatChoices& family : tensors.families)
+          for (const std::string& format : family.formats) {
+            const std::string name = fisher_name(layer, format);
+            if (directory_->find(name) || found.contains(name)) continue;
+            if (!information)
+              information = fisher_information(data_.base(), *data_.calibration(),
+                                               options_.calibration, execution_, callbacks_);
+            Candidate one;
+            one.formats[layer][compress::TensorRole::Weights] = format;
+            io::Model rounded = build_candidate(data_, one, options_.seed, execution_);
+            if (format != "float") compress::pack_model(rounded, false);
+            if (format != "float" && rounded.graph.nodes_of("decode").empty()) continue;
+            if (format != "float") compress::unpack_model(rounded);
+            found[name] = fisher_damage(*information, layer, data_.base(), rounded);
+          }
+      }
+      directory_->keep(found);
+    }
   }
 
   static std::string damage_name(const std::string& layer, const TensorChoices& tensors,
@@ -249,9 +295,10 @@ class Search {
   // The best by damage within the budget, or within some where there is none.
   void find_starts() {
     const auto add = [&](const BitBudget& within) {
-      if (auto point = allocation_->best(within))
-        if (std::ranges::find(starts_, *point) == starts_.end())
-          starts_.push_back(std::move(*point));
+      for (const Allocation* allocation : {&*allocation_, &*fisher_allocation_})
+        if (auto point = allocation->best(within))
+          if (std::ranges::find(starts_, *point) == starts_.end())
+            starts_.push_back(std::move(*point));
     };
     if (has_bit_budget()) return add(budget());
     for (const double bits : {8.0, 6.0, 4.0, 3.0, 2.5, 2.0, 1.5})
@@ -530,7 +577,9 @@ class Search {
                      const experiment::Callbacks& callbacks) {
     const fs::path path = path_of(finalist, seed);
     const std::string name = path.filename().string();
-    if (const auto known = directory_->find(name)) return *known;
+    std::error_code ignored;
+    if (const auto known = directory_->find(name); known && fs::exists(path, ignored))
+      return *known;
     const auto trained = train_candidate(data_, finalist.candidate, seed_of(seed), rungs(), path,
                                          true, execution, {.callbacks = callbacks});
     directory_->keep(name, trained->accuracy);
@@ -553,7 +602,10 @@ class Search {
 
   // Held-out rows have said all they can by now: the chosen one may learn from them as well.
   void train_on_all(SearchResult& result) {
-    const Candidate& chosen = result.finalists.front().candidate;
+    Candidate chosen = result.finalists.front().candidate;
+    if (options_.whole_epochs)
+      chosen.recipe[is_compressed_on_the_way(data_, chosen) ? kEpochsAfter : "epochs"] =
+          *options_.whole_epochs;
     const auto name_of = [&](int seed) {
       return fmt::format("test of {} trained on all, seed {}", to_json(chosen).dump(),
                          seed_of(seed));
@@ -617,7 +669,7 @@ class Search {
   // Once all that may be wrong with those is known: a mistake must not leave a directory.
   std::optional<SearchDirectory> directory_;
   std::optional<SearchStudies> studies_;
-  std::optional<Allocation> allocation_;
+  std::optional<Allocation> allocation_, fisher_allocation_;
   std::vector<Allocation::Point> starts_;
 };
 

@@ -63,6 +63,7 @@ struct SearchOptions {
   int family_trials = 0;  ///< of a study for each family of formats alone; 0: none
   int longer = 0;         ///< epochs to train the chosen one once more, its accuracy after each
   int whole = 0;          ///< how often the chosen one is trained on all of train and tested
+  std::optional<int> whole_epochs = {};  ///< of that training, behind a compression; as the trials'
 
   std::optional<double> target = {};  ///< an accuracy that is good enough
   std::optional<int> patience = {};   ///< trials without a better one until a study stops

@@ -182,6 +182,10 @@ void add_search_options(Flags flags, Arguments& arguments) {
       .add_option("--whole", options.whole,
                   "then train it so often on all of train, and test each [0]")
       .range(0, 1000);
+  flags
+      .add_option("--whole-epochs", options.whole_epochs,
+                  "of that training, behind a compression [as the trials']")
+      .range(0, 1'000'000);
   flags.add_option("--target", options.target, "end a study at such a result");
   flags.add_option("--time", arguments.time, "start no trial after so long, such as 10m");
   flags.add_option("--jobs", options.jobs, "trials side by side [1]").range(1, 64);
