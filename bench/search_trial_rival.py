@@ -1,0 +1,151 @@
+"""A trial of the third lab in plain PyTorch: what one point of a search costs on two cores.
+
+    python3 bench/search_trial_rival.py --tokens FILE [--cores 0,1] [--train 20000] [--measure 5000]
+
+BERT-tiny as a classifier, every Linear in fixed point of a width and fraction of its own (weights,
+biases and inputs, straight-through gradients), one epoch of AdamW with clipping, then an evaluation:
+what the lab does for each trial, with padding to the longest row of each batch of 32. FILE holds real
+batches, made by `bench_inference MODEL_DIR dump:DATA:FILE:BATCHES`. All of them are trained on once
+and measured once; the time of a trial is what the rows of --train and --measure take at that rate,
+reading, tokenizing and loading left out. Prints one line of JSON.
+"""
+
+import argparse
+import json
+import math
+import os
+import time
+
+import rival_race
+
+WIDTHS, FRACTIONS = (8, 16, 32), (2, 4, 8)
+
+
+def make_modules(torch):
+    nn, functional = torch.nn, torch.nn.functional
+
+    class Round(torch.autograd.Function):
+        """Fixed point to the nearest; gradients pass where nothing saturates."""
+
+        @staticmethod
+        def forward(ctx, x, width, fraction):
+            scale = 2.0**fraction
+            low, high = -(2.0 ** (width - 1)), 2.0 ** (width - 1) - 1
+            code = torch.round(x * scale)
+            ctx.save_for_backward((code >= low) & (code <= high))
+            return code.clamp(low, high) / scale
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return gradient * ctx.saved_tensors[0], None, None
+
+    class FixedLinear(nn.Linear):
+        def __init__(self, inputs, outputs, point):
+            super().__init__(inputs, outputs)
+            self.width, self.fraction = point
+
+        def forward(self, x):
+            def rounded(y):
+                return Round.apply(y, self.width, self.fraction)
+
+            return functional.linear(rounded(x), rounded(self.weight), rounded(self.bias))
+
+    class Layer(nn.Module):
+        def __init__(self, hidden, heads, inner, points):
+            super().__init__()
+            self.heads = heads
+            self.query, self.key, self.value, self.output = (
+                FixedLinear(hidden, hidden, next(points)) for _ in range(4))
+            self.up = FixedLinear(hidden, inner, next(points))
+            self.down = FixedLinear(inner, hidden, next(points))
+            self.first, self.second = nn.LayerNorm(hidden, 1e-12), nn.LayerNorm(hidden, 1e-12)
+            self.drop = nn.Dropout(0.1)
+
+        def forward(self, x, mask):
+            rows, length, hidden = x.shape
+
+            def split(y):
+                return y.view(rows, length, self.heads, hidden // self.heads).transpose(1, 2)
+
+            attended = functional.scaled_dot_product_attention(
+                split(self.query(x)), split(self.key(x)), split(self.value(x)), attn_mask=mask,
+                dropout_p=0.1 if self.training else 0.0)
+            attended = attended.transpose(1, 2).reshape(rows, length, hidden)
+            x = self.first(x + self.drop(self.output(attended)))
+            return self.second(x + self.drop(self.down(functional.gelu(self.up(x)))))
+
+    class Classifier(nn.Module):
+        def __init__(self, points, hidden=128, heads=2, inner=512, layers=2, words=30522):
+            super().__init__()
+            points = iter(points)
+            self.words = nn.Embedding(words, hidden)
+            self.places = nn.Embedding(512, hidden)
+            self.kind = nn.Parameter(torch.zeros(hidden))
+            self.norm, self.drop = nn.LayerNorm(hidden, 1e-12), nn.Dropout(0.1)
+            self.layers = nn.ModuleList(Layer(hidden, heads, inner, points) for _ in range(layers))
+            self.pooler = FixedLinear(hidden, hidden, next(points))
+            self.classifier = FixedLinear(hidden, 2, next(points))
+
+        def forward(self, ids, mask):
+            x = self.words(ids) + self.places(torch.arange(ids.shape[1])) + self.kind
+            x = self.drop(self.norm(x))
+            seen = mask[:, None, None, :].bool()
+            for layer in self.layers:
+                x = layer(x, seen)
+            return self.classifier(self.drop(torch.tanh(self.pooler(x[:, 0]))))
+
+    return Classifier
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--tokens", required=True)
+    parser.add_argument("--cores", default="0,1")
+    parser.add_argument("--train", type=int, default=20000)
+    parser.add_argument("--measure", type=int, default=5000)
+    arguments = parser.parse_args()
+    cores = {int(core) for core in arguments.cores.split(",")}
+    rival_race.pin(cores)
+
+    import torch
+
+    torch.set_num_threads(len(cores))
+    torch.manual_seed(0)
+    points = [(WIDTHS[i % 3], FRACTIONS[i // 3 % 3]) for i in range(14)]
+    model = make_modules(torch)(points)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=5e-5, weight_decay=0.01, fused=True)
+    batches = [rival_race.padded(torch, rows) + (torch.arange(len(rows)) % 2,)
+               for rows in rival_race.read_batches(arguments.tokens)]
+
+    def train(ids, mask, labels):
+        loss = torch.nn.functional.cross_entropy(model(ids, mask), labels)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        return float(loss.detach())
+
+    model.train()
+    train(*batches[0])
+    start = time.perf_counter()
+    last = [train(*batch) for batch in batches][-1]
+    training = time.perf_counter() - start
+    assert math.isfinite(last)
+    model.eval()
+    with torch.inference_mode():
+        model(*batches[0][:2])
+        start = time.perf_counter()
+        for ids, mask, _ in batches:
+            model(ids, mask).argmax(1)
+        measuring = time.perf_counter() - start
+    rows = sum(len(labels) for _, _, labels in batches)
+    print(json.dumps({"torch": torch.__version__, "threads": torch.get_num_threads(),
+                      "cores": sorted(os.sched_getaffinity(0)), "rows": rows,
+                      "training_rows_per_second": rows / training,
+                      "measured_rows_per_second": rows / measuring,
+                      "trial_seconds": arguments.train * training / rows
+                      + arguments.measure * measuring / rows}))
+
+
+if __name__ == "__main__":
+    main()
