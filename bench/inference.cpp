@@ -155,7 +155,7 @@ int run(int argc, char** argv) {
   }
   train::Classifier classifier(model, options);
   engine::Executor& executor = classifier.executor();
-  const double peak = engine::fma_peak(best_isa(), 0.3);
+  const double peak = engine::fma_peak(best_isa(), 0.1);
   const auto run_all = [&] {
     for (const data::Batch& batch : batches)
       classifier.logits(train::evaluation_feed(batch, feeding));

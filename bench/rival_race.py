@@ -115,7 +115,10 @@ def lathes(arguments, case, threads):
             for precision in arguments.precision.split(",") if precision}
     packed = getattr(arguments, "integers", None)
     if packed:
-        ways["lathe int8"] = Lathe(arguments.lathe, packed, case, threads, ["--integers"])
+        for precision in arguments.precision.split(","):  # what attention and the like see
+            name = "lathe int8" if precision == "float32" else f"lathe int8 {precision}"
+            ways[name] = Lathe(arguments.lathe, packed, case, threads,
+                               ["--integers", "--precision", precision])
     return ways
 
 

@@ -120,7 +120,7 @@ int run(int argc, char** argv) {
     for (const Sequences& batch : batches) executor.run(make_feed(batch, ++step));
   };
   run_all();
-  const double peak = engine::fma_peak(best_isa(), 0.3);
+  const double peak = engine::fma_peak(best_isa(), 0.1);
   std::int64_t tokens = 0;
   for (const Sequences& batch : batches) tokens += static_cast<std::int64_t>(batch.ids.size());
   const bench::RoundTimes times = bench::time_rounds(rounds, run_all);
