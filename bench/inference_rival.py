@@ -138,6 +138,7 @@ def main():
         onnx = (RuntimeError("not asked for") if arguments.no_onnx else
                 attempt(lambda: OnnxModels(torch, transformers, arguments, threads, folder)))
         is_absent = isinstance(onnx, Exception)
+        rival_race.save_made_up(model, arguments, empty)
 
         def onnx_contenders(batches, suffix=""):
             if is_absent:

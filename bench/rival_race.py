@@ -68,6 +68,13 @@ def classifier(transformers, name, **options):
     return transformers.AutoModelForSequenceClassification.from_config(config, **options)
 
 
+def save_made_up(model, arguments, folder):
+    """Made-up weights go to a directory, from which Lathe reads the same ones."""
+    if arguments.model in SIZES:
+        arguments.model = os.path.join(folder, "made-up")
+        model.save_pretrained(arguments.model)
+
+
 def shapes(arguments):
     return [tuple(map(int, shape.split("x"))) for shape in arguments.shapes.split(",") if shape]
 

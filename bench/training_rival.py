@@ -15,6 +15,7 @@ import argparse
 import json
 import os
 import pathlib
+import tempfile
 
 import rival_race
 from rival_race import Function, attempt, made_up_ids, padded, race
@@ -59,30 +60,32 @@ def main():
     print(json.dumps({"torch": torch.__version__, "transformers": transformers.__version__,
                       "threads": torch.get_num_threads(), "cores": sorted(cores),
                       "nice": os.nice(0)}), flush=True)
-    model = fresh()
-    for rows, length in rival_race.shapes(arguments):
-        ids = torch.from_numpy(made_up_ids(rows, length))
-        batch = [(ids, torch.ones_like(ids), torch.arange(rows) % 2)]
-        contenders = {"eager": training(torch, model, batch),
-                      "eager bf16": training(torch, model, batch, autocast=True)}
-        if not arguments.no_compile:
-            contenders["compile"] = attempt(
-                lambda batch=batch: training(torch, torch.compile(fresh()), batch))
-        run(f"full:{rows}x{length}", f"full {rows}x{length}", rows * length, contenders,
-            arguments.rounds)
+    with tempfile.TemporaryDirectory() as folder:
+        model = fresh()
+        rival_race.save_made_up(model, arguments, folder)
+        for rows, length in rival_race.shapes(arguments):
+            ids = torch.from_numpy(made_up_ids(rows, length))
+            batch = [(ids, torch.ones_like(ids), torch.arange(rows) % 2)]
+            contenders = {"eager": training(torch, model, batch),
+                          "eager bf16": training(torch, model, batch, autocast=True)}
+            if not arguments.no_compile:
+                contenders["compile"] = attempt(
+                    lambda batch=batch: training(torch, torch.compile(fresh()), batch))
+            run(f"full:{rows}x{length}", f"full {rows}x{length}", rows * length, contenders,
+                arguments.rounds)
 
-    if arguments.tokens is None:
-        return
-    real = rival_race.read_batches(arguments.tokens)
-    useful = sum(len(row) for rows in real for row in rows)
-    contenders = {}
-    for order, batches in [("shuffled", real), ("sorted", rival_race.sorted_by_length(real))]:
-        batches = [padded(torch, rows) + (torch.arange(len(rows)) % 2,) for rows in batches]
-        contenders[f"eager, {order}"] = training(torch, fresh(), batches)
-        contenders[f"eager bf16, {order}"] = training(torch, fresh(), batches, autocast=True)
-    # A round is all the batches here, and takes as long as many rounds of one.
-    name = f"{pathlib.Path(arguments.tokens).name}, {len(real)} batches, useful tokens"
-    run(f"packed:{arguments.tokens}", name, useful, contenders, max(1, arguments.rounds // 10))
+        if arguments.tokens is None:
+            return
+        real = rival_race.read_batches(arguments.tokens)
+        useful = sum(len(row) for rows in real for row in rows)
+        contenders = {}
+        for order, batches in [("shuffled", real), ("sorted", rival_race.sorted_by_length(real))]:
+            batches = [padded(torch, rows) + (torch.arange(len(rows)) % 2,) for rows in batches]
+            contenders[f"eager, {order}"] = training(torch, fresh(), batches)
+            contenders[f"eager bf16, {order}"] = training(torch, fresh(), batches, autocast=True)
+        # A round is all the batches here, and takes as long as many rounds of one.
+        name = f"{pathlib.Path(arguments.tokens).name}, {len(real)} batches, useful tokens"
+        run(f"packed:{arguments.tokens}", name, useful, contenders, max(1, arguments.rounds // 10))
 
 
 if __name__ == "__main__":
