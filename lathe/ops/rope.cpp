@@ -2,8 +2,9 @@
 #include "lathe/ops/gradient_nodes.h"
 #include "lathe/ops/rope_turn.h"
 
-// rope(x[..,heads*d], positions[..]) {heads, theta, interleaved}: rotary position embedding. In
-// each head, pair i of d/2 is turned by the angle position * theta^(-2i/d):
+// rope(x[..,heads*d], positions[..]) {heads, theta, interleaved, factor, ...}: rotary position
+// embedding. In each head, pair i of d/2 is turned by the angle position * theta^(-2i/d), that
+// frequency scaled as rope_scaling.h says:
 //   (a, b) -> (a cos - b sin, a sin + b cos).
 // A pair is elements i and i + d/2 (as Hugging Face stores Llama), or 2i and 2i + 1 if interleaved.
 namespace lathe::ops::rope {
@@ -32,7 +33,10 @@ const Register registration{Op{
     .gradient = gradient,
     .is_per_token = true,
     .examples = {"rope(f32[T,8], i32[T]) {heads=2}",
-                 "rope(f32[B,L,4], i64[B,L]) {heads=1, theta=500000.0, interleaved=true}"},
+                 "rope(f32[B,L,4], i64[B,L]) {heads=1, theta=500000.0, interleaved=true}",
+                 "rope(f32[T,8], i32[T]) {heads=1, factor=4.0}",
+                 "rope(f32[T,16], i32[T]) {heads=1, theta=100.0, factor=8.0, "
+                 "original_positions=16, low_turns=1.0, high_turns=2.0}"},
 }};
 
 }  // namespace

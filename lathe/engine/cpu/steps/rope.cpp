@@ -1,19 +1,18 @@
 #include <cmath>
 
 #include "lathe/engine/cpu/step.h"
+#include "lathe/ops/rope_turn.h"
 
 namespace lathe::engine {
 namespace {
 
-// The cosines and sines of position * theta^(-2i/d). Angles reach thousands of radians, where a
+// The cosines and sines of position * frequency. Angles reach thousands of radians, where a
 // float keeps no fraction worth having, so they are made in double: that of a position is the sum
 // of those of its multiple of 64 and its rest, which two small tables hold.
 class RopeAngles {
  public:
-  RopeAngles(std::int64_t half, double theta) : half_(half) {
-    for (std::int64_t i = 0; i < half; ++i)
-      frequencies_.push_back(
-          std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(2 * half)));
+  explicit RopeAngles(std::vector<double> frequencies)
+      : half_(static_cast<std::int64_t>(frequencies.size())), frequencies_(std::move(frequencies)) {
     for (std::int64_t position = 0; position < kBase; ++position) {
       append(rest_, position);
       append(multiple_, position * kBase);
@@ -110,7 +109,7 @@ std::unique_ptr<Step> make_rope(const Graph& graph, NodeId id) {
   const AttributeReader attributes = graph.attribute(id);
   const std::int64_t heads = attributes.integer("heads");
   return std::make_unique<RopeStep>(RowSpace{x->rows, {x->width, 1}, {x->width}},
-                                    RopeAngles(x->width / heads / 2, attributes.real("theta")),
+                                    RopeAngles(ops::rope_frequencies(attributes, x->width / heads)),
                                     heads, attributes.flag("interleaved"),
                                     graph.is(id, "rope") ? 1.0f : -1.0f, positions == DType::I64);
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "lathe/engine/cuda/arguments/operand.h"
+#include "lathe/ops/rope_scaling.h"
 
 // What goes row by row in a launch of its own: softmax, norms, rotations and dropout.
 namespace lathe::engine::cuda {
@@ -50,7 +51,9 @@ struct RopeArgs {
   float* y = nullptr;
   std::int64_t heads = 0, half = 0;
   bool is_interleaved = false;
-  double theta = 0, direction = 1;
+  double theta = 0;
+  ops::RopeScaling scaling = {};
+  double direction = 1;
   Extent rows;
 };
 

@@ -48,8 +48,8 @@ __global__ void rope_kernel(RopeArgs args) {
       args.y[a_place] = args.y[b_place] = 0;
       continue;
     }
-    const double frequency =
-        pow(args.theta, -2.0 * static_cast<double>(i) / static_cast<double>(2 * args.half));
+    const double frequency = args.scaling.apply(
+        pow(args.theta, -2.0 * static_cast<double>(i) / static_cast<double>(2 * args.half)));
     double sine = 0, cosine = 0;
     sincos(args.direction * static_cast<double>(integer_at(args.positions, row)) * frequency, &sine,
            &cosine);

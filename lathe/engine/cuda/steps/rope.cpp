@@ -1,4 +1,5 @@
 #include "lathe/engine/cuda/cuda_step.h"
+#include "lathe/ops/rope_turn.h"
 
 namespace lathe::engine {
 namespace {
@@ -11,6 +12,7 @@ std::unique_ptr<CudaStep> make_rope(const Graph& graph, NodeId id) {
   const std::int64_t heads = attributes.integer("heads");
   const double direction = graph.is(id, "rope") ? 1 : -1;
   return cuda_step([=, rows = x->rows, n = x->width, theta = attributes.real("theta"),
+                    scaling = ops::rope_scaling(attributes),
                     is_interleaved = attributes.flag("interleaved")](const CudaCall& call) {
     call.kernels.rope({.x = call.input(0),
                        .positions = call.integers(1),
@@ -19,6 +21,7 @@ std::unique_ptr<CudaStep> make_rope(const Graph& graph, NodeId id) {
                        .half = n / heads / 2,
                        .is_interleaved = is_interleaved,
                        .theta = theta,
+                       .scaling = scaling,
                        .direction = direction,
                        .rows = call.extent(rows)},
                       call.stream);
