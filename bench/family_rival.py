@@ -9,11 +9,13 @@
 
 Each directory holds a model with random weights in a random configuration and task, the tensors to
 feed it with (`inputs.safetensors`) and what transformers answers (`expected.safetensors`).
+`--greedy` writes prompts of ids and their greedy continuations instead (`greedy.json`).
 `--compare` prints the largest difference of each and fails above --tolerance.
 Needs torch, transformers and safetensors.
 """
 
 import argparse
+import json
 import pathlib
 import random
 import sys
@@ -135,10 +137,102 @@ def roberta_config(rng):
     )
 
 
+def rope(rng, positions):
+    """Parameters of rotary positions, of the kinds that are common."""
+    base = {"rope_theta": rng.choice([10000.0, 500000.0])}
+    kind = rng.choice(["default", "linear", "llama3"])
+    if kind == "linear":
+        base["factor"] = rng.choice([2.0, 4.0])
+    if kind == "llama3":
+        base.update(
+            factor=8.0,
+            low_freq_factor=1.0,
+            high_freq_factor=4.0,
+            original_max_position_embeddings=positions // 2,
+        )
+    return {"rope_type": kind, **base}
+
+
+def decoder_sizes(rng):
+    """What Llama, Mistral and Qwen2 call by the same names."""
+    groups, kv_heads = rng.choice([1, 2, 4]), rng.choice([1, 2])
+    heads = groups * kv_heads
+    vocabulary, positions = rng.randint(40, 300), rng.choice([32, 48, 64])
+    return dict(
+        vocab_size=vocabulary,
+        hidden_size=heads * rng.choice([8, 16]),
+        num_hidden_layers=rng.randint(1, 3),
+        num_attention_heads=heads,
+        num_key_value_heads=kv_heads,
+        intermediate_size=rng.choice([24, 40, 96]),
+        hidden_act=rng.choice(["silu", "silu", "gelu", "relu"]),
+        max_position_embeddings=positions,
+        rms_norm_eps=rng.choice([1e-5, 1e-6]),
+        initializer_range=rng.choice([0.02, 0.1, 0.3]),
+        tie_word_embeddings=rng.random() < 0.5,
+        rope_parameters=rope(rng, positions),
+        num_labels=rng.randint(2, 5),
+        pad_token_id=vocabulary - 1,
+        bos_token_id=1,
+        eos_token_id=2,
+        attn_implementation="eager",
+    )
+
+
+def llama_config(rng):
+    import transformers
+
+    sizes = decoder_sizes(rng)
+    if rng.random() < 0.3:
+        sizes["head_dim"] = rng.choice([4, 12, 20])
+    return transformers.LlamaConfig(
+        attention_bias=rng.random() < 0.4, mlp_bias=rng.random() < 0.3, **sizes
+    )
+
+
+def mistral_config(rng):
+    import transformers
+
+    sizes = decoder_sizes(rng)
+    if rng.random() < 0.3:
+        sizes["head_dim"] = rng.choice([4, 12, 20])
+    return transformers.MistralConfig(sliding_window=rng.choice([None, 4096]), **sizes)
+
+
+def qwen2_config(rng):
+    import transformers
+
+    return transformers.Qwen2Config(**decoder_sizes(rng))
+
+
 def families():
     import transformers
 
     return {
+        "llama": (
+            llama_config,
+            [
+                transformers.LlamaForCausalLM,
+                transformers.LlamaForSequenceClassification,
+                transformers.LlamaModel,
+            ],
+        ),
+        "mistral": (
+            mistral_config,
+            [
+                transformers.MistralForCausalLM,
+                transformers.MistralForSequenceClassification,
+                transformers.MistralModel,
+            ],
+        ),
+        "qwen2": (
+            qwen2_config,
+            [
+                transformers.Qwen2ForCausalLM,
+                transformers.Qwen2ForSequenceClassification,
+                transformers.Qwen2Model,
+            ],
+        ),
         "distilbert": (
             distilbert_config,
             [
@@ -197,6 +291,10 @@ def make(family, index, out, seed):
     config = config_of(rng)
     model = classes[index % len(classes)](config).eval()
     shake(model, generator)
+    stored = torch.bfloat16 if rng.random() < 0.3 else torch.float32
+    with torch.no_grad():  # answers in float, from what the file will hold; buffers are not stored
+        for parameter in model.parameters():
+            parameter.copy_(parameter.to(stored))
     rows, length = rng.randint(1, 4), rng.randint(2, 20)
     lengths = [length] + [rng.randint(1, length) for _ in range(rows - 1)]
     # Every id but that of padding, which marks where a classifier looks for the last token.
@@ -213,10 +311,51 @@ def make(family, index, out, seed):
     if expected.dim() == 3:  # what stands at padding means nothing
         expected = expected * mask[:, :, None]
     directory = out / f"{family}-{index}-{type(model).__name__}"
-    model.save_pretrained(directory)
+    shards = {"max_shard_size": "24KB"} if rng.random() < 0.3 else {}
+    model.to(stored).save_pretrained(directory, **shards)
     save_file({"input_ids": ids, "attention_mask": mask}, directory / "inputs.safetensors")
     save_file({name: expected.contiguous()}, directory / "expected.safetensors")
     print(directory, type(model).__name__, f"{rows}x{length}")
+
+
+def continuations(family, index, out, seed, num_prompts=5, num_tokens=64):
+    """Writes a causal model and the tokens that greedy decoding appends to prompts of ids."""
+    rng = random.Random(f"greedy/{family}/{seed}/{index}")
+    generator = torch.Generator().manual_seed(rng.randrange(2**31))
+    torch.manual_seed(rng.randrange(2**31))
+    config_of, classes = families()[family]
+    causal = next(c for c in classes if "CausalLM" in c.__name__ or "LMHead" in c.__name__)
+    config = config_of(rng)
+    setattr(config, "n_positions" if family == "gpt2" else "max_position_embeddings", 128)
+    model = causal(config).eval()
+    shake(model, generator)
+    model.generation_config.eos_token_id = None
+    rows = []
+    for _ in range(num_prompts):
+        prompt = [rng.randrange(config.vocab_size) for _ in range(rng.randint(1, 24))]
+        with torch.no_grad():
+            ids = torch.tensor([prompt])
+            result = model.generate(
+                ids,
+                attention_mask=torch.ones_like(ids),
+                max_new_tokens=num_tokens,
+                do_sample=False,
+                eos_token_id=None,
+                return_dict_in_generate=True,
+                output_logits=True,
+            )
+        best = torch.stack(result.logits)[:, 0].topk(2).values
+        rows.append(
+            {
+                "prompt": prompt,
+                "tokens": result.sequences[0, len(prompt) :].tolist(),
+                "smallest_lead": (best[:, 0] - best[:, 1]).min().item(),
+            }
+        )
+    directory = out / f"greedy-{family}-{index}"
+    model.save_pretrained(directory)
+    (directory / "greedy.json").write_text(json.dumps(rows))
+    print(directory, [(len(row["tokens"]), row["smallest_lead"]) for row in rows])
 
 
 def compare(out, tolerance):
@@ -238,7 +377,8 @@ def compare(out, tolerance):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--family", choices=["bert", "distilbert", "electra", "gpt2", "roberta"], default="gpt2")
+    parser.add_argument("--family", choices=sorted(families()), default="gpt2")
+    parser.add_argument("--greedy", action="store_true", help="write continuations of prompts")
     parser.add_argument("--count", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("rivals"))
@@ -248,7 +388,7 @@ def main():
     if arguments.compare:
         sys.exit(compare(arguments.compare, arguments.tolerance))
     for index in range(arguments.count):
-        make(arguments.family, index, arguments.out, arguments.seed)
+        (continuations if arguments.greedy else make)(arguments.family, index, arguments.out, arguments.seed)
 
 
 if __name__ == "__main__":

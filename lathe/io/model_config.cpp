@@ -68,15 +68,58 @@ json to_json(const Attribute& attribute) {
   return std::visit([](const auto& value) { return json(value); }, attribute);
 }
 
+// Where a family's key stands in configurations.
+models::ConfigPlace place_of(const models::ModelFamily& family, const std::string& key) {
+  models::ConfigPlace place{.key = key, .paths = {key}};
+  for (const models::ConfigPlace& known : family.config_places) {
+    if (known.key != key) continue;
+    place.null = known.null;
+    if (!known.paths.empty()) place.paths = known.paths;
+  }
+  return place;
+}
+
+json::json_pointer to_pointer(std::string_view path) {
+  json::json_pointer pointer;
+  for (std::size_t begin = 0; begin <= path.size();) {
+    const std::size_t end = std::min(path.find('.', begin), path.size());
+    pointer.push_back(std::string(path.substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  return pointer;
+}
+
+// The first of the paths at which something stands, null too; nullopt where nothing does.
+std::optional<json::json_pointer> find_path(const json& config,
+                                            const std::vector<std::string>& paths) {
+  for (const std::string& path : paths)
+    if (const json::json_pointer pointer = to_pointer(path); config.contains(pointer))
+      return pointer;
+  return std::nullopt;
+}
+
+// Writes a value and the objects on the way to it.
+void write_path(json& config, const json::json_pointer& pointer, json value) {
+  const json::json_pointer parent = pointer.parent_pointer();
+  if (!parent.empty() && (!config.contains(parent) || !config.at(parent).is_object()))
+    write_path(config, parent, json::object());
+  config[pointer] = std::move(value);
+}
+
 }  // namespace
 
 Attributes read_family_config(const models::ModelFamily& family, const json& config) {
   if (!config.is_object()) fail("expected an object of configuration keys");
   Attributes result;
   for (const AttributeSpec& spec : family.config) {
-    const auto found = config.find(spec.name);
-    if (found == config.end() || found->is_null()) continue;
-    result[spec.name] = read_attribute(spec, *found);
+    const models::ConfigPlace place = place_of(family, spec.name);
+    const std::optional<json::json_pointer> path = find_path(config, place.paths);
+    if (!path) continue;
+    const json& found = config.at(*path);
+    if (!found.is_null())
+      result[spec.name] = read_attribute(spec, found);
+    else if (place.null)
+      result[spec.name] = *place.null;
   }
   check_attributes(result, family.config);
   return result;
@@ -179,12 +222,15 @@ json write_config(const Model& model) {
   config["model_type"] = model.family->name;
   config["architectures"] = {models::find_task(*model.family, model.task).architecture};
   for (const AttributeSpec& spec : model.family->config) {
+    const models::ConfigPlace place = place_of(*model.family, spec.name);
+    const std::optional<json::json_pointer> there = find_path(config, place.paths);
+    const json::json_pointer path = there.value_or(to_pointer(place.paths.front()));
     const auto given = model.config.find(spec.name);
     if (given != model.config.end())
-      config[spec.name] = to_json(given->second);
-    else if (!config.contains(spec.name) &&
-             std::ranges::count(model.family->keys_without_default, spec.name) == 0)
-      config[spec.name] = to_json(spec.default_value);
+      write_path(config, path,
+                 place.null && given->second == *place.null ? json() : to_json(given->second));
+    else if (!there && std::ranges::count(model.family->keys_without_default, spec.name) == 0)
+      write_path(config, path, to_json(spec.default_value));
   }
   // The weights are written as float32, whatever the file they came from held.
   config.erase("torch_dtype");

@@ -88,6 +88,54 @@ TEST(Task, IsThatOfADecoderOnlyWhereItLooksBackAlone) {
   EXPECT_EQ(task(R"({"is_decoder": false})"), "none");
 }
 
+// What is under its own name in older files stands in an object of its own in newer ones.
+TEST(FamilyConfig, IsFoundWhereverFilesHoldIt) {
+  const models::ModelFamily& llama = models::FamilyRegistry::instance().at("llama", "family");
+  for (const char* config :
+       {R"({"rope_parameters": {"rope_theta": 5e5, "rope_type": "llama3", "factor": 8.0}})",
+        R"({"rope_theta": 5e5, "rope_scaling": {"rope_type": "llama3", "factor": 8.0}})",
+        R"({"rope_theta": 5e5, "rope_scaling": {"type": "llama3", "factor": 8}})"}) {
+    SCOPED_TRACE(config);
+    const Attributes read = read_family_config(llama, parse_json(config));
+    EXPECT_EQ(std::get<double>(read.at("rope_theta")), 5e5);
+    EXPECT_EQ(std::get<double>(read.at("rope_factor")), 8.0);
+    EXPECT_EQ(std::get<std::string>(read.at("rope_type")), "llama3");
+
+    Model model;
+    model.family = &llama;
+    model.task = "causal-lm";
+    model.config = read;
+    model.config_text = config;
+    const json written = write_config(model), given = parse_json(config);
+    for (const char* key : {"rope_parameters", "rope_theta", "rope_scaling"})
+      EXPECT_EQ(written.value(key, json()), given.value(key, json())) << key;
+  }
+  EXPECT_TRUE(read_family_config(llama, parse_json(R"({"rope_scaling": null})")).empty());
+}
+
+TEST(FamilyConfig, IsWrittenWhereEveryVersionReadsIt) {
+  Model model;
+  model.family = &models::FamilyRegistry::instance().at("llama", "family");
+  model.task = "causal-lm";
+  model.config = {{"rope_type", std::string("linear")}, {"rope_factor", 2.0}};
+  const json config = write_config(model);
+  EXPECT_EQ(config["rope_scaling"], (json{{"rope_type", "linear"}, {"factor", 2.0}}));
+  EXPECT_EQ(config["rope_theta"], 10000.0);
+  model.config.clear();
+  EXPECT_FALSE(write_config(model).contains("rope_scaling"));
+}
+
+TEST(FamilyConfig, TellsNullFromNothingWhereItMeansSomething) {
+  Model model;
+  model.family = &models::FamilyRegistry::instance().at("mistral", "family");
+  model.task = "causal-lm";
+  model.config_text = R"({"sliding_window": null})";
+  model.config = read_family_config(*model.family, parse_json(model.config_text));
+  EXPECT_EQ(std::get<std::int64_t>(model.config.at("sliding_window")), 0);
+  EXPECT_TRUE(write_config(model)["sliding_window"].is_null());
+  EXPECT_TRUE(read_family_config(*model.family, json::object()).empty());
+}
+
 TEST(WriteConfig, RenewsTaskSizesAndLabelsAndKeepsTheRest) {
   Model model;
   model.family = &models::FamilyRegistry::instance().at("bert", "family");

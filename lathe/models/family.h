@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,16 @@ struct TokenKeys {
   std::string padding = {};     ///< the id that fills padded rows
   /// Set where positions are counted from behind that id's number: that many fewer can be read.
   bool counts_behind_padding = false;
+};
+
+/// Where else than under its own name configurations of Hugging Face hold a key.
+struct ConfigPlace {
+  std::string key;
+  /// Paths such as `rope_parameters.rope_theta`, the first that is there counts; where none is, it
+  /// is written to the first. Empty: it stands under its name.
+  std::vector<std::string> paths = {};
+  /// What null stands for; nullopt: the same as nothing.
+  std::optional<Attribute> null = std::nullopt;
 };
 
 /// What a graph computes in place of an input that it does not have: one value everywhere.
@@ -93,6 +104,7 @@ struct ModelFamily {
   std::map<std::string, Attributes> presets;  ///< `bert-tiny`, ... as differences from the defaults
   /// Keys that mean something of their own when they are absent: written only where they are given.
   std::vector<std::string> keys_without_default = {};
+  std::vector<ConfigPlace> config_places = {};  ///< of the keys that do not stand where they should
   std::vector<StandIn> stand_ins = {};
   TensorNaming naming = {};
   /// States of heads: a file made for another task lacks them, and they start fresh.

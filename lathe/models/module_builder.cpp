@@ -53,6 +53,11 @@ Value ModuleBuilder::layer_norm(const std::string& name, Value x, double eps) {
   return add(name, "layer_norm", {x, weight, bias}, {{"eps", eps}});
 }
 
+Value ModuleBuilder::rms_norm(const std::string& name, Value x, double eps) {
+  const Value weight = state(name + ".weight", {graph_.type(x).axis(-1)}, "ones");
+  return add(name, "rms_norm", {x, weight}, {{"eps", eps}});
+}
+
 Value ModuleBuilder::activation(const std::string& name, std::string_view key,
                                 const std::string& function, Value x) {
   if (function == "gelu") return add(name, "gelu", {x});

@@ -27,6 +27,7 @@ class ModuleBuilder {
   Value linear(const std::string& name, Value x, std::int64_t outputs, bool has_bias = true);
   Value embedding(const std::string& name, Value ids, std::int64_t rows, std::int64_t width);
   Value layer_norm(const std::string& name, Value x, double eps);
+  Value rms_norm(const std::string& name, Value x, double eps);
   /// The activation that a configuration calls `function` under `key`, in Hugging Face's words.
   Value activation(const std::string& name, std::string_view key, const std::string& function,
                    Value x);
