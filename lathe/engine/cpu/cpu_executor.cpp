@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "lathe/engine/backend.h"
+#include "lathe/engine/bound_value.h"
 #include "lathe/engine/cpu/cpu_machine.h"
 #include "lathe/engine/cpu/cpu_measure.h"
 #include "lathe/engine/format_precision.h"
@@ -29,6 +30,7 @@ CpuExecutor::CpuExecutor(const Graph& graph, State state, const ExecutionOptions
   machine.state = std::move(state);
   machine.kernels = &kernels(options.isa);
   machine.pool = options.pool;
+  machine.changes_parameters = changes_parameters(machine.plan.graph);
   if (!split.parameters.outputs().empty()) {
     machine.parameters = std::make_unique<CpuExecutor>(split.parameters, State(), options);
     machine.parameter_sources = std::move(split.sources);
@@ -65,7 +67,7 @@ Feed CpuExecutor::run(const Feed& inputs) {
     std::memcpy(machine.written(state_slot), machine.base(value),
                 static_cast<std::size_t>(slot.type.num_bytes().constant()));
   }
-  machine.states_changed = !plan.graph.state_updates().empty();
+  machine.states_changed = machine.changes_parameters;
   return outputs;
 }
 

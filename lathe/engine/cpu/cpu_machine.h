@@ -36,6 +36,7 @@ struct CpuExecutor::Machine {
   };
   std::vector<std::optional<Cut>> cuts;
   bool states_changed = false;
+  bool changes_parameters = true;  // whether a run changes what steps are prepared from
   bool timing = false;
   std::vector<double> seconds;  // [thread][step]
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lathe/engine/bound_value.h"
 #include "lathe/engine/memory_plan.h"
 
 namespace lathe::engine {
@@ -67,7 +68,7 @@ void bind_updates(CpuPlan& plan) {
         if (static_cast<std::int32_t>(pair.output) != value.index ||
             plan.graph.input(value.node, pair.input) != Value{slot, 0})
           continue;
-        is_in_place = plan.graph.uses(value.node).size() == plan.graph.types(value.node).size();
+        is_in_place = !is_read_besides_its_state(plan.graph, value);
         for (std::size_t later = i + 1; later < plan.steps.size(); ++later)
           for (const int input : plan.steps[later].inputs)
             is_in_place = is_in_place && input != state_slot;

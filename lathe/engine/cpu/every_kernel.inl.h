@@ -16,6 +16,7 @@
 #include "lathe/engine/cpu/rope.inl.h"
 #include "lathe/engine/cpu/integer_products.inl.h"
 #include "lathe/engine/cpu/attention.inl.h"
+#include "lathe/engine/cpu/attend_cache.inl.h"
 #include "lathe/engine/cpu/elementwise_backward.inl.h"
 #include "lathe/engine/cpu/weight_gradient.inl.h"
 #include "lathe/engine/cpu/sum_rows.inl.h"

@@ -156,6 +156,19 @@ struct AttentionArgs {
   WeightRounding rounding = {};
 };
 
+/// out[h] = softmax(scale q[h] . k^T) . v for one token: the `group` query heads that share one
+/// head of keys, [group, d] each, and the first `lk` rows of a cache.
+struct AttendCacheArgs {
+  std::int64_t lk, d, group;
+  const float* q;
+  const float* k;
+  const float* v;
+  std::int64_t stride;  ///< from a row of the caches to the next
+  float* out;
+  float scale;
+  float* scratch;  ///< attend_cache_scratch_size(lk, group) floats
+};
+
 /// y = (z - mean) / sqrt(variance + eps) * gamma + beta, where z = x + residual.
 struct LayerNormArgs {
   std::int64_t rows, n;
@@ -273,6 +286,8 @@ struct Kernels {
   void (*spread_columns)(const SpreadColumnsArgs&);
   std::int64_t (*attention_scratch_size)(std::int64_t lq, std::int64_t lk, std::int64_t d);
   void (*attention)(const AttentionArgs&);
+  std::int64_t (*attend_cache_scratch_size)(std::int64_t lk, std::int64_t group);
+  void (*attend_cache)(const AttendCacheArgs&);
   void (*layer_norm)(const LayerNormArgs&);
   void (*rms_norm)(const RmsNormArgs&);
   void (*softmax_rows)(const RowsArgs&);
@@ -336,6 +351,8 @@ struct Kernels {
   X(spread_columns)                  \
   X(attention_scratch_size)          \
   X(attention)                       \
+  X(attend_cache_scratch_size)       \
+  X(attend_cache)                    \
   X(layer_norm)                      \
   X(rms_norm)                        \
   X(softmax_rows)                    \

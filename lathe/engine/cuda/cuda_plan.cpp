@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "lathe/engine/bound_value.h"
 #include "lathe/engine/cuda/cuda_schedule.h"
 
 namespace lathe::engine {
@@ -82,7 +83,7 @@ void bind_updates(CudaPlan& plan) {
         if (static_cast<std::int32_t>(pair.output) != value.index ||
             plan.graph.input(value.node, pair.input) != Value{state, 0})
           continue;
-        is_in_place = plan.graph.uses(value.node).size() == plan.graph.types(value.node).size();
+        is_in_place = !is_read_besides_its_state(plan.graph, value);
         for (std::size_t later = i + 1; later < plan.steps.size(); ++later)
           for (const int input : plan.steps[later].inputs)
             is_in_place = is_in_place && input != state_slot;

@@ -71,6 +71,26 @@ TEST(RandomizeDropout, DrawsTheSlopesOfRrelu) {
   EXPECT_EQ(graph.type(*graph.output("y")), (Type{DType::F32, {Size::symbol("B"), 4}}));
 }
 
+TEST(SelectRowsEarly, ComputesTheVocabularyForTheLastTokensAlone) {
+  Graph graph = parse_graph(R"(
+    offsets = input() : i32[S+1]
+    q = input() : f32[T,4]
+    k = input() : f32[T,4]
+    table = state() : f32[9,4]
+    a = attention(q, k, k, none, offsets) {heads=1, causal=true}
+    x = relu(a)
+    logits = linear(x, table)
+    last = select_in_sequence(logits, offsets) {index=-1}
+    output logits <- last
+  )");
+  EXPECT_EQ(run_pass("select-rows-early", graph), 2);
+  const NodeId logits = graph.output("logits")->node;
+  EXPECT_EQ(to_text(graph.types(logits)[0]), "f32[S,9]");
+  // Causal attention has as many queries as keys: the choice stays behind it.
+  EXPECT_EQ(to_text(graph.types(graph.at("a"))[0]), "f32[T,4]");
+  EXPECT_EQ(to_text(graph.types(graph.at("x"))[0]), "f32[S,4]");
+}
+
 TEST(MeasureStatistics, TellsWhatOneCountsByHandOverAllBatches) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const Statistics statistics = measured({{{"x", Tensor::from<float>({4}, {-3, 0, 1, nan})}},

@@ -9,8 +9,11 @@ namespace {
 // as a choice of queries: the last layer of an encoder then computes one row a sequence instead of
 // one a token. The numbers are the same, the work is not done for rows nobody reads.
 //
-// A choice is `select_in_sequence(x, offsets) {index=0}` in a packed graph and a slice of axis 1
-// from 0 to 1 in a padded one.
+// A decoder that gives the next token reads the last one of each sequence; that choice moves up in
+// the same way, but stays below attention, whose choice of queries is that of the first.
+//
+// A choice is `select_in_sequence(x, offsets)` in a packed graph and a slice of axis 1 from 0 to 1
+// in a padded one.
 
 bool has_symbol(const Type& type, std::size_t axis, std::string_view symbol) {
   return type.rank() > axis && type.shape[axis] == Size::symbol(std::string(symbol));
@@ -65,9 +68,7 @@ class RowSelector {
 
   bool is_choice(NodeId id) const {
     const AttributeReader attributes = graph_.attribute(id);
-    if (is_packed())
-      return graph_.is(id, "select_in_sequence") && attributes.integer("index") == 0 &&
-             graph_.input(id, 1) == offsets_;
+    if (is_packed()) return graph_.is(id, "select_in_sequence") && graph_.input(id, 1) == offsets_;
     return graph_.is(id, "slice") && attributes.integer("axis") == 1 &&
            attributes.integer("begin") == 0 && attributes.integer("end") == 1 &&
            is_token_shaped(graph_.type(graph_.input(id, 0)));
@@ -79,6 +80,8 @@ class RowSelector {
         .name = graph_.name(x.node) + "/first", .op = "select_in_sequence", .inputs = {x}};
     if (is_packed()) {
       spec.inputs.push_back(offsets_);
+      spec.attributes = graph_.attributes(choice);
+      if (index_of(choice) != 0) spec.name = graph_.name(x.node) + "/selected";
     } else {
       spec.op = "slice";
       spec.attributes = {
@@ -91,10 +94,16 @@ class RowSelector {
     return {chosen, 0};
   }
 
-  // Everybody who reads the node wants its chosen rows alone.
-  bool only_choices_read(NodeId id) const {
+  // Which row of a sequence a choice takes.
+  std::int64_t index_of(NodeId choice) const {
+    return is_packed() ? graph_.attribute(choice).integer("index") : 0;
+  }
+
+  // Everybody who reads the node wants its chosen rows alone, the same ones.
+  bool only_choices_read(NodeId id, std::int64_t index) const {
     for (const Use& use : graph_.uses(id))
-      if (use.kind != Use::Kind::Operand || !is_choice(use.user)) return false;
+      if (use.kind != Use::Kind::Operand || !is_choice(use.user) || index_of(use.user) != index)
+        return false;
     return true;
   }
 
@@ -120,8 +129,8 @@ class RowSelector {
   bool move(NodeId choice) {
     const Value x = graph_.input(choice, 0);
     const NodeId source = x.node;
-    if (!only_choices_read(source)) return false;
-    const bool attends = is_attention(source);
+    if (!only_choices_read(source, index_of(choice))) return false;
+    const bool attends = is_attention(source) && index_of(choice) == 0;
     if (!attends && !is_row_wise(source)) return false;
     bool any = false;
     std::vector<Value> inputs = graph_.inputs(source);
@@ -164,7 +173,8 @@ int select_rows_early(Graph& graph) {
 
 const Register registration{Pass{
     .name = "select-rows-early",
-    .summary = "compute only the rows that are read, where a first token is all that is used",
+    .summary =
+        "compute only the rows that are read, where one token of a sequence is all that is used",
     .run = select_rows_early,
     .keeps = {"origin"},
 }};
