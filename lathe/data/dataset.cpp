@@ -100,7 +100,7 @@ const DataKind& require_kind(const std::string& spec, const std::string& split, 
   refuse_parquet(spec, split);
   if (is_one_file(spec))
     fail("{}: is no table of {}: expected .csv{}, also with .zst or .gz, or a directory", spec,
-         described(reads), reads == Reads::Text ? ", .tsv or .jsonl" : "");
+         described(reads), reads == Reads::Text ? ", .tsv, .jsonl or .txt" : "");
   fail("{}: has no split \"{}\": looked for {}", spec, split, what_is_looked_for(reads, split));
 }
 

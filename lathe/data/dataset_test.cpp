@@ -149,9 +149,11 @@ TEST(Dataset, NumbersLabelsAlikeWhateverClassesASplitHolds) {
 
 TEST(Dataset, SaysWhatItLookedFor) {
   const TemporaryDirectory directory;
-  EXPECT_THAT(error_of([&] { load_dataset(directory.path().string(), "test"); }),
-              EndsWith(": has no split \"test\": looked for the folders test/neg and test/pos of "
-                       ".txt files; test.tsv, test.csv, test.jsonl, each also with .zst or .gz"));
+  EXPECT_THAT(
+      error_of([&] { load_dataset(directory.path().string(), "test"); }),
+      EndsWith(
+          ": has no split \"test\": looked for test.txt; the folders test/neg and "
+          "test/pos of .txt files; test.tsv, test.csv, test.jsonl, each also with .zst or .gz"));
   EXPECT_THAT(
       error_of([&] { load_dataset(directory.path().string(), "test", {.reads = Reads::Numbers}); }),
       EndsWith(": has no split \"test\": looked for test.csv, also with .zst or .gz; "
@@ -177,8 +179,8 @@ TEST(Dataset, TakesOneTableForTheTrainingSplitAndNothingElse) {
   EXPECT_THAT(error_of([&] { load_dataset(table, "test"); }),
               EndsWith("is one file and has the split \"train\" alone, not \"test\""));
   EXPECT_THAT(error_of([&] { load_dataset((directory.path() / "notes.md").string(), "train"); }),
-              EndsWith("notes.md: is no table of texts: expected .csv, .tsv or .jsonl, also with "
-                       ".zst or .gz, or a directory"));
+              EndsWith("notes.md: is no table of texts: expected .csv, .tsv, .jsonl or .txt, also "
+                       "with .zst or .gz, or a directory"));
   EXPECT_THAT(
       error_of([&] { load_dataset((directory.path() / "rows.parquet").string(), "train"); }),
       EndsWith("rows.parquet: is a Parquet file, which is not read"));
