@@ -30,6 +30,7 @@ const std::map<std::string, Modules, std::less<>> kMayInclude = {
     {"engine", {"core", "numerics", "ops"}},
     {"train", {"core", "numerics", "ops", "models", "io", "data", "engine"}},
     {"compress", {"core", "numerics", "ops", "models", "io", "data", "engine", "train"}},
+    {"generate", {"core", "numerics", "ops", "models", "io", "data", "engine", "train"}},
     {"hardware",
      {"core", "numerics", "ops", "models", "io", "data", "engine", "train", "compress"}},
     {"study", {"core"}},
@@ -41,7 +42,7 @@ const std::map<std::string, Modules, std::less<>> kMayInclude = {
       "hardware", "study", "experiment"}},
     {"cli",
      {"core", "report", "numerics", "ops", "models", "io", "data", "engine", "train", "compress",
-      "hardware", "study", "experiment", "search"}},
+      "hardware", "study", "experiment", "search", "generate"}},
 };
 
 // What stands between the quotes of an #include line; empty for every other line.
