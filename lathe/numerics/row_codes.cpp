@@ -87,7 +87,11 @@ RowCodes read_codes(const NumberFormat& format, const EncodedMatrix& encoded, co
   const bool is_unsigned = term == nullptr && layout == CodeLayout::Unsigned;
   const std::int32_t offset = is_unsigned ? kUnsignedOffset : 0;
   const int bits = facts.element_bits;
-  if (term != nullptr)
+  if (term == nullptr && bits == 8 && !is_unsigned)  // the codes are the numbers
+    result.numbers.assign(
+        reinterpret_cast<const std::int8_t*>(encoded.codes.data()),
+        reinterpret_cast<const std::int8_t*>(encoded.codes.data()) + encoded.rows * row_bytes);
+  else if (term != nullptr)
     read_numbers(
         encoded, row_bytes, bits, [&](std::uint32_t code) { return term_number(*term, code); },
         result.numbers);
@@ -101,6 +105,8 @@ RowCodes read_codes(const NumberFormat& format, const EncodedMatrix& encoded, co
 
   const bool is_whole = facts.granularity == Granularity::Tensor;
   const std::int64_t stored_bytes = facts.scale_bits / 8;
+  result.scales.reserve(static_cast<std::size_t>(encoded.rows * result.blocks));
+  result.zeros.reserve(result.scales.capacity());
   for (std::int64_t r = 0; r < encoded.rows; ++r)
     for (std::int64_t b = 0; b < result.blocks; ++b) {
       const std::int64_t index = is_whole ? 0 : r * result.blocks + b;

@@ -145,7 +145,7 @@ std::function<int(const Settings&)> setup_mxint8(Flags flags) {
                    "ROWSxCOLUMNS of codes that a block of --threads copies [all there are]");
   flags.add_option("--group", options.group, "numbers that share an exponent: 16 to 128 [32]")
       .at_least(1);
-  flags.add_option("--rows", options.rows, "of the matrix to decode [16384; on a CPU 1024]")
+  flags.add_option("--rows", options.rows, "of the matrix to decode [16384; on a CPU 8192]")
       .at_least(1);
   flags.add_option("--columns", options.columns, "of the matrix to decode [16384; on a CPU 4096]")
       .at_least(1);

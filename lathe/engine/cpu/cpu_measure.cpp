@@ -6,12 +6,13 @@
 
 #include "lathe/core/error.h"
 #include "lathe/core/number_format.h"
+#include "lathe/engine/aligned_buffer.h"
+#include "lathe/numerics/unpack.h"
 
 namespace lathe::engine {
 namespace {
 
 constexpr int kWarmUps = 2;
-constexpr std::int64_t kTasks = 16;  // more than threads, so that none waits long
 
 class CpuMeasure final : public DeviceMeasure {
  public:
@@ -24,11 +25,19 @@ class CpuMeasure final : public DeviceMeasure {
   std::optional<DeviceMemory> memory() const override { return std::nullopt; }
 
   std::vector<double> time_copy(std::int64_t bytes, int repeats) override {
-    const auto each = static_cast<std::size_t>(bytes / kTasks);
-    std::vector<std::byte> from(each * kTasks, std::byte{1}), to(each * kTasks);
-    return time(repeats, [&](std::int64_t task) {
-      const std::size_t at = static_cast<std::size_t>(task) * each;
-      std::memcpy(to.data() + at, from.data() + at, each);
+    // A piece for each thread: memcpy goes past the caches where a piece is large.
+    const int threads = pool_ == nullptr ? 1 : pool_->num_threads();
+    const std::int64_t each = bytes / threads;
+    const AlignedBuffer from(each * threads), to(each * threads);
+    std::memset(from.data(), 1, static_cast<std::size_t>(from.size()));
+    std::memset(to.data(), 0, static_cast<std::size_t>(to.size()));
+    return time(repeats, [&] {
+      const auto copy = [&](std::int64_t task, int) {
+        std::memcpy(to.data() + task * each, from.data() + task * each,
+                    static_cast<std::size_t>(each));
+      };
+      if (pool_ != nullptr) return pool_->run(threads, copy);
+      copy(0, 0);
     });
   }
 
@@ -36,19 +45,21 @@ class CpuMeasure final : public DeviceMeasure {
   std::int64_t run_of_tile(bool) const override { return 0; }
 
   std::vector<double> time_dequantize(const DequantizeCase& what, int repeats) override {
-    if (!what.to_float) fail("device cpu decodes to float, not to bfloat16");
     const auto format = parse_format(fmt::format("mxint:8,block={}", what.group));
-    const std::int64_t rows = (what.rows + kTasks - 1) / kTasks;
-    std::vector<float> numbers(static_cast<std::size_t>(rows * what.columns));
-    for (std::size_t i = 0; i < numbers.size(); ++i)
-      numbers[i] = static_cast<float>(i * 2654435761u % 1999) / 999 - 1;
-    const EncodedMatrix encoded =
-        format->encode({.rows = rows, .columns = what.columns, .x = numbers.data()});
-    const std::vector<EncodedMatrix> parts(kTasks, encoded);
-    std::vector<std::vector<float>> results(kTasks, numbers);
-    return time(repeats, [&](std::int64_t task) {
-      const auto i = static_cast<std::size_t>(task);
-      format->decode(parts[i], nullptr, nullptr, results[i].data());
+    const std::int64_t count = what.rows * what.columns;
+    const AlignedBuffer codes(count), scales(count / what.group);
+    const AlignedBuffer result(count * (what.to_float ? 4 : 2));
+    auto* const numbers = reinterpret_cast<std::uint8_t*>(codes.data());
+    for (std::int64_t i = 0; i < count; ++i) numbers[i] = static_cast<std::uint8_t>(i * 37 >> 3);
+    std::memset(scales.data(), 127, static_cast<std::size_t>(scales.size()));
+    std::memset(result.data(), 0, static_cast<std::size_t>(result.size()));
+    const numerics::PackedRows rows{what.rows, what.columns, numbers,
+                                    reinterpret_cast<const std::uint8_t*>(scales.data())};
+    return time(repeats, [&] {
+      if (what.to_float)
+        numerics::unpack(*format, rows, result.floats(), pool_);
+      else
+        numerics::unpack(*format, rows, reinterpret_cast<std::uint16_t*>(result.data()), pool_);
     });
   }
 
@@ -57,15 +68,12 @@ class CpuMeasure final : public DeviceMeasure {
   }
 
  private:
-  std::vector<double> time(int repeats, const std::function<void(std::int64_t)>& task) {
+  std::vector<double> time(int repeats, const std::function<void()>& execution) {
     std::vector<double> seconds;
     for (int i = -kWarmUps; i < repeats; ++i) {
       between();
       const auto start = std::chrono::steady_clock::now();
-      if (pool_ != nullptr)
-        pool_->run(kTasks, [&](std::int64_t index, int) { task(index); });
-      else
-        for (std::int64_t index = 0; index < kTasks; ++index) task(index);
+      execution();
       const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
       if (i >= 0) seconds.push_back(taken.count());
     }

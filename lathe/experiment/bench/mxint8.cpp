@@ -92,12 +92,12 @@ Result time_mxint8(const Mxint8Options& options, const engine::ExecutionOptions&
   device->between = [&] { check_stop(callbacks); };
   const std::vector<engine::Tile> tiles = device->tiles();
   const bool has_tiles = !tiles.empty();
-  const std::int64_t rows = options.rows > 0 ? options.rows : has_tiles ? 16384 : 1024;
+  const std::int64_t rows = options.rows > 0 ? options.rows : has_tiles ? 16384 : 8192;
   const std::int64_t columns = options.columns > 0 ? options.columns : has_tiles ? 16384 : 4096;
   check_options(options, columns);
   if (!has_tiles && options.tile.rows > 0)
     fail("tile: only the kernels of a GPU work by tiles: --device cuda");
-  const bool to_float = options.to_float || !has_tiles;
+  const bool to_float = options.to_float;
   Result result{.bench = "mxint8",
                 .title = fmt::format("MXINT8 {}x{}, groups of {}, to {}", rows, columns,
                                      options.group, to_float ? "float" : "bfloat16"),

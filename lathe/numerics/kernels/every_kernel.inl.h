@@ -22,6 +22,7 @@ const Kernels table = {
     .round_blocks = round_blocks,
     .round_scaled_blocks = round_scaled_blocks,
     .decode_bytes = decode_bytes,
+    .unpack_bytes = unpack_bytes,
     .largest_magnitude = largest_magnitude,
     .largest_finite = largest_finite,
     .finite_range = finite_range,

@@ -78,6 +78,18 @@ struct DecodeArgs {
   bool streams = false;
 };
 
+/// Whole numbers of 8 bits whose blocks have powers of two as scales, the E8M0 of OCP MX, to become
+/// floats or, exactly as well, bfloat16.
+struct UnpackArgs {
+  const std::int8_t* numbers = nullptr;
+  const std::uint8_t* codes = nullptr;  ///< one a block: 2^(code - 127), or NaN for 255
+  std::int64_t count = 0, block = 0;
+  std::int32_t step_exponent = 0;  ///< a number is worth 2^step_exponent at scale 1; not above 0
+  float* floats = nullptr;         ///< or null
+  std::uint16_t* bf16 = nullptr;   ///< or null
+  bool streams = false;
+};
+
 /// One of MASE's quantizers (mase/quantizers.h) for a kernel.
 struct MaseTable {
   enum class Kind : std::int32_t {
@@ -128,6 +140,8 @@ struct Kernels {
                               const BlockArgs&);
   /// y = number * scale.
   void (*decode_bytes)(const DecodeArgs&);
+  /// The same with scales as they are stored.
+  void (*unpack_bytes)(const UnpackArgs&);
   /// The largest bit pattern without sign, so that any NaN or infinity shows.
   std::uint32_t (*largest_magnitude)(const float* x, std::int64_t count);
   /// The largest finite magnitude; 0 where there is none.

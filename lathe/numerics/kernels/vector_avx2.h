@@ -15,6 +15,21 @@ inline void store(float* to, Floats a) {
 inline void stream(float* to, Floats a) {
   _mm256_stream_ps(to, a);
 }
+inline Floats widened(const std::int8_t* from) {
+  const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from));
+  return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes));
+}
+inline __m256i upper_halves(Floats a, Floats b) {
+  const __m256i mixed = _mm256_packus_epi32(_mm256_srli_epi32(_mm256_castps_si256(a), 16),
+                                            _mm256_srli_epi32(_mm256_castps_si256(b), 16));
+  return _mm256_permute4x64_epi64(mixed, 0b11011000);
+}
+inline void store_halves(std::uint16_t* to, Floats a, Floats b) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), upper_halves(a, b));
+}
+inline void stream_halves(std::uint16_t* to, Floats a, Floats b) {
+  _mm256_stream_si256(reinterpret_cast<__m256i*>(to), upper_halves(a, b));
+}
 inline void end_streaming() {
   _mm_sfence();
 }

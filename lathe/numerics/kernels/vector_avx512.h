@@ -17,6 +17,25 @@ inline void store(float* to, Floats a) {
 inline void stream(float* to, Floats a) {
   _mm512_stream_ps(to, a);
 }
+// kWidth signed bytes as floats. (g++ 12 takes its own conversion of vectors apart, byte by byte.)
+inline Floats widened(const std::int8_t* from) {
+  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+  return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes));
+}
+// The upper halves of two vectors, one behind the other: bfloat16 without rounding.
+inline __m512i upper_halves(Floats a, Floats b) {
+  alignas(64) static constexpr std::uint16_t kOdd[32] = {1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21,
+                                                         23, 25, 27, 29, 31, 33, 35, 37, 39, 41, 43,
+                                                         45, 47, 49, 51, 53, 55, 57, 59, 61, 63};
+  return _mm512_permutex2var_epi16(_mm512_castps_si512(a), _mm512_load_si512(kOdd),
+                                   _mm512_castps_si512(b));
+}
+inline void store_halves(std::uint16_t* to, Floats a, Floats b) {
+  _mm512_storeu_si512(to, upper_halves(a, b));
+}
+inline void stream_halves(std::uint16_t* to, Floats a, Floats b) {
+  _mm512_stream_si512(reinterpret_cast<__m512i*>(to), upper_halves(a, b));
+}
 // Makes streamed values visible in order with what is stored after.
 inline void end_streaming() {
   _mm_sfence();

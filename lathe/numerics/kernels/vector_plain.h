@@ -15,7 +15,39 @@ inline Floats load(const float* from) {
 inline void store(float* to, Floats a) {
   __builtin_memcpy(to, &a, sizeof a);
 }
+using Bytes __attribute__((vector_size(16))) = std::int8_t;
+using Halves __attribute__((vector_size(16))) = std::int16_t;
+// Each byte twice over and twice again, which any processor does in two instructions, so that a
+// shift down leaves it and its sign.
+inline Floats widened(const std::int8_t* from) {
+  Ints word{};
+  __builtin_memcpy(&word, from, kWidth);
+  Bytes bytes = reinterpret_cast<Bytes>(word);
+  bytes =
+      __builtin_shufflevector(bytes, bytes, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+  Halves halves = reinterpret_cast<Halves>(bytes);
+  halves = __builtin_shufflevector(halves, halves, 0, 8, 1, 9, 2, 10, 3, 11);
+  return __builtin_convertvector(reinterpret_cast<Ints>(halves) >> 24, Floats);
+}
 #ifdef __SSE2__
+inline Halves upper_halves(Floats a, Floats b) {
+  return reinterpret_cast<Halves>(_mm_packs_epi32(_mm_srai_epi32(_mm_castps_si128(a), 16),
+                                                  _mm_srai_epi32(_mm_castps_si128(b), 16)));
+}
+#else
+inline Halves upper_halves(Floats a, Floats b) {
+  return __builtin_shufflevector(reinterpret_cast<Halves>(a), reinterpret_cast<Halves>(b), 1, 3, 5,
+                                 7, 9, 11, 13, 15);
+}
+#endif
+inline void store_halves(std::uint16_t* to, Floats a, Floats b) {
+  const Halves halves = upper_halves(a, b);
+  __builtin_memcpy(to, &halves, sizeof halves);
+}
+#ifdef __SSE2__
+inline void stream_halves(std::uint16_t* to, Floats a, Floats b) {
+  _mm_stream_si128(reinterpret_cast<__m128i*>(to), reinterpret_cast<__m128i>(upper_halves(a, b)));
+}
 inline void stream(float* to, Floats a) {
   _mm_stream_ps(to, a);
 }
@@ -23,6 +55,9 @@ inline void end_streaming() {
   _mm_sfence();
 }
 #else
+inline void stream_halves(std::uint16_t* to, Floats a, Floats b) {
+  store_halves(to, a, b);
+}
 inline void stream(float* to, Floats a) {
   store(to, a);
 }
