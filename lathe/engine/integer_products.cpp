@@ -62,14 +62,23 @@ int use_integer_products(Graph& graph) {
       });
 }
 
-std::set<NodeId> find_packed_linears(const Graph& graph) {
+std::set<NodeId> find_kept_weights(const Graph& graph) {
   std::set<NodeId> result;
   for (const NodeId id : graph.nodes_of("decode")) {
-    bool is_kept = is_packed_matrix(graph, id) &&
-                   ops::fits_signed_bytes(*parse_format(graph.attribute(id).text("format")));
-    for (const Use& use : graph.uses(id))
-      is_kept = is_kept && use.kind == Use::Kind::Operand && use.operand == 1 &&
-                graph.is(use.user, "linear");
+    bool is_kept = is_packed_matrix(graph, id);
+    if (!is_kept) continue;
+    const std::shared_ptr<const NumberFormat> format =
+        parse_format(graph.attribute(id).text("format"));
+    for (const Use& use : graph.uses(id)) {
+      if (use.kind != Use::Kind::Operand || use.operand != 1) {
+        is_kept = false;
+        break;
+      }
+      const bool is_linear = graph.is(use.user, "linear") && ops::fits_signed_bytes(*format);
+      const bool is_lookup = graph.is(use.user, "embedding") && format->facts().block_rows == 1 &&
+                             graph.type(graph.input(use.user, 0)).dtype == DType::I32;
+      is_kept = is_kept && (is_linear || is_lookup);
+    }
     for (const Value& value : graph.inputs(id))
       is_kept = is_kept && (value.is_none() || graph.is(value.node, "state"));
     if (is_kept) result.insert(id);

@@ -12,8 +12,9 @@ namespace lathe::engine {
 /// reads any more is left to remove-dead-nodes.
 int use_integer_products(Graph& graph);
 
-/// The packed weights that only linears read, in formats whose numbers fit signed bytes.
-std::set<NodeId> find_packed_linears(const Graph& graph);
+/// The packed weights that floats are computed with and that stay packed: tables that only
+/// lookups read, and weights that only linears read, in formats whose numbers fit signed bytes.
+std::set<NodeId> find_kept_weights(const Graph& graph);
 
 /// The graph that an executor runs that is asked to multiply whole numbers.
 Graph with_integer_products(const Graph& graph);

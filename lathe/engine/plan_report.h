@@ -36,6 +36,9 @@ struct PlanReport {
   std::vector<PlannedStep> steps;
   std::string lowered;                    ///< the lowered graph's text
   std::int64_t state_bytes = 0;           ///< a device's own copy of states and constants
+  /// In memory for states: the layouts that products read, and states that runs read themselves or
+  /// that no file holds. What a device has is counted above.
+  std::int64_t weight_bytes = 0;
   std::int64_t arena_bytes = 0;           ///< at the present capacity
   std::int64_t arena_bytes_unshared = 0;  ///< if no buffer shared space with another
   SymbolValues capacity;

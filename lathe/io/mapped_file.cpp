@@ -5,13 +5,19 @@
 #include <cerrno>
 #include <utility>
 
+#include "lathe/core/file_memory.h"
+
 namespace lathe::io {
 
 MappedFile::MappedFile(std::filesystem::path path, const std::byte* data, std::size_t size)
-    : path_(std::move(path)), data_(data), size_(size) {}
+    : path_(std::move(path)), data_(data), size_(size) {
+  if (size_ > 0) add_file_memory(bytes());
+}
 
 MappedFile::~MappedFile() {
-  if (size_ > 0) ::munmap(const_cast<std::byte*>(data_), size_);
+  if (size_ == 0) return;
+  remove_file_memory(bytes());
+  ::munmap(const_cast<std::byte*>(data_), size_);
 }
 
 std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& path) {

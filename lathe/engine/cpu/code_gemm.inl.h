@@ -88,7 +88,8 @@ inline void code_multiply(const CodeArgs& args) {
   const std::int64_t weight_lines = cut.weight_has_blocks ? cut.blocks : 1;
   [[maybe_unused]] const TileSession session;
   for (std::int64_t column = 0; column < args.n; column += kPanel) {
-    const float* const scales = args.weight_scales + column * weight_lines;
+    const float* const scales =
+        args.weight_scales != nullptr ? args.weight_scales + column * weight_lines : nullptr;
     const CodeTile tile{.cut = &cut,
                         .left = nullptr,
                         .left_stride = 0,
@@ -98,6 +99,9 @@ inline void code_multiply(const CodeArgs& args) {
                         .sums = args.sums != nullptr ? args.sums + column * cut.blocks : nullptr,
                         .x_scales = args.x_scales,
                         .weight_scales = scales,
+                        .weight_powers = args.weight_powers != nullptr
+                                             ? args.weight_powers + column * weight_lines
+                                             : nullptr,
                         .totals = totals};
     multiply_panel(
         tile, left, args.rows, [&](const CodeTile& part, std::int64_t row, std::int64_t rows) {

@@ -18,6 +18,11 @@ inline Vec load_numbers(const std::int8_t* from) {
   return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes))};
 }
 
+inline Vec load_powers(const std::uint8_t* codes) {
+  const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(codes));
+  return {_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu8_epi32(bytes), 23))};
+}
+
 struct Sums {
   __m256i value;
 };

@@ -15,6 +15,12 @@ inline Vec load_numbers(const std::int8_t* from) {
   return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes))};
 }
 
+// 2^(code - 127) of codes from 1 to 254.
+inline Vec load_powers(const std::uint8_t* codes) {
+  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(codes));
+  return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu8_epi32(bytes), 23))};
+}
+
 struct Sums {
   __m512i value;
 };

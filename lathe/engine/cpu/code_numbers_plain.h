@@ -16,6 +16,13 @@ inline Vec load_numbers(const std::int8_t* from) {
                  static_cast<float>(from[2]), static_cast<float>(from[3])}};
 }
 
+inline Vec load_powers(const std::uint8_t* codes) {
+  const Ints bits = Ints{codes[0], codes[1], codes[2], codes[3]} << 23;
+  Vec powers;
+  __builtin_memcpy(&powers.value, &bits, sizeof bits);
+  return powers;
+}
+
 struct Sums {
   Ints value;
 };

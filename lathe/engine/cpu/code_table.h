@@ -52,12 +52,13 @@ struct CodeArgs {
   CodeCut cut;
   const std::int8_t* x;
   std::int64_t x_stride;
-  const float* x_scales;        ///< cut.blocks a row, or one
-  const std::int32_t* x_zeros;  ///< laid out like them; null: all are 0
-  const std::int8_t* packed;    ///< as `pack` wrote it
-  const float* weight_scales;   ///< panels of cut.blocks lines, or one, of a panel's columns
-  const std::int32_t* sums;     ///< of a weight's numbers, as scales lie; only with x_zeros
-  const float* bias;            ///< or null
+  const float* x_scales;              ///< cut.blocks a row, or one
+  const std::int32_t* x_zeros;        ///< laid out like them; null: all are 0
+  const std::int8_t* packed;          ///< as `pack` wrote it
+  const float* weight_scales;         ///< panels of cut.blocks lines, or one, of a panel's columns
+  const std::uint8_t* weight_powers;  ///< instead of scales of blocks: 2^(code - 127); or null
+  const std::int32_t* sums;           ///< of a weight's numbers, as scales lie; only with x_zeros
+  const float* bias;                  ///< or null
   Unary activation;
   const float* residual;  ///< or null; may be y itself
   std::int64_t residual_stride;
@@ -76,6 +77,7 @@ struct WidenedArgs {
   std::int64_t x_stride;
   const std::int8_t* numbers;  ///< panels of grain().columns, row after row of B
   const float* scales;         ///< panels of a line for each block
+  const std::uint8_t* powers;  ///< instead of scales: 2^(code - 127); or null
   const float* bias;           ///< or null
   Unary activation;
   const float* residual;  ///< or null; may be y itself

@@ -51,11 +51,12 @@ struct CodeTile {
   const Left* left;
   std::int64_t left_stride;
   const std::int8_t* panel;
-  const std::int32_t* starts;  // [rows, blocks]
-  const std::int32_t* zeros;   // [rows, blocks or 1], or null
-  const std::int32_t* sums;    // of the panel's columns, [blocks, kPanel]
-  const float* x_scales;       // [rows, blocks], where x has blocks
-  const float* weight_scales;  // [blocks, kPanel], where the weight has blocks
+  const std::int32_t* starts;         // [rows, blocks]
+  const std::int32_t* zeros;          // [rows, blocks or 1], or null
+  const std::int32_t* sums;           // of the panel's columns, [blocks, kPanel]
+  const float* x_scales;              // [rows, blocks], where x has blocks
+  const float* weight_scales;         // [blocks, kPanel], where the weight has blocks
+  const std::uint8_t* weight_powers;  // the same as exponents, or null
   float* totals;
 };
 
@@ -133,6 +134,15 @@ void multiply_whole(const CodeTile& tile) {
     for (int v = 0; v < 2; ++v) store_sums(tile.totals + r * kPanel + v * kWidth, sums[r][v]);
 }
 
+// What a block's sums are worth in the columns of vector v; 0 where the weight has no blocks.
+[[gnu::always_inline]] inline Vec scales_of_columns(const CodeTile& tile, std::int64_t block,
+                                                    int v) {
+  const std::int64_t at = block * kPanel + v * kWidth;
+  if (!tile.cut->weight_has_blocks) return broadcast(0.0f);
+  return tile.weight_powers != nullptr ? load_powers(tile.weight_powers + at)
+                                       : load(tile.weight_scales + at);
+}
+
 template <bool IsShared, int Rows>
 void multiply_blocks(const CodeTile& tile) {
   const CodeCut& cut = *tile.cut;
@@ -148,9 +158,7 @@ void multiply_blocks(const CodeTile& tile) {
                               tile.panel + code_bytes(cut, from), sums);
 #pragma GCC unroll 16
     for (int v = 0; v < 2; ++v) {
-      const Vec of_column = cut.weight_has_blocks
-                                ? load(tile.weight_scales + b * kPanel + v * kWidth)
-                                : broadcast(0.0f);
+      const Vec of_column = scales_of_columns(tile, b, v);
 #pragma GCC unroll 16
       for (int r = 0; r < Rows; ++r) {
         Vec factor = of_column;

@@ -1,6 +1,9 @@
 #include "lathe/engine/cpu/code_weight.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
+#include <vector>
 
 namespace lathe::engine {
 namespace {
@@ -17,7 +20,80 @@ void write_panels(AlignedBuffer& to, std::int64_t n, std::int64_t panel, std::in
       for (std::int64_t j = first; j < first + panel; ++j) *next++ = j < n ? value(j, line) : T{0};
 }
 
+// The numbers of panels, lines of a number of each column. A piece of all columns stays near while
+// it is turned around.
+void write_numbers(const numerics::RowCodes& weight, std::int64_t panel, AlignedBuffer& to) {
+  constexpr std::int64_t kPiece = 64;
+  const std::int64_t n = weight.rows, k = weight.columns;
+  const std::int64_t bytes = (n + panel - 1) / panel * panel * k;
+  to.reserve(bytes);
+  auto* const numbers = reinterpret_cast<std::int8_t*>(to.data());
+  if (n % panel != 0) std::fill(numbers + n / panel * panel * k, numbers + bytes, std::int8_t{0});
+  for (std::int64_t first = 0; first < n; first += panel)
+    for (std::int64_t from = 0; from < k; from += kPiece)
+      for (std::int64_t j = first; j < std::min(n, first + panel); ++j) {
+        const std::int8_t* const row = weight.numbers.data() + j * k;
+        std::int8_t* const column = numbers + first * k + (j - first);
+        for (std::int64_t p = from; p < std::min(k, from + kPiece); ++p) column[p * panel] = row[p];
+      }
+}
+
+// The exponent field of a normal power of two; 0 for any other number.
+std::uint8_t power_code(float scale) {
+  const auto bits = std::bit_cast<std::uint32_t>(scale);
+  const std::uint32_t field = bits >> 23;
+  return (bits & 0x7fffff) == 0 && field < 255 ? static_cast<std::uint8_t>(field) : 0;
+}
+
+// The codes of all scales; empty where one has none. Numbers that are all 0 are so by any scale: 1
+// then stands for theirs, which may be too small for a normal number.
+std::vector<std::uint8_t> power_codes(const numerics::RowCodes& weight) {
+  constexpr std::uint8_t kOne = 127;
+  std::vector<std::uint8_t> codes;
+  codes.reserve(weight.scales.size());
+  for (std::int64_t j = 0; j < weight.rows; ++j)
+    for (std::int64_t b = 0; b < weight.blocks; ++b) {
+      const float scale = weight.scales[static_cast<std::size_t>(j * weight.blocks + b)];
+      std::uint8_t code = power_code(scale);
+      if (code == 0) {
+        const std::int8_t* const row = weight.numbers.data() + j * weight.columns;
+        const bool is_zero = std::all_of(row + b * weight.width,
+                                         row + std::min(weight.columns, (b + 1) * weight.width),
+                                         [](std::int8_t number) { return number == 0; });
+        if (!is_zero || !std::isfinite(scale)) return {};
+        code = kOne;
+      }
+      codes.push_back(code);
+    }
+  return codes;
+}
+
 }  // namespace
+
+void PanelScales::pack(const numerics::RowCodes& weight, std::int64_t panel) {
+  blocks_ = weight.blocks;
+  const std::vector<std::uint8_t> codes =
+      weight.blocks > 1 ? power_codes(weight) : std::vector<std::uint8_t>();
+  are_powers_ = !codes.empty();
+  const auto at = [&](std::int64_t j, std::int64_t b) {
+    return static_cast<std::size_t>(j * weight.blocks + b);
+  };
+  if (are_powers_)
+    write_panels<std::uint8_t>(memory_, weight.rows, panel, blocks_,
+                               [&](std::int64_t j, std::int64_t b) { return codes[at(j, b)]; });
+  else
+    write_panels<float>(memory_, weight.rows, panel, blocks_,
+                        [&](std::int64_t j, std::int64_t b) { return weight.scales[at(j, b)]; });
+}
+
+const float* PanelScales::floats(std::int64_t column) const {
+  return are_powers_ ? nullptr : memory_.floats() + column * blocks_;
+}
+
+const std::uint8_t* PanelScales::powers(std::int64_t column) const {
+  return are_powers_ ? reinterpret_cast<const std::uint8_t*>(memory_.data()) + column * blocks_
+                     : nullptr;
+}
 
 void CodeWeight::pack(const CodeKernels& kernels, const numerics::RowCodes& weight,
                       const CodeCut& cut, bool has_zeros) {
@@ -29,9 +105,7 @@ void CodeWeight::pack(const CodeKernels& kernels, const numerics::RowCodes& weig
   const std::int64_t n = weight.rows, panel = kernels.grain().columns;
   numbers_.reserve(std::max<std::int64_t>(kernels.packed_size(n, cut_), 64));
   kernels.pack(weight.numbers.data(), n, cut_, reinterpret_cast<std::int8_t*>(numbers_.data()));
-  write_panels<float>(scales_, n, panel, weight.blocks, [&](std::int64_t j, std::int64_t block) {
-    return weight.scales[static_cast<std::size_t>(j * weight.blocks + block)];
-  });
+  scales_.pack(weight, panel);
   if (!has_zeros) return;
   write_panels<std::int32_t>(sums_, n, panel, cut.blocks, [&](std::int64_t j, std::int64_t block) {
     std::int32_t sum = 0;
@@ -45,8 +119,8 @@ void CodeWeight::set_operands(CodeArgs& args, std::int64_t column) const {
   args.cut = cut_;
   args.packed =
       reinterpret_cast<const std::int8_t*>(numbers_.data()) + kernels_->packed_size(column, cut_);
-  args.weight_scales =
-      scales_.floats() + column * (cut_.weight_has_blocks ? cut_.blocks : std::int64_t{1});
+  args.weight_scales = scales_.floats(column);
+  args.weight_powers = scales_.powers(column);
   args.sums = sums_.size() == 0
                   ? nullptr
                   : reinterpret_cast<const std::int32_t*>(sums_.data()) + column * cut_.blocks;
@@ -55,22 +129,18 @@ void CodeWeight::set_operands(CodeArgs& args, std::int64_t column) const {
 void WidenedWeight::pack(const CodeKernels& kernels, const numerics::RowCodes& weight) {
   kernels_ = &kernels;
   k_ = weight.columns;
-  blocks_ = weight.blocks;
   width_ = weight.width;
   const std::int64_t panel = kernels.grain().columns;
-  write_panels<std::int8_t>(numbers_, weight.rows, panel, k_, [&](std::int64_t j, std::int64_t p) {
-    return weight.numbers[static_cast<std::size_t>(j * k_ + p)];
-  });
-  write_panels<float>(scales_, weight.rows, panel, blocks_, [&](std::int64_t j, std::int64_t b) {
-    return weight.scales[static_cast<std::size_t>(j * blocks_ + b)];
-  });
+  write_numbers(weight, panel, numbers_);
+  scales_.pack(weight, panel);
 }
 
 void WidenedWeight::set_operands(WidenedArgs& args, std::int64_t column) const {
   args.k = k_;
   args.width = width_;
   args.numbers = reinterpret_cast<const std::int8_t*>(numbers_.data()) + column * k_;
-  args.scales = scales_.floats() + column * blocks_;
+  args.scales = scales_.floats(column);
+  args.powers = scales_.powers(column);
 }
 
 }  // namespace lathe::engine

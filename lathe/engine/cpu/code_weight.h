@@ -1,10 +1,30 @@
 #pragma once
 
+#include <cstdint>
+
 #include "lathe/engine/aligned_buffer.h"
 #include "lathe/engine/cpu/code_kernels.h"
 #include "lathe/numerics/row_codes.h"
 
 namespace lathe::engine {
+
+/// The scales of a weight, panel after panel, in each a line of its columns for every block of the
+/// depth. Where they are powers of two they are kept as their exponents, a quarter of the bytes.
+class PanelScales {
+ public:
+  void pack(const numerics::RowCodes& weight, std::int64_t panel);
+
+  std::int64_t bytes() const { return memory_.size(); }
+  /// From a column on, a multiple of a panel; null if they are powers.
+  const float* floats(std::int64_t column) const;
+  /// The same as exponents with an offset of 127; null unless they are powers.
+  const std::uint8_t* powers(std::int64_t column) const;
+
+ private:
+  std::int64_t blocks_ = 1;
+  bool are_powers_ = false;
+  AlignedBuffer memory_;
+};
 
 /// A weight of whole numbers, packed for one way to multiply.
 class CodeWeight {
@@ -17,11 +37,13 @@ class CodeWeight {
   const CodeCut& cut() const { return cut_; }
   /// Adds what the weight has from a column on, a multiple of a panel.
   void set_operands(CodeArgs& args, std::int64_t column) const;
+  std::int64_t bytes() const { return numbers_.size() + scales_.bytes() + sums_.size(); }
 
  private:
   const CodeKernels* kernels_ = nullptr;
   CodeCut cut_ = {};
-  AlignedBuffer numbers_, scales_, sums_;
+  AlignedBuffer numbers_, sums_;
+  PanelScales scales_;
 };
 
 /// A weight of whole numbers that floats are multiplied with.
@@ -32,11 +54,13 @@ class WidenedWeight {
   const CodeKernels& kernels() const { return *kernels_; }
   /// Adds what the weight has from a column on, a multiple of a panel.
   void set_operands(WidenedArgs& args, std::int64_t column) const;
+  std::int64_t bytes() const { return numbers_.size() + scales_.bytes(); }
 
  private:
   const CodeKernels* kernels_ = nullptr;
-  std::int64_t k_ = 0, blocks_ = 1, width_ = 0;
-  AlignedBuffer numbers_, scales_;
+  std::int64_t k_ = 0, width_ = 0;
+  AlignedBuffer numbers_;
+  PanelScales scales_;
 };
 
 }  // namespace lathe::engine

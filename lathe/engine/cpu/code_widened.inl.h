@@ -6,16 +6,21 @@ inline std::int64_t widened_scratch_bytes(std::int64_t rows, std::int64_t n) {
   return (gemm_block_scratch(rows, n) + kDepth * kPanel) * 4;
 }
 
+// The scales of a vector's columns, `at` numbers from the first panel's.
+inline Vec load_scales(const WidenedArgs& args, std::int64_t at) {
+  return args.powers != nullptr ? load_powers(args.powers + at) : load(args.scales + at);
+}
+
 // to[depth, kPanel] = the panel's rows from `from` on, times their scales.
 inline void widen_panel(const WidenedArgs& args, std::int64_t column, std::int64_t from,
                         std::int64_t depth, float* to) {
   const std::int64_t blocks = (args.k + args.width - 1) / args.width;
   const std::int8_t* numbers = args.numbers + column * args.k + from * kPanel;
-  const float* const scales = args.scales + column * blocks;
   static_assert(kTileVectors == 2);
   for (std::int64_t p = from; p < from + depth;) {
-    const float* const line = scales + p / args.width * kPanel;
-    const Vec first_scale = load(line), second_scale = load(line + kWidth);
+    const std::int64_t line = column * blocks + p / args.width * kPanel;
+    const Vec first_scale = load_scales(args, line),
+              second_scale = load_scales(args, line + kWidth);
     const std::int64_t end = smaller(from + depth, (p / args.width + 1) * args.width);
     for (; p < end; ++p, numbers += kPanel, to += kPanel) {
       store(to, load_numbers(numbers) * first_scale);
@@ -37,8 +42,8 @@ void multiply_few_widened(const WidenedArgs& args, std::int64_t column, float* s
 #pragma GCC unroll 16
     for (int v = 0; v < 2; ++v) totals[r][v] = broadcast(0.0f);
   for (std::int64_t b = 0; b < blocks; ++b) {
-    const float* const line = args.scales + column * blocks + b * kPanel;
-    const Vec scales[2] = {load(line), load(line + kWidth)};
+    const std::int64_t line = column * blocks + b * kPanel;
+    const Vec scales[2] = {load_scales(args, line), load_scales(args, line + kWidth)};
     const std::int64_t end = smaller(args.k, (b + 1) * args.width);
     for (std::int64_t p = b * args.width; p < end; ++p, numbers += kPanel) {
       const Vec weights[2] = {load_numbers(numbers) * scales[0],

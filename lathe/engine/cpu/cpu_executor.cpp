@@ -21,7 +21,7 @@ CpuExecutor::CpuExecutor(const Graph& graph, State state, const ExecutionOptions
   // Weights that floats are multiplied with stay packed too, in float32: the bits are the same.
   const bool keeps_packed = options.uses_integers && options.precision == Precision::Float32;
   SplitGraph split =
-      split_parameters(computed, keeps_packed ? find_packed_linears(computed) : std::set<NodeId>());
+      split_parameters(computed, keeps_packed ? find_kept_weights(computed) : std::set<NodeId>());
   Machine& machine = *machine_;
   check_formats(graph, options.precision);
   machine.plan = make_cpu_plan(lower(split.main, find_backend("cpu")), options.precision);

@@ -1,10 +1,19 @@
 #include "lathe/engine/cpu/cpu_machine.h"
 
 #include <algorithm>
+#include <set>
 
+#include "lathe/core/file_memory.h"
 #include "lathe/engine/memory_plan.h"
 
 namespace lathe::engine {
+namespace {
+
+std::span<const std::byte> bytes_of(const Tensor& tensor) {
+  return {tensor.bytes(), static_cast<std::size_t>(tensor.num_bytes())};
+}
+
+}  // namespace
 
 void CpuExecutor::Machine::start() {
   // Bound states are written by every run: their bytes must be this machine's alone.
@@ -40,8 +49,32 @@ void CpuExecutor::Machine::prepare_steps() {
       states.push_back(is_state ? &state.find(plan.graph.name(value.node))->second : nullptr);
     }
     planned.step->prepare(*kernels, states);
+    // A weight in a file that was laid out anew need not be in memory a second time.
+    for (std::size_t i = 0; i < states.size(); ++i)
+      if (states[i] != nullptr && !planned.step->reads_state(i)) let_go(bytes_of(*states[i]));
   });
   states_changed = false;
+}
+
+// What is in memory for the states: what was made of them, and those that runs read or that are
+// not in a file.
+std::int64_t CpuExecutor::Machine::weight_bytes() const {
+  std::int64_t total = 0;
+  std::set<NodeId> read;
+  for (const PlanStep& planned : plan.steps) {
+    total += planned.step->layout_bytes();
+    const std::vector<Value>& inputs = plan.graph.inputs(planned.node);
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      if (!inputs[i].is_none() && plan.graph.is(inputs[i].node, "state") &&
+          planned.step->reads_state(i))
+        read.insert(inputs[i].node);
+  }
+  for (const auto& [name, tensor] : state) {
+    const std::optional<NodeId> id = plan.graph.find(name);
+    if ((id && read.contains(*id)) || !is_file_memory(bytes_of(tensor)))
+      total += tensor.num_bytes();
+  }
+  return total;
 }
 
 void CpuExecutor::Machine::ensure_capacity(const SymbolValues& sizes) {

@@ -43,6 +43,7 @@ struct CpuExecutor::Machine {
   void start();
   void compute_parameters();
   void prepare_steps();
+  std::int64_t weight_bytes() const;
   void ensure_capacity(const SymbolValues& sizes);
   void run(const Stage& stage, const SymbolValues& sizes);
   void run_rows(const Stage& stage, const SymbolValues& sizes);

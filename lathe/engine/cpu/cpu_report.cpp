@@ -52,6 +52,7 @@ PlanReport CpuExecutor::report() const {
     report.steps.push_back(std::move(step));
   }
   report.lowered += print(machine_->plan.graph);
+  report.weight_bytes = machine_->weight_bytes();
   report.arena_bytes = machine_->arena.size();
   report.arena_bytes_unshared = machine_->unshared_bytes;
   report.capacity = machine_->capacity;

@@ -40,6 +40,10 @@ class LinearWeights {
   /// Packs for one kernel, whatever it costs.
   void pack_for(LinearKernel kernel, const Kernels& kernels, std::span<const float> weight);
 
+  /// Of all that is packed, the zeros that are left out not counted.
+  std::int64_t bytes() const {
+    return dense_.size() + reduced_.size() + elements_.bytes() + groups_.bytes();
+  }
   /// What so many rows are multiplied by.
   LinearKernel kernel(std::int64_t rows) const;
   std::int64_t scratch_floats(const Kernels& kernels, std::int64_t rows) const;

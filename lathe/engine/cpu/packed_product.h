@@ -30,6 +30,7 @@ class PackedProduct {
   /// may be called before.
   void pack(const Kernels& kernels, const float* b, std::int64_t stride_n, std::int64_t stride_k);
 
+  std::int64_t bytes() const { return packed_.size(); }
   ProductGrain grain(const Kernels& kernels) const;
   PartitionLimits limits() const;
   std::int64_t rows_scratch_bytes(std::int64_t rows) const;

@@ -32,6 +32,11 @@ class SparseWeights {
   /// `group` is 1 or kSparseGroup.
   SparseWeights(std::span<const float> weight, std::int64_t n, std::int64_t k, int group);
 
+  std::int64_t bytes() const {
+    return static_cast<std::int64_t>(starts_.size() * sizeof(std::int32_t) + groups_.size() +
+                                     columns_.size() * sizeof(std::uint16_t) +
+                                     values_.size() * sizeof(float));
+  }
   SparseMatrix matrix() const {
     return {n_, k_, group_, starts_.data(), groups_.data(), columns_.data(), values_.data()};
   }

@@ -90,6 +90,11 @@ class Step {
   /// Called when the states' values are known; `states[i]` is null where operand i is none or no
   /// state. Packs weights, so that no run has to.
   virtual void prepare(const Kernels& /*kernels*/, std::span<const Tensor* const> /*states*/) {}
+  /// Bytes of what `prepare` made of states.
+  virtual std::int64_t layout_bytes() const { return 0; }
+  /// Whether runs read the bytes of a state that is this operand, and not what `prepare` made of
+  /// them.
+  virtual bool reads_state(std::size_t /*operand*/) const { return true; }
   /// Results that may overwrite a state they are the update of.
   virtual std::vector<InPlace> in_place() const { return {}; }
   /// Whether it is the op's definition, for want of a kernel.

@@ -38,6 +38,10 @@ class CodeLinearStep final : public Step {
                  cut_, has_zeros_);
   }
 
+  std::int64_t layout_bytes() const override { return weight_.bytes(); }
+  bool reads_state(std::size_t operand) const override {
+    return operand < ops::kWeightCodes || operand > ops::kWeightZero;
+  }
   std::int64_t scratch_bytes(const Kernels&, std::int64_t rows) const override {
     return weight_.kernels().scratch_bytes(rows, weight_.cut());
   }

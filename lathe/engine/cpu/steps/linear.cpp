@@ -32,6 +32,8 @@ class LinearStep final : public Step {
       weights_.pack(kernels, weight);
   }
 
+  std::int64_t layout_bytes() const override { return weights_.bytes() + in_bf16_.bytes(); }
+  bool reads_state(std::size_t operand) const override { return operand != 1; }
   std::int64_t scratch_bytes(const Kernels& kernels, std::int64_t rows) const override {
     if (in_bf16_.is_bf16()) return in_bf16_.rows_scratch_bytes(rows);
     return weights_.scratch_floats(kernels, rows) * static_cast<std::int64_t>(sizeof(float));

@@ -30,6 +30,10 @@ class PackedLinearStep final : public Step {
                  ops::read_weight(*parse_format(format_), depth(), *states[kCodes], state(kLocal),
                                   state(kScale), state(kZero)));
   }
+  std::int64_t layout_bytes() const override { return weight_.bytes(); }
+  bool reads_state(std::size_t operand) const override {
+    return operand < kCodes || operand > kZero;
+  }
   std::int64_t scratch_bytes(const Kernels&, std::int64_t rows) const override {
     return weight_.kernels().widened_scratch_bytes(rows, columns());
   }
