@@ -88,7 +88,9 @@ ModelEvaluation evaluate_examples(const io::Model& model, const data::Dataset& e
     return result;
   }
   train::Classifier classifier(reading, classifier_options(options, execution));
-  return evaluate_source(classifier, model, *source, examples.targets, batches);
+  result = evaluate_source(classifier, model, *source, examples.targets, batches);
+  result.weight_bytes = classifier.executor().report().weight_bytes;
+  return result;
 }
 
 ModelEvaluation evaluate_source(train::Classifier& classifier, const io::Model& model,

@@ -38,6 +38,8 @@ struct ModelEvaluation {
   std::optional<train::NumberScore> numbers = {};  ///< of a model of numbers
   std::optional<train::LabelSetScore> sets = {};   ///< of a model of sets of labels
   std::optional<train::LossEvaluation> loss = {};  ///< of a language model
+  /// Of weights in memory, the layouts of products included; 0 where that is not known.
+  std::int64_t weight_bytes = 0;
 };
 
 /// Measures a model on data: a classifier by its accuracy, a model of numbers by its squared error

@@ -67,6 +67,11 @@ compress::QuantizeOptions to_rules(const QuantizeOptions& options, const Graph* 
   }
   if (result.rules.empty() && !is_everywhere)
     fail("nothing to quantize: give weights, activations or rules");
+  for (const std::string& layer : options.skip)
+    result.rules.insert(result.rules.begin(), {.by = compress::QuantizationRule::By::Name,
+                                               .match = layer,
+                                               .formats = {},
+                                               .place = "skip " + layer});
   result.parameter_range =
       with_place("weight-range", [&] { return compress::parse_range_rule(options.weight_range); });
   result.activation_range = with_place(

@@ -22,6 +22,8 @@ struct QuantizeOptions {
   std::string profile = {};
   /// Formats of single layers and tables by their names; they come before everything else.
   std::map<std::string, std::string> by_name = {};
+  /// Layers and tables that stay as they are, by their names; nothing else counts for them.
+  std::vector<std::string> skip = {};
   std::string rules = {};      ///< TOML file of rules by layer, which come before the formats
   std::string calibrate = {};  ///< data whose train split shows the range of activations
   std::int64_t calibration_examples = 256;

@@ -16,6 +16,9 @@
 namespace lathe::cli::eval_command {
 namespace {
 
+// Less than this is little beside the program itself.
+constexpr std::int64_t kLeastShown = 16'000'000;
+
 struct Arguments {
   ModelArguments model;
   experiment::EvaluateOptions options;
@@ -63,6 +66,7 @@ void print_result(const experiment::ModelEvaluation& result, const Arguments& ar
     if (const std::int64_t length = train::text_length(model, arguments.options.length))
       line["length"] = length;
     with_costs([&](const auto& costs) { add_costs(line, costs, settings); });
+    if (result.weight_bytes > 0) line["weight_bytes"] = result.weight_bytes;
     print_json(line);
     return;
   }
@@ -79,6 +83,8 @@ void print_result(const experiment::ModelEvaluation& result, const Arguments& ar
   if (const std::string reading = described_reading(model, arguments.options); !reading.empty())
     fmt::print("texts      {}\n", reading);
   with_costs([&](const auto& costs) { print_costs(costs, settings); });
+  if (result.weight_bytes >= kLeastShown)
+    fmt::print("weights    {:.1f} MB of that\n", static_cast<double>(result.weight_bytes) / 1e6);
   if (result.classes) print_classes(*result.classes, model.label_names);
   if (result.sets) print_labels(*result.sets, model.label_names);
 }

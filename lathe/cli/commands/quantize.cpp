@@ -15,6 +15,7 @@
 #include "lathe/experiment/quantize_summary.h"
 #include "lathe/experiment/sensitivity.h"
 #include "lathe/experiment/sweep_report.h"
+#include "lathe/experiment/weight_memory.h"
 #include "lathe/io/atomic_file.h"
 #include "lathe/io/output_directory.h"
 
@@ -53,7 +54,8 @@ nlohmann::ordered_json to_json(const std::vector<compress::TensorReport>& tensor
 
 void print_result(const Arguments& arguments, const experiment::Quantized& result,
                   const std::optional<experiment::Sensitivity>& sensitivity,
-                  const experiment::QuantizeSummary& summary, const Settings& settings) {
+                  const experiment::QuantizeSummary& summary,
+                  const std::optional<experiment::WeightMemory>& memory, const Settings& settings) {
   if (settings.json) {
     nlohmann::ordered_json line;
     if (!arguments.out.empty()) line["out"] = arguments.out;
@@ -62,6 +64,10 @@ void print_result(const Arguments& arguments, const experiment::Quantized& resul
     line["float_bytes"] = result.bits.floats / 8;
     line["bytes_before"] = summary.bytes_before;
     line["bytes_after"] = summary.bytes_after;
+    if (memory) {
+      line["held_bytes"] = memory->held_bytes;
+      line["resident_bytes"] = memory->resident_bytes;
+    }
     line["floats"] = nlohmann::ordered_json::array();
     for (const experiment::FloatPart& part : summary.floats)
       line["floats"].push_back(
@@ -85,6 +91,7 @@ void print_result(const Arguments& arguments, const experiment::Quantized& resul
              result.bits.floats / 8e6);
   for (const auto& [name, text] : experiment::summary_facts(summary))
     fmt::print("{:<10} {}\n", name, text);
+  if (memory) fmt::print("{:<10} {}\n", "memory", to_text(*memory));
   if (arguments.out.empty()) return;
   fmt::print("written to {}\n", arguments.out);
   if (!arguments.is_simulated && !arguments.no_masters)
@@ -223,7 +230,12 @@ int run(Arguments arguments, const Settings& settings) {
     io::write_output_directory(arguments.out, arguments.force, [&](const auto& path) {
       io::write_checkpoint(path, written, arguments.storage);
     });
-  print_result(arguments, result, sensitivity, summary, settings);
+  // What a user of the model will see, so it is measured on what was written.
+  std::optional<experiment::WeightMemory> memory;
+  if (!arguments.out.empty() && result.bits.floats / 8 >= experiment::kLeastMeasured)
+    memory = experiment::measure_weight_memory(arguments.out, arguments.model.task,
+                                               execution.answering(arguments.is_simulated));
+  print_result(arguments, result, sensitivity, summary, memory, settings);
   return 0;
 }
 

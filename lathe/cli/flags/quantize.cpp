@@ -17,6 +17,9 @@ void add_quantize_options(Flags flags, experiment::QuantizeOptions& options) {
       "--profile", options.profile,
       "hardware: quantizers everywhere, so that lathe emit finds no float; --outputs is "
       "the format of residuals then");
+  flags.add_option("--skip", options.skip, "layers and tables that stay float, by their names")
+      .separated_by(',')
+      .repeatable();
   flags.add_option("--rules", options.rules,
                    "TOML file of rules by type, name or pattern; they come before the flags");
   flags.add_option("--calibrate", options.calibrate,

@@ -23,6 +23,7 @@ QuantizeOptions read_options(const json& settings) {
     visit("attention-weights", options.attention_weights);
     visit("profile", options.profile);
     visit("by-name", options.by_name);
+    visit("skip", options.skip);
     visit("rules", options.rules);
     visit("calibration-examples", options.calibration_examples);
     visit("weight-range", options.weight_range);
