@@ -1,14 +1,16 @@
 // How soon samplers find what is good among recorded trials of a search of architectures.
 //
-//   bench_search_replay STUDY.db [SPACE] [NUM_SEEDS] [NUM_TRIALS]
+//   bench_search_replay STUDY.db [SPACE] [NUM_SEEDS] [NUM_TRIALS] [NEIGHBORS]
 //
 // Every sampler runs on the space, with halving, once for each seed; a point that it proposes gets
 // the reports of the recorded trial that is nearest to it (sizes by their place in their list,
-// projections by the share that differ). Rungs that the recorded trial was given up before are on
-// the line through those that went on. Prints the mean of the best so far over the seeds after
-// every ten trials, and in how many seeds `auto` is ahead of `random` by the mean of its curve.
+// projections by the share that differ), or with NEIGHBORS the mean of so many. Rungs that the
+// recorded trial was given up before are on the line through those that went on. Prints the mean of
+// the best so far over the seeds after every ten trials, and in how many seeds `auto` is ahead of
+// `random` by the mean of its curve.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>
@@ -99,21 +101,31 @@ double distance(const study::Assignment& a, const study::Assignment& b) {
   return sizes + (projections > 0 ? differ / projections : 0);
 }
 
-const Recorded& nearest(const std::vector<Recorded>& recorded, const study::Assignment& point) {
-  const Recorded* best = nullptr;
-  double least = 0;
-  for (const Recorded& each : recorded) {
-    const double now = distance(point, each.point);
-    if (best != nullptr && now >= least) continue;
-    best = &each;
-    least = now;
+// The reports of the nearest recorded trial, or the mean of several, each by the inverse of its
+// distance: a single trial's luck is nobody's merit.
+std::array<double, 3> reports_at(const std::vector<Recorded>& recorded,
+                                 const study::Assignment& point, int num_neighbors) {
+  std::vector<std::pair<double, const Recorded*>> near;
+  for (const Recorded& each : recorded) near.emplace_back(distance(point, each.point), &each);
+  const auto count = std::min<std::size_t>(near.size(), static_cast<std::size_t>(num_neighbors));
+  std::partial_sort(near.begin(), near.begin() + static_cast<std::ptrdiff_t>(count), near.end(),
+                    [](const auto& a, const auto& b) { return a.first < b.first; });
+  constexpr double kNear = 0.1;  // what a projection or two make of a distance
+  std::array<double, 3> sums = {};
+  double weights = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const double weight = 1 / (near[i].first + kNear);
+    weights += weight;
+    for (std::size_t rung = 0; rung < sums.size(); ++rung)
+      sums[rung] += weight * near[i].second->reports[rung];
   }
-  return *best;
+  for (double& sum : sums) sum /= weights;
+  return sums;
 }
 
 std::vector<double> best_so_far(const std::vector<Recorded>& recorded,
                                 const search::CandidateSpace& space, const std::string& sampler,
-                                std::uint64_t seed, int num_trials) {
+                                std::uint64_t seed, int num_trials, int num_neighbors) {
   study::Study study = study::Study::create(
       study::open_storage("memory:"), "replay", {study::Direction::Maximize},
       {.sampler = sampler,
@@ -125,10 +137,11 @@ std::vector<double> best_so_far(const std::vector<Recorded>& recorded,
   for (int i = 0; i < num_trials; ++i) {
     std::optional<study::Trial> trial = study.ask();
     if (!trial) break;
-    const Recorded& found = nearest(recorded, trial->record().parameters);
-    study::Outcome outcome{.values = {found.reports.back()}};
+    const std::array<double, 3> reports =
+        reports_at(recorded, trial->record().parameters, num_neighbors);
+    study::Outcome outcome{.values = {reports.back()}};
     for (std::size_t rung = 0; rung + 1 < kRungs.size(); ++rung) {
-      trial->report(kRungs[rung], found.reports[rung]);
+      trial->report(kRungs[rung], reports[rung]);
       if (trial->verdict() == study::Verdict::Continue) continue;
       outcome = {.state = study::TrialState::Pruned};
       break;
@@ -146,11 +159,12 @@ std::vector<double> best_so_far(const std::vector<Recorded>& recorded,
 
 int main(int argc, char** argv) {
   try {
-    if (argc < 2) fail("expected STUDY.db [SPACE] [NUM_SEEDS] [NUM_TRIALS]");
+    if (argc < 2) fail("expected STUDY.db [SPACE] [NUM_SEEDS] [NUM_TRIALS] [NEIGHBORS]");
     const std::vector<Recorded> recorded = read(argv[1]);
     const search::CandidateSpace space(search::read_search_space(argc > 2 ? argv[2] : "lab2"));
     const int num_seeds = argc > 3 ? std::atoi(argv[3]) : 20;
     const int num_trials = argc > 4 ? std::atoi(argv[4]) : 100;
+    const int num_neighbors = argc > 5 ? std::atoi(argv[5]) : 1;
     if (recorded.empty()) fail("{}: has no trials with reports", argv[1]);
     fmt::print("{} recorded trials, {} seeds; mean of the best so far after 10, 20, ... trials\n",
                recorded.size(), num_seeds);
@@ -158,8 +172,8 @@ int main(int argc, char** argv) {
     for (const char* const sampler : kSamplers) {
       std::vector<double> mean(static_cast<std::size_t>(num_trials), 0);
       for (int seed = 0; seed < num_seeds; ++seed) {
-        const std::vector<double> curve =
-            best_so_far(recorded, space, sampler, static_cast<std::uint64_t>(seed), num_trials);
+        const std::vector<double> curve = best_so_far(
+            recorded, space, sampler, static_cast<std::uint64_t>(seed), num_trials, num_neighbors);
         double sum = 0;
         for (std::size_t i = 0; i < curve.size(); ++i) {
           mean[i] += curve[i] / num_seeds;
