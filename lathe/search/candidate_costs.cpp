@@ -2,6 +2,11 @@
 
 #include <algorithm>
 
+#include "lathe/compress/hardware_profile.h"
+#include "lathe/compress/layers.h"
+#include "lathe/compress/packed_weights.h"
+#include "lathe/compress/quantize_model.h"
+#include "lathe/compress/quantizers.h"
 #include "lathe/core/error.h"
 #include "lathe/core/passes/profile.h"
 #include "lathe/experiment/bench/time_graph.h"
@@ -23,6 +28,29 @@ double sparsity_of(const Candidate& candidate, const Graph& graph, const std::st
   for (const auto& [name, pruning] : candidate.pruning)
     if (is_meant(name, graph, layer)) return pruning.sparsity;
   return 0;
+}
+
+// The profile's rules, with the candidate's formats in front for the layers that it names.
+std::vector<compress::QuantizationRule> rules_in_hardware(const Graph& graph,
+                                                          const Candidate& candidate) {
+  const std::vector<compress::QuantizationRule> usual = compress::hardware_rules(graph, {});
+  std::vector<compress::QuantizationRule> rules;
+  for (const compress::Layer& layer : compress::find_layers(graph)) {
+    const std::string& name = graph.name(layer.node);
+    const auto rule = std::ranges::find_if(usual, [&](const compress::QuantizationRule& each) {
+      return each.matches(graph.op(layer.node).name, name);
+    });
+    compress::QuantizationRule own{.by = compress::MatchBy::Name, .match = name};
+    if (rule != usual.end()) own.formats = rule->formats;
+    for (const auto& [meant, formats] : candidate.formats) {
+      if (!is_meant(meant, graph, name)) continue;
+      for (const auto& [role, format] : formats)
+        if (role != compress::TensorRole::Bias && format != "float") own.formats[role] = format;
+    }
+    rules.push_back(std::move(own));
+  }
+  rules.insert(rules.end(), usual.begin(), usual.end());
+  return rules;
 }
 
 }  // namespace
@@ -117,16 +145,23 @@ Costs CandidateCosts::known(const Candidate& candidate) const {
           {"bytes", (built.parameters - dense) * sizeof(float) + stored_bits / 8}};
 }
 
-double measure_cost(const std::string& kind, const io::Model& model, std::int64_t length,
+double measure_cost(const std::string& kind, const io::Model& model, const Candidate& candidate,
+                    std::int64_t length, train::ExampleSource* calibration,
                     const engine::ExecutionOptions& execution,
                     const experiment::Callbacks& callbacks) {
   if (kind == "latency") {
+    io::Model stored = model;
+    compress_candidate(stored, candidate, calibration, 0, execution);
+    if (compress::is_quantized(stored.graph)) compress::pack_model(stored, false);
     const std::unique_ptr<engine::Executor> executor =
-        engine::make_executor(model.graph, model.state, execution);
-    const Feed feed = experiment::bench::made_up_feed(model.graph, {{"B", 1}, {"L", length}}, 0);
+        engine::make_executor(stored.graph, stored.state, execution);
+    const Feed feed = experiment::bench::made_up_feed(stored.graph, {{"B", 1}, {"L", length}}, 0);
     return 1e3 * experiment::bench::time_runs(*executor, feed, {}, callbacks).median;
   }
-  const hardware::Design design = experiment::design_model(model, {.length = length});
+  io::Model rounded = model;
+  compress::quantize_model(rounded, {.rules = rules_in_hardware(model.graph, candidate)},
+                           calibration, execution);
+  const hardware::Design design = experiment::design_model(rounded, {.length = length});
   if (kind == "lut") return static_cast<double>(design.resources.lut);
   if (kind == "dsp") return static_cast<double>(design.resources.dsp);
   if (kind == "bram") return static_cast<double>(design.resources.bram18);

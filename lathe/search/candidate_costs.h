@@ -10,6 +10,7 @@
 #include "lathe/experiment/callbacks.h"
 #include "lathe/io/model.h"
 #include "lathe/search/candidate_space.h"
+#include "lathe/train/example_source.h"
 
 namespace lathe::search {
 
@@ -55,9 +56,12 @@ class CandidateCosts {
   mutable std::map<std::string, Architecture> built_;  // by the architecture's JSON
 };
 
-/// A cost that is measured, of a model as it is stored: milliseconds of one example of `length`
-/// tokens on the device, or what a design in hardware takes.
-double measure_cost(const std::string& kind, const io::Model& model, std::int64_t length,
+/// A cost that is measured, of a float model that is compressed as the candidate says: milliseconds
+/// of one example of `length` tokens on the device, or what a design in hardware takes. That has
+/// the candidate's formats where it names layers, and the profile `hardware`'s everywhere else;
+/// fails, naming the node, on formats that are none of integers.
+double measure_cost(const std::string& kind, const io::Model& model, const Candidate& candidate,
+                    std::int64_t length, train::ExampleSource* calibration,
                     const engine::ExecutionOptions& execution,
                     const experiment::Callbacks& callbacks);
 

@@ -1,8 +1,11 @@
 #include "lathe/search/candidate_costs.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "lathe/core/testing/error_text.h"
+#include "lathe/experiment/read_data.h"
+#include "lathe/train/make_source.h"
 
 namespace lathe::search {
 namespace {
@@ -53,7 +56,38 @@ TEST(CandidateCosts, OfAWiderModelAreMore) {
 }
 
 TEST(CandidateCosts, MeasuresAnExample) {
-  EXPECT_GT(measure_cost("latency", small_model(), 10, {}, {}), 0);
+  EXPECT_GT(measure_cost("latency", small_model(), {}, 10, nullptr, {}, {}), 0);
+}
+
+TEST(CandidateCosts, MeasuresADesignInHardware) {
+  constexpr const char* kData = "reviews:train=8,test=8";
+  io::Model model =
+      experiment::load_with_tokenizer("bert-tiny", "", kData,
+                                      {.task = "classify",
+                                       .num_labels = 2,
+                                       .config = {{"num_hidden_layers", std::int64_t{1}},
+                                                  {"hidden_size", std::int64_t{8}},
+                                                  {"num_attention_heads", std::int64_t{2}},
+                                                  {"intermediate_size", std::int64_t{16}},
+                                                  {"max_position_embeddings", std::int64_t{16}}},
+                                       .seed = 0});
+  const data::Dataset rows = experiment::read_examples(model, kData, "train", 8);
+  const auto examples = train::make_evaluation_source(model, rows, {.length = 10}, nullptr);
+  Candidate narrow, wide;
+  narrow.formats[".*"] = {{compress::TensorRole::Weights, "fixed:4,3"}};
+  wide.formats[".*"] = {{compress::TensorRole::Weights, "fixed:8,7"}};
+  const auto cost = [&](const char* kind, const Candidate& candidate) {
+    return measure_cost(kind, model, candidate, 10, examples.get(), {}, {});
+  };
+  EXPECT_GT(cost("lut", wide), 0);
+  EXPECT_GT(cost("cycles", wide), 0);
+  EXPECT_LE(cost("dsp", narrow), cost("dsp", wide));
+  EXPECT_THAT(error_text([&] {
+                Candidate wrong;
+                wrong.formats[".*"] = {{compress::TensorRole::Weights, "nf4"}};
+                cost("lut", wrong);
+              }),
+              testing::HasSubstr("nf4"));
 }
 
 TEST(CandidateCosts, HaveNames) {

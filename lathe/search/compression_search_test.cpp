@@ -158,6 +158,7 @@ TEST_F(CompressionSearchTest, FindsAFrontOfAccuracyAndACost) {
   const SearchResult result = run_search(front, {});
   for (const study::TrialRecord& trial : result.studies.front().history.trials())
     ASSERT_EQ(trial.values.size(), 2U);
+  EXPECT_TRUE(std::filesystem::exists(front.out / "front.svg"));
   // Each finalist is cheaper than those that are more accurate.
   for (const Finalist& a : result.finalists)
     for (const Finalist& b : result.finalists)

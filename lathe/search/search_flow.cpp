@@ -400,14 +400,10 @@ class Search {
     std::optional<io::Model> model;
     for (const auto& [name, most] : options_.limits) {
       if (!find_cost_kind(name).is_measured) continue;
-      if (!model) {
-        model = build_candidate(data_, candidate, options_.seed, execution);
-        if (is_compressed_on_the_way(data_, candidate))
-          compress_candidate(*model, candidate, data_.calibration(), options_.seed, execution);
-        model = as_stored(std::move(*model));
-      }
-      const double cost = measure_cost(name, *model, train::text_length(*model, options_.length),
-                                       execution, callbacks);
+      if (!model) model = build_candidate(data_, uncompressed(candidate), options_.seed, execution);
+      const double cost =
+          measure_cost(name, *model, candidate, train::text_length(*model, options_.length),
+                       data_.calibration(), execution, callbacks);
       trial.set_user_attribute(name, fmt::format("{:.6g}", cost));
       excess.push_back(cost - most);
     }

@@ -121,7 +121,7 @@ std::string front_chart(const SearchResult& result, const char* bits, const std:
   }
   series.push_back(std::move(front));
   return report::scatter_chart({.title = "Accuracy against " + label,
-                                .x = {.label = "average " + label + ", scales included"},
+                                .x = {.label = label},
                                 .y = {.label = "accuracy on " + result.measured_on}},
                                series);
 }
@@ -343,9 +343,13 @@ void write_report(const SearchResult& result, const SearchOptions& options,
   }
   add("trials", trials_chart(result, options));
   if (result.is_precision) {
-    add("weight-bits", front_chart(result, "weight_bits", "bits of weights"));
-    add("data-bits", front_chart(result, "data_bits", "bits of data"));
+    add("weight-bits",
+        front_chart(result, "weight_bits", "average bits of weights, scales included"));
+    add("data-bits", front_chart(result, "data_bits", "average bits of data, scales included"));
   }
+  if (const std::string& cost = options.front;
+      !cost.empty() && cost != "weight-bits" && cost != "data-bits")
+    add("front", front_chart(result, cost.c_str(), cost));
   if (result.is_precision && !result.finalists.empty())
     add("counts", report::named_bars("Families of the chosen model", "layers",
                                      family_counts(result.finalists.front().candidate)));
