@@ -1,6 +1,6 @@
 // How BERT runs on more and more threads: a table, and a chart of it.
 //
-//   bench_scaling [--threads 1,2,4,8,16] [--rounds N] [--svg FILE] CASE...
+//   bench_scaling [--threads 1,2,4,8,16] [--rounds N] [--warm-up S] [--svg FILE] CASE...
 //
 // CASE is MODEL:inference:ROWSxLENGTH or MODEL:training:ROWSxLENGTH, with :bf16 behind it for that
 // precision. Runs bench_inference and bench_training, which lie beside this program, once for each
@@ -44,9 +44,9 @@ struct Case {
     if (parts.size() == 4) precision = parts[3];
   }
 
-  std::string command(const std::string& folder, int threads, int rounds) const {
-    return fmt::format("'{}/bench_{}' '{}' {}:{} --threads {} --rounds {} --precision {}", folder,
-                       work, model, work == "inference" ? "padded" : "full", shape, threads, rounds,
+  std::string command(const std::string& folder, int threads, const std::string& rounds) const {
+    return fmt::format("'{}/bench_{}' '{}' {}:{} --threads {} {} --precision {}", folder, work,
+                       model, work == "inference" ? "padded" : "full", shape, threads, rounds,
                        precision);
   }
   std::string title() const {
@@ -67,15 +67,16 @@ double tokens_per_second(const std::string& command) {
 
 int run(int argc, char** argv) {
   std::vector<int> threads;
-  std::string counts = "1,2,4,8,16", svg;
-  int rounds = 5;
+  std::string counts = "1,2,4,8,16", svg, rounds = "5", warm_up = "0.3";
   std::vector<Case> cases;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     if (word == "--threads" && i + 1 < argc)
       counts = argv[++i];
     else if (word == "--rounds" && i + 1 < argc)
-      rounds = std::atoi(argv[++i]);
+      rounds = argv[++i];
+    else if (word == "--warm-up" && i + 1 < argc)
+      warm_up = argv[++i];
     else if (word == "--svg" && i + 1 < argc)
       svg = argv[++i];
     else
@@ -83,7 +84,9 @@ int run(int argc, char** argv) {
   }
   for (const std::string& count : split(counts, ',')) threads.push_back(std::atoi(count.c_str()));
   if (cases.empty() || threads.empty() || threads.front() < 1)
-    fail("usage: bench_scaling [--threads 1,2,4,8,16] [--rounds N] [--svg FILE] CASE...");
+    fail(
+        "usage: bench_scaling [--threads 1,2,4,8,16] [--rounds N] [--warm-up S] [--svg FILE] "
+        "CASE...");
   const std::string folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
 
   fmt::print("| work |");
@@ -97,7 +100,8 @@ int run(int argc, char** argv) {
     fmt::print("| {} |", one.title());
     double single = 0;  // of one thread, by the first count
     for (const int count : threads) {
-      const double rate = tokens_per_second(one.command(folder, count, rounds));
+      const double rate = tokens_per_second(
+          one.command(folder, count, fmt::format("--rounds {} --warm-up {}", rounds, warm_up)));
       if (single == 0) single = rate / count;
       const double speed = rate / single;
       fmt::print(" {:.0f} ({:.0f} %) |", rate, 100 * speed / count);
