@@ -7,6 +7,7 @@ constexpr auto kFloatBytes = static_cast<std::int64_t>(sizeof(float));
 // In bfloat16 as many rows as in float32 take half the room.
 constexpr std::int64_t kMostBf16Rows = 336;
 constexpr double kBf16OperandCycles = 0.25;
+constexpr double kLastBlock = 0.25;
 
 }  // namespace
 
@@ -28,7 +29,8 @@ ProductGrain PackedProduct::grain(const Kernels& kernels) const {
 
 PartitionLimits PackedProduct::limits() const {
   if (!is_bf16_) return {};
-  return {.most_rows = kMostBf16Rows, .operand_cycles = kBf16OperandCycles};
+  return {
+      .most_rows = kMostBf16Rows, .operand_cycles = kBf16OperandCycles, .last_block = kLastBlock};
 }
 
 std::int64_t PackedProduct::rows_scratch_bytes(std::int64_t rows) const {

@@ -11,9 +11,6 @@ constexpr double kResultCycles = 1;
 constexpr std::int64_t kLeastTileCycles = 4;
 // To take a block, and to find the code and the first operands of it.
 constexpr double kBlockCycles = 1500;
-// Cores are not equally fast: others use them too. A thread that ends first takes what is left, so
-// the last block that somebody takes costs, on average, this share of it.
-constexpr double kLastBlock = 0.25;
 
 std::int64_t divide_up(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
@@ -76,7 +73,7 @@ Partition make_partition(const ProductExtents& extents, const ProductGrain& grai
       const double block = block_cycles(extents, grain, partition.largest(), limits);
       const double rounds = static_cast<double>(divide_up(partition.count(), threads));
       const double share =
-          std::max(1.0, static_cast<double>(partition.count()) / threads) + kLastBlock;
+          std::max(1.0, static_cast<double>(partition.count()) / threads) + limits.last_block;
       const double cycles =
           block * (threads > 1 ? std::max(rounds, share) : static_cast<double>(partition.count()));
       if (least >= 0 && cycles >= least) continue;

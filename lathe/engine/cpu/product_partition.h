@@ -25,6 +25,10 @@ struct PartitionLimits {
   /// What a block's core needs for each element of its operands: to fetch it from the third-level
   /// cache while all cores do, and to round and pack it where that is done for each block.
   double operand_cycles = 0.5;
+  /// Cores are not equally fast: others use them too. A thread that ends first takes what is left,
+  /// so the last block that somebody takes costs, on average, this share of it. Measured: where a
+  /// block costs more than its multiply-adds, fewer of them are faster all the same.
+  double last_block = 1;
 };
 
 /// A product's result cut into blocks for threads to compute. The depth is never cut, so that a

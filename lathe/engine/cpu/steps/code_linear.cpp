@@ -13,6 +13,7 @@ constexpr std::size_t kResidual = ops::kNumCodeOperands;
 // As many rows as stay in the second-level cache.
 constexpr std::int64_t kMostCodeRows = 504;
 constexpr double kCodeOperandCycles = 0.125;
+constexpr double kLastBlock = 0.25;
 
 // code_linear and fused_code_linear: products of bytes with a weight that is packed ahead.
 class CodeLinearStep final : public Step {
@@ -51,7 +52,8 @@ class CodeLinearStep final : public Step {
 
   ProductGrain block_grain(const Kernels&) const override { return weight_.kernels().grain(); }
   PartitionLimits block_limits() const override {
-    return {.most_rows = kMostCodeRows, .operand_cycles = kCodeOperandCycles};
+    return {
+        .most_rows = kMostCodeRows, .operand_cycles = kCodeOperandCycles, .last_block = kLastBlock};
   }
   std::int64_t block_scratch_bytes(const Kernels& kernels, const Block& size) const override {
     return scratch_bytes(kernels, size.rows);
