@@ -1,5 +1,4 @@
-#include "lathe/data/byte_level_bpe.h"
-
+// GPT-2's tokenizer as a whole: its cutter, bytes merged pair by pair, added tokens.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,9 +6,14 @@
 
 #include "lathe/core/testing/error_text.h"
 #include "lathe/data/byte_alphabet.h"
+#include "lathe/data/counter_random.h"
+#include "lathe/data/decoders/decoder.h"
+#include "lathe/data/pipeline_tokenizer.h"
+#include "lathe/data/pre_tokenizers/byte_level.h"
 #include "lathe/data/testing/gpt2_regex.h"
 #include "lathe/data/testing/random_text.h"
 #include "lathe/data/testing/temporary_directory.h"
+#include "lathe/data/token_models/bpe_model.h"
 #include "lathe/data/utf8.h"
 
 namespace lathe::data {
@@ -34,12 +38,26 @@ Vocabulary vocabulary_of(const Merges& merges) {
   return vocabulary;
 }
 
-ByteLevelBpe make(const Merges& merges, bool add_prefix_space = false) {
-  return ByteLevelBpe(vocabulary_of(merges), merges,
-                      {.add_prefix_space = add_prefix_space, .added_tokens = {{"<|x|>", false}}});
+PipelineTokenizer make(Vocabulary vocabulary, const Merges& merges,
+                       const std::vector<AddedToken>& added, bool add_prefix_space = false) {
+  PipelineTokenizer::Parts parts;
+  parts.model =
+      std::make_unique<BpeModel>(vocabulary.tokens, merges, BpeModel::Options{.reads_bytes = true});
+  parts.pre_tokenizers.push_back(make_byte_level({{"add_prefix_space", add_prefix_space}}, false));
+  parts.added_tokens = added;
+  for (AddedToken& token : parts.added_tokens)
+    token.id = static_cast<std::int32_t>(
+        std::find(vocabulary.tokens.begin(), vocabulary.tokens.end(), token.content) -
+        vocabulary.tokens.begin());
+  parts.vocabulary = std::move(vocabulary);
+  return PipelineTokenizer(std::move(parts));
 }
 
-std::string tokens_of(const ByteLevelBpe& tokenizer, std::string_view text) {
+PipelineTokenizer make(const Merges& merges, bool add_prefix_space = false) {
+  return make(vocabulary_of(merges), merges, {{.content = "<|x|>"}}, add_prefix_space);
+}
+
+std::string tokens_of(const Tokenizer& tokenizer, std::string_view text) {
   std::vector<std::string> tokens;
   for (const std::int32_t id : tokenizer.encode(text)) tokens.push_back(tokenizer.token(id));
   return fmt::format("{}", fmt::join(tokens, " "));
@@ -48,7 +66,7 @@ std::string tokens_of(const ByteLevelBpe& tokenizer, std::string_view text) {
 const Merges kMerges = {{"l", "l"}, {"h", "e"}, {"Ġ", "he"}, {"he", "ll"}, {"Ġhe", "ll"}};
 
 TEST(ByteLevelBpe, MergesTheLowestRankFirst) {
-  const ByteLevelBpe tokenizer = make(kMerges);
+  const PipelineTokenizer tokenizer = make(kMerges);
   EXPECT_EQ(tokens_of(tokenizer, "hello hell"), "hell o Ġhell");
   EXPECT_EQ(tokens_of(tokenizer, "lllll"), "ll ll l") << "the leftmost of equal ones first";
   EXPECT_EQ(tokens_of(tokenizer, "hé\n"), "h Ã © Ċ");
@@ -57,42 +75,44 @@ TEST(ByteLevelBpe, MergesTheLowestRankFirst) {
   EXPECT_EQ(tokenizer.num_special(), 0);
 }
 
-TEST(ByteLevelBpe, KnowsNoUnknownWords) {
+TEST(ByteLevelBpe, NeedsAllOfItsTokens) {
   EXPECT_EQ(
       error_text([] { make(kMerges).with_tokens({0}); }),
-      "vocab.json: its tokens cannot be made fewer: the tokenizer has none for unknown words");
+      "vocab.json: its tokens cannot be made fewer: only BERT's WordPiece can do without some");
 }
 
 TEST(ByteLevelBpe, MatchesAddedTokensInTheRawText) {
-  const ByteLevelBpe tokenizer = make(kMerges);
+  const PipelineTokenizer tokenizer = make(kMerges);
   EXPECT_EQ(tokens_of(tokenizer, "he<|x|><|x|> he<|x|"), "he <|x|> <|x|> Ġhe < | x |");
 }
 
 TEST(ByteLevelBpe, PrefersTheLeftmostAndThenTheLongestAddedToken) {
   Vocabulary vocabulary = vocabulary_of({});
   for (const char* token : {"<|x|>y", "xx", "b<"}) vocabulary.tokens.emplace_back(token);
-  const ByteLevelBpe tokenizer(
-      vocabulary, {},
-      {.added_tokens = {{"<|x|>", false}, {"<|x|>y", false}, {"xx", false}, {"b<", true}}});
+  const PipelineTokenizer tokenizer = make(vocabulary, {},
+                                           {{.content = "<|x|>"},
+                                            {.content = "<|x|>y"},
+                                            {.content = "xx"},
+                                            {.content = "b<", .normalized = true}});
   EXPECT_EQ(tokens_of(tokenizer, "xxx<|x|>y<|x|>"), "xx x <|x|>y <|x|>");
   EXPECT_EQ(tokens_of(tokenizer, "b<|x|>b<"), "b <|x|> b<")
       << "tokens that are matched in normalized text come second";
 }
 
 TEST(ByteLevelBpe, PutsASpaceInFrontOfEachFragmentWhenTold) {
-  const ByteLevelBpe tokenizer = make(kMerges, true);
+  const PipelineTokenizer tokenizer = make(kMerges, true);
   EXPECT_EQ(tokens_of(tokenizer, "he<|x|>he"), "Ġhe <|x|> Ġhe");
   EXPECT_EQ(tokens_of(tokenizer, " he"), "Ġhe");
   EXPECT_EQ(tokens_of(tokenizer, ""), "");
 }
 
 TEST(ByteLevelBpe, ReadsBytesThatAreNotUtf8AsReplacementCharacters) {
-  const ByteLevelBpe tokenizer = make({});
+  const PipelineTokenizer tokenizer = make({});
   EXPECT_EQ(tokenizer.encode("a\xFFz\xE2\x82"), tokenizer.encode("a\uFFFDz\uFFFD"));
 }
 
 TEST(ByteLevelBpe, TruncatesWithoutSpecialTokens) {
-  const ByteLevelBpe tokenizer = make({});
+  const PipelineTokenizer tokenizer = make({});
   std::vector<std::int32_t> ids;
   tokenizer.encode("abcdef", ids, 4, Truncation::Head);
   EXPECT_THAT(ids, ElementsAre('a', 'b', 'c', 'd'));
@@ -110,13 +130,13 @@ TEST(ByteLevelBpe, EncodesAWordOfAMillionBytes) {
 
 TEST(ByteLevelBpe, RefusesWhatDoesNotFitTogether) {
   EXPECT_EQ(error_of([] {
-              ByteLevelBpe(vocabulary_of({}), {{"a", "b"}}, {});
+              make(vocabulary_of({}), {{"a", "b"}}, {});
             }),
-            "vocab.json: merge 1: has no token \"ab\"");
+            "merge 1: has no token \"ab\"");
   Vocabulary incomplete = vocabulary_of({});
   incomplete.tokens[65] = "another";
-  EXPECT_EQ(error_of([&] { ByteLevelBpe(incomplete, {}, {}); }),
-            "vocab.json: has no token for the byte 65, expected one for each of the 256");
+  EXPECT_EQ(error_of([&] { make(incomplete, {}, {}); }),
+            "has no token for the byte 65, expected one for each of the 256");
 }
 
 // The definition, step by step: cut by the regular expression, write bytes as characters, and merge
@@ -196,7 +216,7 @@ TEST(ByteLevelBpe, EqualsItsDefinitionOnRandomTexts) {
       learnt;  // orders that no training gives: a whole token may then be out of reach
   CounterRandom(1).shuffle(std::span(shuffled));
   for (const Merges& merges : {learnt, shuffled}) {
-    const ByteLevelBpe fast = make(merges);
+    const PipelineTokenizer fast = make(merges);
     const SlowBpe slow(vocabulary_of(merges), merges);
     for (std::uint64_t seed = 0; seed < 4'000; ++seed) {
       const std::string text = random_text(seed);

@@ -8,41 +8,28 @@
 #include <algorithm>
 
 #include "lathe/core/error.h"
+#include "lathe/data/unicode_classes.h"
 #include "lathe/data/utf8.h"
 
 namespace lathe::data {
-namespace {
 
 // The ranges the reference spaces out. Its extension E begins at 2B920, not at 2B820 as Unicode's
 // does: equality with it matters more than being right.
-bool is_chinese(char32_t c) {
+bool is_chinese_character(char32_t c) {
   return (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0x3400 && c <= 0x4DBF) ||
          (c >= 0x20000 && c <= 0x2A6DF) || (c >= 0x2A700 && c <= 0x2B73F) ||
          (c >= 0x2B740 && c <= 0x2B81F) || (c >= 0x2B920 && c <= 0x2CEAF) ||
          (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x2F800 && c <= 0x2FA1F);
 }
 
-bool is_punctuation(char32_t c) {
-  if (c < 0x80)
-    return (c >= 33 && c <= 47) || (c >= 58 && c <= 64) || (c >= 91 && c <= 96) ||
-           (c >= 123 && c <= 126);
-  return (U_GET_GC_MASK(static_cast<UChar32>(c)) & U_GC_P_MASK) != 0;
-}
-
-bool is_white_space(char32_t c) {
-  return u_isUWhiteSpace(static_cast<UChar32>(c)) != 0;
-}
-
 bool is_kept_by_cleaning(char32_t c) {
   if (c == '\t' || c == '\n' || c == '\r') return true;
   if (c == 0 || c == kReplacementCharacter) return false;
-  return (U_GET_GC_MASK(static_cast<UChar32>(c)) & (U_GC_CC_MASK | U_GC_CF_MASK | U_GC_CO_MASK)) ==
-         0;
+  return (category_mask(c) & (U_GC_CC_MASK | U_GC_CF_MASK | U_GC_CO_MASK)) == 0 ||
+         !is_as_old_as(8, c);
 }
 
-bool is_nonspacing_mark(char32_t c) {
-  return u_charType(static_cast<UChar32>(c)) == U_NON_SPACING_MARK;
-}
+namespace {
 
 const icu::Normalizer2& nfd() {
   UErrorCode status = U_ZERO_ERROR;
@@ -53,7 +40,8 @@ const icu::Normalizer2& nfd() {
 
 std::u32string decomposed(char32_t c) {
   icu::UnicodeString result;
-  if (!nfd().getDecomposition(static_cast<UChar32>(c), result)) return {c};
+  // The reference decomposes by Unicode 9.
+  if (!is_as_old_as(9, c) || !nfd().getDecomposition(static_cast<UChar32>(c), result)) return {c};
   std::u32string code_points;
   for (std::int32_t i = 0; i < result.length(); i = result.moveIndex32(i, 1))
     code_points.push_back(static_cast<char32_t>(result.char32At(i)));
@@ -112,12 +100,12 @@ CharacterTable::Entry CharacterTable::make_entry(char32_t c) {
   const auto type = static_cast<UCharCategory>(u_charType(static_cast<UChar32>(c)));
   // Nothing below concerns these, and they are most of all code points.
   if (type == U_UNASSIGNED || type == U_SURROGATE) {
-    const bool chinese = options_.isolate_chinese_characters && is_chinese(c);
+    const bool chinese = options_.isolate_chinese_characters && is_chinese_character(c);
     return {.kind = chinese ? Isolated : Word, .unchanged = true};
   }
   if (options_.clean_text && !is_kept_by_cleaning(c)) return {.kind = Removed};
   if (is_white_space(c)) return {.kind = Space};
-  const bool isolated = options_.isolate_chinese_characters && is_chinese(c);
+  const bool isolated = options_.isolate_chinese_characters && is_chinese_character(c);
   if (type == U_OTHER_LETTER && isolated && (c < 0xF900 || c > 0xFAFF) && c < 0x2F800)
     return {.kind = Isolated, .unchanged = true};
 
@@ -128,7 +116,8 @@ CharacterTable::Entry CharacterTable::make_entry(char32_t c) {
   if (options_.strip_accents) {
     code_points = decomposed(c);
     for (const char32_t part : code_points) {
-      const bool starter = u_getCombiningClass(static_cast<UChar32>(part)) == 0;
+      const bool starter =
+          !is_as_old_as(9, part) || u_getCombiningClass(static_cast<UChar32>(part)) == 0;
       has_starter |= starter;
       has_movable |= !starter && !is_nonspacing_mark(part);
     }

@@ -20,6 +20,11 @@ struct NormalizerOptions {
   bool operator==(const NormalizerOptions&) const = default;
 };
 
+/// Whether the reference puts spaces around a character: most ideographs.
+bool is_chinese_character(char32_t c);
+/// Whether cleaning keeps a character.
+bool is_kept_by_cleaning(char32_t c);
+
 /// What becomes of one code point.
 enum class CharacterKind : std::uint8_t {
   Word,            ///< appended to the current word

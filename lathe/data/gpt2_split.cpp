@@ -1,34 +1,12 @@
 #include "lathe/data/gpt2_split.h"
 
-#include <unicode/uchar.h>
-
-#include <cstdint>
-#include <vector>
-
+#include "lathe/data/character_class.h"
 #include "lathe/data/utf8.h"
 
 namespace lathe::data {
 namespace {
 
-enum class Class : std::uint8_t { Other, Letter, Number, Space };
-
-Class class_from_unicode(char32_t code_point) {
-  const auto character = static_cast<UChar32>(code_point);
-  const std::uint32_t category = U_GET_GC_MASK(character);
-  if (category & U_GC_L_MASK) return Class::Letter;
-  if (category & U_GC_N_MASK) return Class::Number;
-  return u_hasBinaryProperty(character, UCHAR_WHITE_SPACE) ? Class::Space : Class::Other;
-}
-
-// The class of every code point. Asking ICU for each character would cost more than all the rest.
-const Class* classes() {
-  static const std::vector<Class> table = [] {
-    std::vector<Class> all(0x110000);
-    for (char32_t each = 0; each < all.size(); ++each) all[each] = class_from_unicode(each);
-    return all;
-  }();
-  return table.data();
-}
+using Class = CharacterClass;
 
 struct Run {
   const char* end;
@@ -58,7 +36,7 @@ std::size_t gpt2_piece_length(std::string_view text) {
   if (const std::size_t length = contraction_length(text)) return length;
   const char* const begin = text.data();
   const char* const end = begin + text.size();
-  const Class* const class_of = classes();
+  const Class* const class_of = character_classes();
   const char* word = begin;
   Class first = class_of[next_code_point(word, end)];
   if (first == Class::Space) {

@@ -69,4 +69,11 @@ class TokenTable {
   std::size_t longest_ = 0;
 };
 
+/// `text` with bytes after it that a look-up may read.
+inline std::string padded(std::string_view text) {
+  std::string result(text);
+  result.append(TokenTable::kPadding, '\0');
+  return result;
+}
+
 }  // namespace lathe::data

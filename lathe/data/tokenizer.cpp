@@ -1,8 +1,10 @@
 #include "lathe/data/tokenizer.h"
 
+#include <algorithm>
 #include <set>
 
 #include "lathe/core/error.h"
+#include "lathe/data/decoders/decoder.h"
 #include "lathe/data/tokenizer_source.h"
 
 namespace lathe::data {
@@ -53,12 +55,12 @@ void truncate(std::vector<std::int32_t>& ids, std::size_t first, std::size_t roo
 std::int64_t Tokenizer::encode_pair(std::string_view first, std::string_view second,
                                     std::vector<std::int32_t>& ids, std::int64_t max_length,
                                     Truncation truncation) const {
-  const std::vector<std::int32_t>& before = vocabulary_.before;
-  const std::vector<std::int32_t>& after = vocabulary_.after;
-  const auto num_after = static_cast<std::int64_t>(after.size());
-  if (max_length < num_special() + num_after + 2)
-    fail("max_length is {}, expected at least {} for a pair of texts", max_length,
-         num_special() + num_after + 2);
+  const PairTokens around = vocabulary_.pair.value_or(PairTokens{
+      vocabulary_.before, vocabulary_.after, vocabulary_.after, vocabulary_.after.size()});
+  const auto& [before, between, after, num_between_first] = around;
+  const auto num_special = static_cast<std::int64_t>(before.size() + between.size() + after.size());
+  if (max_length < num_special + 2)
+    fail("max_length is {}, expected at least {} for a pair of texts", max_length, num_special + 2);
   const std::size_t begin = ids.size();
   ids.insert(ids.end(), before.begin(), before.end());
   const std::size_t first_begin = ids.size();
@@ -67,7 +69,7 @@ std::int64_t Tokenizer::encode_pair(std::string_view first, std::string_view sec
   std::vector<std::int32_t> others;
   append_ids(second, others, kAll);
   // What each may have: the shorter keeps all it has up to half of the room.
-  const auto room = static_cast<std::size_t>(max_length - num_special() - num_after);
+  const auto room = static_cast<std::size_t>(max_length - num_special);
   std::size_t most_first = ids.size() - first_begin, most_second = others.size();
   if (most_first + most_second > room) {
     const bool is_first_shorter = most_first <= most_second;
@@ -77,8 +79,8 @@ std::int64_t Tokenizer::encode_pair(std::string_view first, std::string_view sec
     longer = room - shorter;
   }
   truncate(ids, first_begin, most_first, truncation);
-  ids.insert(ids.end(), after.begin(), after.end());
-  const auto num_first = static_cast<std::int64_t>(ids.size() - begin);
+  const auto num_first = static_cast<std::int64_t>(ids.size() - begin + num_between_first);
+  ids.insert(ids.end(), between.begin(), between.end());
   truncate(others, 0, most_second, truncation);
   ids.insert(ids.end(), others.begin(), others.end());
   ids.insert(ids.end(), after.begin(), after.end());
@@ -91,8 +93,25 @@ std::vector<std::int32_t> Tokenizer::encode(std::string_view text) const {
   return ids;
 }
 
+std::string Tokenizer::decode(std::span<const std::int32_t> ids, bool with_special) const {
+  std::vector<std::string> tokens;
+  for (const std::int32_t id : ids) {
+    const std::string& text = token(id);
+    const std::vector<std::int32_t>& unread = vocabulary_.unread_ids;
+    if (with_special || !std::binary_search(unread.begin(), unread.end(), id))
+      tokens.push_back(text);
+  }
+  if (!decoder_) return fmt::format("{}", fmt::join(tokens, " "));
+  decoder_->decode(tokens);
+  return fmt::format("{}", fmt::join(tokens, ""));
+}
+
 void Tokenizer::check_size(std::int64_t expected) const {
-  if (vocabulary_size() != expected)
+  // Some models pad their tables to rows that hardware likes; the rows beyond are never read.
+  constexpr std::int64_t kRows = 64, kMostPadding = 1024;
+  const std::int64_t padding = expected - vocabulary_size();
+  const bool is_padded = expected % kRows == 0 && padding > 0 && padding < kMostPadding;
+  if (padding != 0 && !is_padded)
     fail("{}: has {} tokens, but config.json says vocab_size is {}", vocabulary_.source,
          vocabulary_size(), expected);
 }
@@ -108,7 +127,7 @@ void Tokenizer::check_length(std::int64_t max_length) const {
 }
 
 SmallerTokenizer Tokenizer::with_tokens(const std::vector<std::int32_t>&) const {
-  fail("{}: its tokens cannot be made fewer: the tokenizer has none for unknown words",
+  fail("{}: its tokens cannot be made fewer: only BERT's WordPiece can do without some",
        vocabulary_.source);
 }
 

@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <limits>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +14,7 @@
 
 namespace lathe::data {
 
+class Decoder;
 class TokenizerSource;
 
 /// Which part of a text that is too long is kept.
@@ -30,14 +33,24 @@ struct TokenizerFile {
   bool operator==(const TokenizerFile&) const = default;
 };
 
+/// What is put around and between a pair of texts.
+struct PairTokens {
+  std::vector<std::int32_t> before, between, after;
+  std::size_t num_between_first = 0;  ///< how many of those between belong to the first text
+};
+
 /// What a tokenizer knows besides how to cut: its tokens and which of them are special.
 struct Vocabulary {
   std::vector<std::string> tokens;          ///< in the order of their ids
   std::string source;                       ///< what error messages call it
   std::vector<std::int32_t> before, after;  ///< what is put around every text
+  /// Absent: `before`, `after` and once more `after`.
+  std::optional<PairTokens> pair;
   std::vector<std::int32_t> special_ids;    ///< what a masked language model never masks
+  std::vector<std::int32_t> unread_ids;     ///< what decoding leaves out, in rising order
   std::int32_t padding_id = 0;              ///< what fills a padded batch, where nothing reads it
   std::int32_t mask_id = -1;                ///< -1: there is none
+  std::int32_t begin_id = -1, end_id = -1;  ///< of a text; -1: there is none
   /// What a directory must hold for this tokenizer to be loaded from it again.
   std::vector<TokenizerFile> files;
 };
@@ -72,7 +85,8 @@ class Tokenizer {
   std::int32_t vocabulary_size() const {
     return static_cast<std::int32_t>(vocabulary_.tokens.size());
   }
-  /// Throws a UserError when the vocabulary's size is not what the model's config says.
+  /// Throws a UserError when the vocabulary's size is not what the model's config says; that may be
+  /// a few more rows, up to a multiple of 64.
   void check_size(std::int64_t expected) const;
   /// Throws a UserError when the special tokens and one more do not fit.
   void check_length(std::int64_t max_length) const;
@@ -84,11 +98,17 @@ class Tokenizer {
   std::int32_t padding_id() const { return vocabulary_.padding_id; }
   /// What stands for a token to be guessed, or -1: only masked language models need one.
   std::int32_t mask_id() const { return vocabulary_.mask_id; }
+  /// What begins and ends a text by its configuration, or -1.
+  std::int32_t begin_id() const { return vocabulary_.begin_id; }
+  std::int32_t end_id() const { return vocabulary_.end_id; }
+  /// The text that tokens stand for, without special ones unless told otherwise. Bytes that make no
+  /// character become U+FFFD. Refuses an id outside of the vocabulary.
+  std::string decode(std::span<const std::int32_t> ids, bool with_special = false) const;
   /// What stands for a word that it has no tokens for, or -1: it has tokens for all.
   virtual std::int32_t unknown_id() const { return -1; }
   /// The tokenizer that knows these tokens alone, and those that it cannot do without; words that
-  /// they do not make are unknown. Fails where a kind has no unknown words, or its files could not
-  /// say what it does.
+  /// they do not make are unknown. Fails where a kind cannot, or its files could not say what it
+  /// does.
   virtual SmallerTokenizer with_tokens(const std::vector<std::int32_t>& ids) const;
   /// What a masked language model never masks.
   const std::vector<std::int32_t>& special_ids() const { return vocabulary_.special_ids; }
@@ -111,6 +131,8 @@ class Tokenizer {
                           std::size_t enough) const = 0;
 
   Vocabulary vocabulary_;
+  // Shared because tokenizers are copied; nullptr: tokens are joined with spaces.
+  std::shared_ptr<const Decoder> decoder_;
 };
 
 /// A kind of tokenizer: how it is recognized by its files, and how it is made of them.

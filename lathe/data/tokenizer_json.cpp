@@ -17,7 +17,7 @@ const Json* member(const Json& object, const char* key) {
 void read_member(const Json& object, const char* key, bool& value) {
   const Json* const found = member(object, key);
   if (!found) return;
-  if (!found->is_boolean()) fail("{} is {}, expected true or false", key, found->dump());
+  if (!found->is_boolean()) fail("{} is {}, expected true or false", key, shown(*found));
   value = found->get<bool>();
 }
 
@@ -25,8 +25,33 @@ void read_member(const Json& object, const char* key, std::string& value) {
   const Json* found = member(object, key);
   if (!found) return;
   if (const Json* const content = member(*found, "content")) found = content;
-  if (!found->is_string()) fail("{} is {}, expected a text", key, found->dump());
+  if (!found->is_string()) fail("{} is {}, expected a text", key, shown(*found));
   value = found->get<std::string>();
+}
+
+void read_member(const Json& object, const char* key, std::int64_t& value, std::int64_t least,
+                 std::int64_t most) {
+  const Json* const found = member(object, key);
+  if (!found) return;
+  const bool fits = found->is_number_integer() && *found >= least && *found <= most;
+  if (!fits) fail("{} is {}, expected {} to {}", key, shown(*found), least, most);
+  value = found->get<std::int64_t>();
+}
+
+std::string shown(const Json& json) {
+  // Only so much of a list or an object is written out at all.
+  if (json.is_structured() && json.size() > 16)
+    return fmt::format("{} of {} values", json.is_array() ? "a list" : "an object", json.size());
+  constexpr std::size_t kMostBytes = 200;
+  std::string text = json.dump(-1, ' ', true, Json::error_handler_t::replace);
+  if (text.size() > kMostBytes) text = text.substr(0, kMostBytes) + "...";
+  return text;
+}
+
+std::string described_type(const Json& description) {
+  const Json* const type = member(description, "type");
+  if (!type || !type->is_string()) fail("{} has no type", shown(description));
+  return type->get<std::string>();
 }
 
 std::string type_of(const Json& json, const char* part) {
@@ -48,9 +73,9 @@ std::vector<std::string> tokens_by_id(const Json& vocabulary) {
   for (const auto& [token, id] : vocabulary.items()) {
     if (!id.is_number_unsigned() || id.get<std::uint64_t>() >= slots.size())
       fail("token \"{}\" has the id {}, expected a number below {}, the size of the vocabulary",
-           token, id.dump(), slots.size());
+           token, shown(id), slots.size());
     std::optional<std::string>& slot = slots[id.get<std::size_t>()];
-    if (slot) fail("tokens \"{}\" and \"{}\" have the same id {}", *slot, token, id.dump());
+    if (slot) fail("tokens \"{}\" and \"{}\" have the same id {}", *slot, token, shown(id));
     slot = token;
   }
   // As many tokens as slots and no slot used twice: every slot is filled.
@@ -62,16 +87,16 @@ std::vector<std::string> tokens_by_id(const Json& vocabulary) {
 AddedToken read_added_token(const Json& added, std::uint64_t id, std::vector<std::string>& tokens) {
   AddedToken token;
   read_member(added, "content", token.content);
-  if (token.content.empty()) fail("an added token is {}, expected content and id", added.dump());
+  if (token.content.empty()) fail("an added token is {}, expected content and id", shown(added));
   read_member(added, "normalized", token.normalized);
-  for (const char* const flag : {"single_word", "lstrip", "rstrip"}) {
-    bool value = false;
-    read_member(added, flag, value);
-    if (value) fail("added token \"{}\" is {}, which is not supported", token.content, flag);
-  }
+  read_member(added, "single_word", token.single_word);
+  read_member(added, "lstrip", token.lstrip);
+  read_member(added, "rstrip", token.rstrip);
+  read_member(added, "special", token.special);
   if (id == tokens.size()) tokens.push_back(token.content);
   if (id >= tokens.size() || tokens[id] != token.content)
     fail("added token \"{}\" has the id {}, which does not fit the vocabulary", token.content, id);
+  token.id = static_cast<std::int32_t>(id);
   return token;
 }
 
@@ -83,7 +108,7 @@ std::vector<AddedToken> read_added_tokens(const Json& json, std::vector<std::str
   for (const Json& added : *list) {
     const Json* const id = member(added, "id");
     if (!id || !id->is_number_unsigned())
-      fail("an added token is {}, expected content and id", added.dump());
+      fail("an added token is {}, expected content and id", shown(added));
     all.push_back(read_added_token(added, id->get<std::uint64_t>(), tokens));
   }
   return all;

@@ -32,10 +32,11 @@ TEST(LoadTokenizer, NamesWhatItFoundWhenNoKindReadsIt) {
   EXPECT_THAT(error_of([&] { load_tokenizer(directory.path()); }),
               EndsWith(": has no tokenizer: expected tokenizer.json or a vocabulary such as "
                        "vocab.txt"));
-  directory.write("tokenizer.json", R"({"model": {"type": "Unigram", "vocab": []}})");
-  EXPECT_THAT(error_of([&] { load_tokenizer(directory.path()); }),
-              testing::ContainsRegex("tokenizer.json: its model is of type Unigram, which no kind "
-                                     "of tokenizer reads; known: .*wordpiece"));
+  directory.write("tokenizer.json", R"({"model": {"type": "WordLevel", "vocab": {}}})");
+  EXPECT_THAT(
+      error_of([&] { load_tokenizer(directory.path()); }),
+      testing::ContainsRegex("tokenizer.json: its model is of type WordLevel, which no kind "
+                             "of tokenizer reads; known: .*wordpiece"));
 }
 
 TEST(LoadTokenizer, KnowsTheFilesOfEveryKind) {
@@ -57,6 +58,29 @@ TEST(LoadTokenizer, GivesWhatModelsAndTrainersAsk) {
   EXPECT_EQ(tokenizer->padding_id(), 0);
   EXPECT_EQ(tokenizer->mask_id(), -1);
   EXPECT_THAT(tokenizer->special_ids(), ElementsAre(1, 2, 0));
+}
+
+TEST(LoadTokenizer, FitsAModelWithAFewRowsMore) {
+  const TemporaryDirectory directory;
+  directory.write("tokenizer.json", kWordpiece);
+  const auto tokenizer = load_tokenizer(directory.path());
+  tokenizer->check_size(5);
+  tokenizer->check_size(64);
+  for (const int size : {4, 6, 65, 6400})
+    EXPECT_THAT(error_of([&] { tokenizer->check_size(size); }),
+                EndsWith(fmt::format("tokenizer.json: has 5 tokens, but config.json says "
+                                     "vocab_size is {}",
+                                     size)));
+}
+
+TEST(LoadTokenizer, DecodesWithoutSpecialTokens) {
+  const TemporaryDirectory directory;
+  directory.write("tokenizer.json", kWordpiece);
+  const auto tokenizer = load_tokenizer(directory.path());
+  EXPECT_EQ(tokenizer->decode(tokenizer->encode("a a")), "a a");
+  EXPECT_EQ(tokenizer->decode(tokenizer->encode("a b"), true), "[CLS] a [UNK] [SEP]");
+  EXPECT_EQ(error_of([&] { tokenizer->decode(std::vector<std::int32_t>{5}); }),
+            "token id 5 is outside the vocabulary of 5 tokens");
 }
 
 }  // namespace

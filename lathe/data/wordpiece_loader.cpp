@@ -1,7 +1,9 @@
 // Where a tokenizer comes from: vocab.txt or tokenizer.json, and tokenizer_config.json.
+#include <algorithm>
 #include <unordered_map>
 
 #include "lathe/core/error.h"
+#include "lathe/data/pipeline_tokenizer.h"
 #include "lathe/data/tokenizer_json.h"
 #include "lathe/data/tokenizer_source.h"
 #include "lathe/data/utf8.h"
@@ -152,7 +154,30 @@ bool recognizes_wordpiece(const TokenizerSource& source) {
   return source.tokenizer_json() ? source.model_type() == "WordPiece" : source.has("vocab.txt");
 }
 
+// BERT's own steps are folded into one (wordpiece_tokenizer.h); others are taken one by one.
+bool is_of_bert(const Json& json) {
+  if (type_of(json, "normalizer") != "BertNormalizer" ||
+      type_of(json, "pre_tokenizer") != "BertPreTokenizer" ||
+      (type_of(json, "post_processor") != "TemplateProcessing" &&
+       type_of(json, "post_processor") != "BertProcessing"))
+    return false;
+  const Json* const list = member(json, "added_tokens");
+  if (!list || !list->is_array()) return true;
+  return std::none_of(list->begin(), list->end(), [](const Json& added) {
+    bool is_any_set = false;
+    for (const char* const flag : {"normalized", "single_word", "lstrip", "rstrip"}) {
+      bool is_set = false;
+      read_member(added, flag, is_set);
+      is_any_set |= is_set;
+    }
+    return is_any_set;
+  });
+}
+
 std::shared_ptr<const Tokenizer> load_wordpiece(const TokenizerSource& source) {
+  const Json* const json = source.tokenizer_json();
+  if (json && !with_place(source.place(kTokenizerJson), [&] { return is_of_bert(*json); }))
+    return load_pipeline(source);
   return std::make_shared<const WordpieceTokenizer>(WordpieceTokenizer::load(source));
 }
 

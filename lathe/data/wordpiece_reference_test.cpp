@@ -2,13 +2,14 @@
 // the whole text, as slowly and as plainly as they can be written.
 #include <gtest/gtest.h>
 #include <unicode/locid.h>
-#include <unicode/normalizer2.h>
 #include <unicode/uchar.h>
 #include <unicode/unistr.h>
 
 #include <map>
 
 #include "lathe/data/counter_random.h"
+#include "lathe/data/normalizers/normalizer.h"
+#include "lathe/data/unicode_classes.h"
 #include "lathe/data/utf8.h"
 #include "lathe/data/wordpiece_tokenizer.h"
 
@@ -45,19 +46,15 @@ bool is_space(char32_t c) {
   return u_isUWhiteSpace(static_cast<UChar32>(c));
 }
 
-bool is_punctuation(char32_t c) {
-  if (c < 128) return u_isgraph(static_cast<UChar32>(c)) && !u_isalnum(static_cast<UChar32>(c));
-  return u_ispunct(static_cast<UChar32>(c));
-}
-
 Text clean(const Text& text) {
   Text result;
   for (const char32_t c : text) {
     const auto type = u_charType(static_cast<UChar32>(c));
     if (c == '\t' || c == '\n' || c == '\r') {
       result += U' ';
-    } else if (c != 0 && c != 0xFFFD && type != U_CONTROL_CHAR && type != U_FORMAT_CHAR &&
-               type != U_PRIVATE_USE_CHAR) {
+    } else if (c != 0 && c != 0xFFFD &&
+               (!is_as_old_as(8, c) ||
+                (type != U_CONTROL_CHAR && type != U_FORMAT_CHAR && type != U_PRIVATE_USE_CHAR))) {
       result += is_space(c) ? U' ' : c;
     }
   }
@@ -80,13 +77,12 @@ Text space_out_chinese(const Text& text) {
 }
 
 Text strip_accents(const Text& text) {
-  UErrorCode status = U_ZERO_ERROR;
-  const Text decomposed =
-      from_icu(icu::Normalizer2::getNFDInstance(status)->normalize(to_icu(text), status));
-  EXPECT_TRUE(U_SUCCESS(status));
+  const nlohmann::json form = {{"type", "NFD"}};
+  NormalizedText decomposed{.text = encode_utf8(text)};
+  make_normalizer(&form)->normalize(decomposed);
   Text result;
-  for (const char32_t c : decomposed)
-    if (u_charType(static_cast<UChar32>(c)) != U_NON_SPACING_MARK) result += c;
+  for (const char32_t c : decode(decomposed.text))
+    if (!is_nonspacing_mark(c)) result += c;
   return result;
 }
 

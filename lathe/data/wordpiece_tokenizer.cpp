@@ -5,6 +5,7 @@
 #include <set>
 
 #include "lathe/core/error.h"
+#include "lathe/data/decoders/decoder.h"
 
 namespace lathe::data {
 namespace {
@@ -49,7 +50,7 @@ class WordpieceTokenizer::Encoder {
   }
 
   void word(const char* word, std::size_t length) {
-    const std::int32_t id = tokenizer_.words_.find(word, length);
+    const std::int32_t id = tokenizer_.pieces_.words().find(word, length);
     // A whole word of the vocabulary that is too long for the limit is unknown all the same.
     if (id >= 0 && length <= static_cast<std::size_t>(tokenizer_.options_.max_characters_per_word))
       ids_.push_back(id);
@@ -62,22 +63,8 @@ class WordpieceTokenizer::Encoder {
     const std::size_t num_ids = ids_.size();
     const auto num_characters =
         std::count_if(word, word + word_length, [](char byte) { return (byte & 0xC0) != 0x80; });
-    bool known = num_characters <= tokenizer_.options_.max_characters_per_word;
-    for (std::size_t start = 0; known && start < word_length;) {
-      const TokenTable& table = start == 0 ? tokenizer_.words_ : tokenizer_.continuations_;
-      std::size_t length = std::min(word_length - start, table.longest());
-      std::int32_t id = TokenTable::kAbsent;
-      for (; length > 0; --length) {
-        // A piece ends where a code point does. Tokens are UTF-8, so other ends could not match:
-        // this only saves looking.
-        if (start + length < word_length && (word[start + length] & 0xC0) == 0x80) continue;
-        id = table.find(word + start, length);
-        if (id != TokenTable::kAbsent) break;
-      }
-      known = id != TokenTable::kAbsent;
-      if (known) ids_.push_back(id);
-      start += length;
-    }
+    const bool known = num_characters <= tokenizer_.options_.max_characters_per_word &&
+                       tokenizer_.pieces_.append_ids(word, word_length, ids_);
     if (known) return;
     ids_.resize(num_ids);
     ids_.push_back(tokenizer_.unknown_id_);
@@ -109,17 +96,7 @@ WordpieceTokenizer WordpieceTokenizer::from_vocabulary(std::vector<std::string> 
   Vocabulary& vocabulary = tokenizer.vocabulary_;
   vocabulary.tokens = std::move(tokens);
   vocabulary.source = chosen.source;
-  tokenizer.words_ = TokenTable(vocabulary.tokens.size());
-  tokenizer.continuations_ = TokenTable(vocabulary.tokens.size());
-  for (std::size_t i = 0; i < vocabulary.tokens.size(); ++i) {
-    const std::string_view token = vocabulary.tokens[i];
-    const auto id = static_cast<std::int32_t>(i);
-    // Looked up by the first piece too: a word may begin with the prefix when it is not
-    // punctuation.
-    tokenizer.words_.insert(token, id);
-    if (token.starts_with(chosen.continuation_prefix))
-      tokenizer.continuations_.insert(token.substr(chosen.continuation_prefix.size()), id);
-  }
+  tokenizer.pieces_ = LongestPieces(vocabulary.tokens, chosen.continuation_prefix);
   tokenizer.unknown_id_ = tokenizer.find_special(chosen.unknown_token);
   vocabulary.before = {tokenizer.find_special(chosen.classification_token)};
   vocabulary.after = {tokenizer.find_special(chosen.separator_token)};
@@ -131,6 +108,9 @@ WordpieceTokenizer WordpieceTokenizer::from_vocabulary(std::vector<std::string> 
     vocabulary.mask_id = tokenizer.find_special(chosen.mask_token);
   vocabulary.files = {{"vocab.txt", fmt::format("{}\n", fmt::join(vocabulary.tokens, "\n"))},
                       {"tokenizer_config.json", config_text(chosen)}};
+
+  const nlohmann::json decoder = {{"type", "WordPiece"}, {"prefix", chosen.continuation_prefix}};
+  tokenizer.decoder_ = make_decoder(&decoder);
 
   auto characters = std::make_shared<BertCharacters>(chosen.normalizer);
   for (const std::string& special :
@@ -144,13 +124,15 @@ WordpieceTokenizer WordpieceTokenizer::from_vocabulary(std::vector<std::string> 
   for (const AddedToken& added : tokenizer.added_tokens_)
     characters->expect_raw(static_cast<unsigned char>(added.text[0]));
   tokenizer.characters_ = std::move(characters);
+  for (const AddedToken& added : tokenizer.added_tokens_) vocabulary.unread_ids.push_back(added.id);
+  std::sort(vocabulary.unread_ids.begin(), vocabulary.unread_ids.end());
   return tokenizer;
 }
 
 std::int32_t WordpieceTokenizer::find_special(const std::string& token) const {
   std::string padded = token;
   padded.resize(token.size() + TokenTable::kPadding);
-  const std::int32_t id = words_.find(padded.data(), token.size());
+  const std::int32_t id = pieces_.words().find(padded.data(), token.size());
   if (id == TokenTable::kAbsent)
     fail("{}: has no token \"{}\", which the tokenizer needs", options_.source, token);
   return id;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lathe/data/bert_words.h"
-#include "lathe/data/token_table.h"
+#include "lathe/data/longest_pieces.h"
 #include "lathe/data/tokenizer.h"
 
 namespace lathe::data {
@@ -61,8 +61,7 @@ class WordpieceTokenizer final : public Tokenizer {
   void add_raw_token(const std::string& text);
 
   Options options_;
-  TokenTable words_;          // tokens that begin a word
-  TokenTable continuations_;  // tokens that go on, without their prefix
+  LongestPieces pieces_;
   // Shared because it is large and never changes.
   std::shared_ptr<const BertCharacters> characters_;
   std::vector<AddedToken> added_tokens_;  // longest first

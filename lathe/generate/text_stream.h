@@ -1,7 +1,9 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "lathe/data/tokenizer.h"
 
@@ -11,16 +13,23 @@ namespace lathe::generate {
 /// with the last of them.
 class TextStream {
  public:
-  /// Fails for a tokenizer whose tokens cannot be turned back: byte-level BPE's can.
-  explicit TextStream(std::shared_ptr<const data::Tokenizer> tokenizer);
+  /// `prompt` is what the tokens go on with: whether a word begins with a space depends on it.
+  explicit TextStream(std::shared_ptr<const data::Tokenizer> tokenizer,
+                      std::span<const std::int32_t> prompt = {});
   /// The text that one more token completes; nothing for a token that only marks something.
   std::string add(std::int32_t id);
-  /// What is left of a character that never got whole, as it is.
+  /// What is left of a character that never got whole: U+FFFD.
   std::string finish();
 
  private:
+  std::string take(const std::string& text);
+
   std::shared_ptr<const data::Tokenizer> tokenizer_;
-  std::string waiting_;
+  // The last tokens whose text has come, then those whose text has not. What a token becomes may
+  // depend on its neighbour, never on what lies further back.
+  std::vector<std::int32_t> ids_;
+  std::size_t num_given_ = 0;
+  std::string given_;  // the text of the first of them
 };
 
 }  // namespace lathe::generate

@@ -41,10 +41,11 @@ Tokens parse_ids(const std::string& text) {
 // a continuation is whole.
 class Printer {
  public:
-  Printer(std::shared_ptr<const data::Tokenizer> tokenizer, std::size_t prompts, bool is_json)
-      : is_streaming_(prompts == 1 && !is_json), texts_(prompts) {
+  Printer(const std::shared_ptr<const data::Tokenizer>& tokenizer,
+          const std::vector<Tokens>& prompts, bool is_json)
+      : is_streaming_(prompts.size() == 1 && !is_json), texts_(prompts.size()) {
     if (tokenizer != nullptr)
-      for (std::size_t i = 0; i < prompts; ++i) streams_.emplace_back(tokenizer);
+      for (const Tokens& prompt : prompts) streams_.emplace_back(tokenizer, prompt);
   }
   void add(std::size_t prompt, std::int32_t id) {
     std::string piece = streams_.empty()
@@ -95,7 +96,7 @@ int run(Arguments arguments, const Settings& settings) {
   arguments.options.sampling.seed = settings.seed;
   if (!arguments.ignores_end) arguments.options.end_ids = generate::end_ids_of(model);
 
-  Printer printer(tokenizer, prompts.size(), settings.json);
+  Printer printer(tokenizer, prompts, settings.json);
   Execution execution(settings);
   generate::Generator generator(model, execution.answering(arguments.simulates));
   ProgressLine line(settings);
