@@ -12,39 +12,20 @@
 #include "lathe/data/byte_alphabet.h"
 #include "lathe/data/gpt2_split.h"
 #include "lathe/data/learn_merges.h"
+#include "lathe/data/train_sentencepiece.h"
+#include "lathe/data/training_files.h"
+#include "lathe/data/training_pieces.h"
 #include "lathe/data/utf8.h"
 #include "lathe/data/word_counts.h"
 
 namespace lathe::data {
 namespace {
 
-using OrderedJson = nlohmann::ordered_json;
-
-constexpr std::size_t kTextsPerTask = 64;
-// Hugging Face's limit: a text of many scripts would otherwise fill the vocabulary with characters.
-constexpr std::size_t kMostCharacters = 1000;
 // Longer words are unknown to the tokenizer anyhow, or were never meant as words.
 constexpr std::size_t kMostWordBytes = 400;
 constexpr const char* kPrefix = "##";
 constexpr const char* kEndOfText = "<|endoftext|>";
 const std::vector<std::string> kBertTokens = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
-
-// Counts what `count_in` finds in each text, on all threads.
-template <typename CountIn>
-std::vector<CountedWord> count_words(std::span<const std::string_view> texts, ThreadPool& pool,
-                                     const ShouldStop& should_stop, const CountIn& count_in) {
-  std::vector<WordCounts> counts(static_cast<std::size_t>(pool.num_threads()));
-  const std::size_t num_tasks = (texts.size() + kTextsPerTask - 1) / kTextsPerTask;
-  pool.run(static_cast<std::int64_t>(num_tasks), [&](std::int64_t task, int thread) {
-    if (should_stop && should_stop()) throw Interrupted();
-    const std::size_t begin = static_cast<std::size_t>(task) * kTextsPerTask;
-    for (const std::string_view text :
-         texts.subspan(begin, std::min(kTextsPerTask, texts.size() - begin)))
-      count_in(text, counts[static_cast<std::size_t>(thread)]);
-  });
-  for (std::size_t i = 1; i < counts.size(); ++i) counts[0].add(counts[i]);
-  return counts[0].sorted();
-}
 
 struct CountingSink {
   WordCounts& counts;
@@ -55,88 +36,6 @@ struct CountingSink {
   static void raw(const char*, std::size_t) {}
   static bool has_enough() { return false; }
 };
-
-// A vocabulary under construction: the special tokens, then what each symbol of the merges is
-// written as.
-class Pieces {
- public:
-  Pieces(std::vector<std::string> special, std::int64_t size)
-      : tokens_(std::move(special)), size_(size) {
-    for (const std::string& token : tokens_) ids_.emplace(token, ids_.size());
-  }
-
-  /// The symbol that is written so; a new one where there is room.
-  std::optional<std::int32_t> find_or_add(const std::string& text) {
-    if (const auto found = ids_.find(text); found != ids_.end()) return found->second;
-    if (static_cast<std::int64_t>(tokens_.size()) == size_) return std::nullopt;
-    ids_.emplace(text, static_cast<std::int32_t>(tokens_.size()));
-    tokens_.push_back(text);
-    return static_cast<std::int32_t>(tokens_.size()) - 1;
-  }
-  /// Adds one of the pieces that a vocabulary must have; `what` they are, for messages.
-  std::int32_t add_base(const std::string& text, const char* what) {
-    const std::optional<std::int32_t> symbol = find_or_add(text);
-    if (!symbol) fail("size {}: there is no room for {}", size_, what);
-    return *symbol;
-  }
-  const std::string& operator[](std::int32_t symbol) const {
-    return tokens_[static_cast<std::size_t>(symbol)];
-  }
-  const std::vector<std::string>& tokens() const { return tokens_; }
-
- private:
-  std::vector<std::string> tokens_;
-  std::unordered_map<std::string, std::int32_t> ids_;
-  std::int64_t size_;
-};
-
-std::vector<std::string> characters_of(const std::string& word) {
-  std::vector<std::string> characters;
-  for (const char *next = word.data(), *end = next + word.size(); next != end;) {
-    const char* const start = next;
-    next_code_point(next, end);
-    characters.emplace_back(start, next);
-  }
-  return characters;
-}
-
-// The characters that get a token, in order: UTF-8 sorts as code points do.
-std::vector<std::string> alphabet_of(const std::vector<CountedWord>& words) {
-  std::map<std::string, std::int64_t> counts;
-  for (const CountedWord& word : words)
-    for (const std::string& character : characters_of(word.word)) counts[character] += word.count;
-  std::vector<std::pair<std::string, std::int64_t>> all(counts.begin(), counts.end());
-  std::stable_sort(all.begin(), all.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
-  all.resize(std::min(all.size(), kMostCharacters));
-  std::vector<std::string> kept;
-  for (const auto& [character, count] : all) kept.push_back(character);
-  std::sort(kept.begin(), kept.end());
-  return kept;
-}
-
-std::string dump(const OrderedJson& json) {
-  return json.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
-}
-
-OrderedJson vocabulary_json(const std::vector<std::string>& tokens) {
-  OrderedJson vocabulary = OrderedJson::object();
-  for (std::size_t id = 0; id < tokens.size(); ++id) vocabulary[tokens[id]] = id;
-  return vocabulary;
-}
-
-OrderedJson added_tokens(const std::vector<std::string>& special) {
-  OrderedJson added = OrderedJson::array();
-  for (std::size_t id = 0; id < special.size(); ++id)
-    added.push_back({{"id", id},
-                     {"content", special[id]},
-                     {"single_word", false},
-                     {"lstrip", false},
-                     {"rstrip", false},
-                     {"normalized", false},
-                     {"special", true}});
-  return added;
-}
 
 OrderedJson sequence_piece(const char* id, int type) {
   return {{"Sequence", {{"id", id}, {"type_id", type}}}};
@@ -168,7 +67,7 @@ std::vector<TokenizerFile> wordpiece_files(const std::vector<std::string>& token
       {"version", "1.0"},
       {"truncation", nullptr},
       {"padding", nullptr},
-      {"added_tokens", added_tokens(kBertTokens)},
+      {"added_tokens", added_tokens_json(kBertTokens)},
       {"normalizer",
        {{"type", "BertNormalizer"},
         {"clean_text", true},
@@ -192,9 +91,9 @@ std::vector<TokenizerFile> wordpiece_files(const std::vector<std::string>& token
                               {"sep_token", "[SEP]"},
                               {"pad_token", "[PAD]"},
                               {"mask_token", "[MASK]"}};
-  return {{"tokenizer.json", dump(json)},
+  return {{"tokenizer.json", json_text(json)},
           {"vocab.txt", lines},
-          {"tokenizer_config.json", dump(config)}};
+          {"tokenizer_config.json", json_text(config)}};
 }
 
 std::vector<TokenizerFile> train_wordpiece(std::span<const std::string_view> texts,
@@ -210,7 +109,7 @@ std::vector<TokenizerFile> train_wordpiece(std::span<const std::string_view> tex
       });
 
   // A character that begins a word and the same one further on are two tokens.
-  Pieces pieces(kBertTokens, training.size);
+  TrainingPieces pieces(kBertTokens, training.size);
   std::map<std::string, std::int32_t> first, later;
   constexpr const char* kBase = "the special tokens and every character twice";
   const std::vector<std::string> alphabet = alphabet_of(words);
@@ -251,7 +150,7 @@ std::vector<TokenizerFile> bpe_files(const std::vector<std::string>& tokens,
   const OrderedJson json = {{"version", "1.0"},
                             {"truncation", nullptr},
                             {"padding", nullptr},
-                            {"added_tokens", added_tokens({kEndOfText})},
+                            {"added_tokens", added_tokens_json({kEndOfText})},
                             {"normalizer", nullptr},
                             {"pre_tokenizer", byte_level},
                             {"post_processor", byte_level},
@@ -273,10 +172,10 @@ std::vector<TokenizerFile> bpe_files(const std::vector<std::string>& tokens,
                               {"unk_token", kEndOfText}};
   std::string lines = "#version: 0.2\n";
   for (const std::string& merge : merges) lines += merge + "\n";
-  return {{"tokenizer.json", dump(json)},
-          {"vocab.json", dump(vocabulary_json(tokens))},
+  return {{"tokenizer.json", json_text(json)},
+          {"vocab.json", json_text(vocabulary_json(tokens))},
           {"merges.txt", lines},
-          {"tokenizer_config.json", dump(config)}};
+          {"tokenizer_config.json", json_text(config)}};
 }
 
 void count_pieces(std::string_view text, WordCounts& counts) {
@@ -297,7 +196,7 @@ std::vector<TokenizerFile> train_byte_level_bpe(std::span<const std::string_view
   std::map<char32_t, unsigned> alphabet;
   for (unsigned byte = 0; byte < 256; ++byte)
     alphabet[character_of_byte(static_cast<std::uint8_t>(byte))] = byte;
-  Pieces pieces({kEndOfText}, training.size);
+  TrainingPieces pieces({kEndOfText}, training.size);
   std::array<std::int32_t, 256> symbol_of{};
   for (const auto& [character, byte] : alphabet) {
     const char one = static_cast<char>(byte);
@@ -331,7 +230,10 @@ std::vector<TokenizerFile> train_tokenizer(std::span<const std::string_view> tex
   if (training.kind == "wordpiece") return train_wordpiece(texts, training, pool, should_stop);
   if (training.kind == "byte-level-bpe")
     return train_byte_level_bpe(texts, training, pool, should_stop);
-  throw unknown_name("kind of tokenizer", training.kind, {"byte-level-bpe", "wordpiece"});
+  if (training.kind == "bpe") return train_bpe(texts, training, pool, should_stop);
+  if (training.kind == "unigram") return train_unigram(texts, training, pool, should_stop);
+  throw unknown_name("kind of tokenizer", training.kind,
+                     {"bpe", "byte-level-bpe", "unigram", "wordpiece"});
 }
 
 }  // namespace lathe::data

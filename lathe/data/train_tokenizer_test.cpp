@@ -76,7 +76,29 @@ TEST(TrainTokenizer, DependsNeitherOnThreadsNorOnOrder) {
 TEST(TrainTokenizer, RefusesASizeWithoutRoomForCharacters) {
   EXPECT_EQ(error_of([] { train({"abc"}, {.size = 8}); }),
             "size 8: there is no room for the special tokens and every character twice");
-  EXPECT_THAT(error_of([] { train({"abc"}, {.kind = "bpe"}); }), HasSubstr("byte-level-bpe"));
+  EXPECT_THAT(error_of([] { train({"abc"}, {.kind = "bpx"}); }), HasSubstr("byte-level-bpe"));
+}
+
+TEST(TrainTokenizer, LearnsSentencePieceBpe) {
+  // 3 + 256, the mark and 3 letters, then "at" (4 times), "hat" (4), "▁hat" (3).
+  const auto files = train({"hat hat  hat\nthat"}, {.kind = "bpe", .size = 266, .least_count = 1});
+  const auto tokenizer = load(files);
+  EXPECT_EQ(tokenizer->vocabulary_size(), 266);
+  EXPECT_EQ(shown(*tokenizer, "hat that é"), "<s> ▁hat ▁ t hat ▁ <0xC3> <0xA9> ");
+  EXPECT_EQ(tokenizer->decode(tokenizer->encode("hat that é")), "hat that é");
+  EXPECT_EQ(tokenizer->end_id(), 2);
+}
+
+TEST(TrainTokenizer, LearnsUnigramModels) {
+  std::vector<std::string_view> texts(50, "the ﬁlm the cat, the end");
+  const auto files = train(texts, {.kind = "unigram", .size = 25});
+  const auto tokenizer = load(files);
+  // 5 special ones, 13 characters and the 4 words: nothing else is left of any use.
+  EXPECT_EQ(tokenizer->vocabulary_size(), 22);
+  EXPECT_EQ(shown(*tokenizer, "the film"), "<s> ▁the ▁film </s> ");
+  EXPECT_EQ(tokenizer->decode(tokenizer->encode("the cat")), "the cat");
+  EXPECT_EQ(tokenizer->mask_id(), 4);
+  EXPECT_EQ(train(texts, {.kind = "unigram", .size = 25}, 3), files);
 }
 
 }  // namespace

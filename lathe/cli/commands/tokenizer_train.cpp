@@ -34,11 +34,14 @@ int run(const TrainTokenizerOptions& options, const Settings& settings) {
 
 std::function<int(const Settings&)> setup(Flags flags) {
   auto options = std::make_shared<TrainTokenizerOptions>();
-  flags.add_option("--data", options->data, "the texts: a directory or a table as for train, or reviews")
+  flags
+      .add_option("--data", options->data,
+                  "the texts: a directory or a table as for train, or reviews")
       .required();
   flags.add_option("--split", options->split, "which texts, such as train,unsup [train]");
   add_column_options(flags, options->columns);
-  flags.add_option("--kind", options->training.kind, "wordpiece or byte-level-bpe [wordpiece]");
+  flags.add_option("--kind", options->training.kind,
+                   "wordpiece, byte-level-bpe, bpe or unigram [wordpiece]");
   flags.add_option("--size", options->training.size, "tokens of the vocabulary [8000]")
       .range(1, std::int64_t{1} << 24);
   flags
