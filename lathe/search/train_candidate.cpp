@@ -217,7 +217,12 @@ std::optional<TrainedCandidate> train_candidate(const TrialData& data, const Can
   const std::int64_t epochs = recipe.trainer.epochs;
   const auto train = [&](const io::Model& model, const Stage& stage, const fs::path& where,
                          bool stays) {
-    return train_stage(data, model, recipe, stage, to_json(candidate), rungs, where, stays,
+    experiment::FineTuneOptions own = recipe;
+    // One schedule over both stages: the rate falls where training ends, not before compression.
+    const bool is_last = stage.before + stage.epochs == stage.total;
+    if (!is_last && !candidate.recipe.contains("schedule"))
+      own.trainer.decay = train::Decay::Constant;
+    return train_stage(data, model, std::move(own), stage, to_json(candidate), rungs, where, stays,
                        execution, callbacks);
   };
   if (!is_compressed_on_the_way(data, candidate))
