@@ -10,6 +10,7 @@
 #include "lathe/io/mapped_file.h"
 #include "lathe/io/model.h"
 #include "lathe/io/model_config.h"
+#include "lathe/io/onnx/load_onnx.h"
 #include "lathe/io/safetensors.h"
 #include "lathe/io/weight_directory.h"
 #include "lathe/models/initialize.h"
@@ -254,6 +255,24 @@ Model load_checkpoint(const fs::path& directory, const LoadOptions& options) {
   return model;
 }
 
+Model load_onnx(const fs::path& path, const LoadOptions& options) {
+  Model model = onnx::read_onnx_model(path);
+  with_place(path.string(), [&] {
+    if (!options.task.empty() && options.task != model.task)
+      fail("is a graph for {}: it cannot be loaded for {}", model.task, options.task);
+    if (!options.inputs.empty())
+      models::set_inputs(model.graph, *model.family, models::find_task(*model.family, model.task),
+                         options.inputs, options.labels.value_or(model.labels));
+    for (const std::string& name : choose_labels(model, options))
+      start_fresh(model, model.graph.at(name), options);
+    for (const NodeId id : model.graph.nodes_of("state"))
+      if (const std::string& name = model.graph.name(id);
+          std::ranges::find(model.fresh, name) == model.fresh.end())
+        set_state(model, id, model.state.at(name), options);
+  });
+  return model;
+}
+
 Model build_named(const models::NamedModel& named, const LoadOptions& options) {
   Model model;
   model.family = named.family;
@@ -282,6 +301,7 @@ Model load_model(const std::string& directory_or_name, const LoadOptions& option
   if (const auto named = models::find_named_model(directory_or_name))
     return with_place(directory_or_name, [&] { return build_named(*named, options); });
   const fs::path directory = directory_or_name;
+  if (onnx::is_onnx_file(directory)) return load_onnx(directory, options);
   std::error_code error;
   if (!fs::is_directory(directory, error)) {
     const std::vector<std::string> names = models::named_models();

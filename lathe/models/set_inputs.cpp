@@ -17,11 +17,19 @@ const StandIn* find_stand_in(const ModelFamily& family, std::string_view input) 
   return nullptr;
 }
 
-void check_names(const ModelFamily& family, const TaskRecord& task,
-                 const std::vector<std::string>& names) {
+std::vector<std::string> known_inputs(const TaskRecord& task) {
   std::vector<std::string> known = task.inputs;
   known.insert(known.end(), task.optional_inputs.begin(), task.optional_inputs.end());
+  return known;
+}
+
+// What the graph has may be named too: an imported one has inputs of its own.
+void check_names(const Graph& graph, const ModelFamily& family, const TaskRecord& task,
+                 const std::vector<std::string>& names) {
+  std::vector<std::string> known = known_inputs(task);
+  for (const std::string& name : input_names(graph)) known.push_back(name);
   std::sort(known.begin(), known.end());
+  known.erase(std::unique(known.begin(), known.end()), known.end());
   for (const std::string& name : names)
     if (!contains(known, name))
       throw unknown_name(fmt::format("input of {} for {}", family.name, task.name), name, known);
@@ -71,9 +79,11 @@ std::vector<std::string> input_names(const Graph& graph) {
 
 void set_inputs(Graph& graph, const ModelFamily& family, const TaskRecord& task,
                 const std::vector<std::string>& names, LabelKind labels) {
-  check_names(family, task, names);
+  check_names(graph, family, task, names);
+  const std::vector<std::string> known = known_inputs(task);
   for (const NodeId id : graph.nodes_of("input"))
-    if (!contains(names, graph.name(id))) drop_input(graph, family, id);
+    if (!contains(names, graph.name(id)) && contains(known, graph.name(id)))
+      drop_input(graph, family, id);
   const std::vector<std::string> present = input_names(graph);
   for (const std::string& name : names)
     if (!contains(present, name)) add_input(graph, family, name, labels);

@@ -12,6 +12,7 @@
 #include "lathe/engine/backend.h"
 #include "lathe/io/model.h"
 #include "lathe/io/model_size.h"
+#include "lathe/io/onnx/load_onnx.h"
 #include "lathe/io/stored_sizes.h"
 #include "lathe/report/table.h"
 
@@ -88,7 +89,9 @@ int run(const Arguments& all, const Settings& settings) {
                                                      .num_labels = arguments.num_labels,
                                                      .seed = settings.seed,
                                                      .allow_non_finite = true});
-  if (all.shows_tensors && model.directory.empty())
+  // An ONNX file holds its graph and weights alone; what lies beside it is not the model.
+  const bool is_directory = !model.directory.empty() && !io::onnx::is_onnx_file(arguments.model);
+  if (all.shows_tensors && !is_directory)
     fail("--tensors: {} lies in no directory, so nothing of it is stored", arguments.model);
   const Profile cost = profile(model.graph);
   const DropoutCount dropout = count_dropout(model.graph);
@@ -120,7 +123,7 @@ int run(const Arguments& all, const Settings& settings) {
     line["parameters"] = parameters;
     line["bytes"] = bytes;
     line["tensors"] = model.state.size();
-    if (!model.directory.empty()) {
+    if (is_directory) {
       const io::ModelSize size = io::model_size(model.directory);
       line["files"] = size.files;
       line["size"] = size.bytes();
@@ -156,8 +159,7 @@ int run(const Arguments& all, const Settings& settings) {
   if (model.task == "classify") fmt::print("labels      {}\n", fmt::join(model.label_names, ", "));
   fmt::print("parameters  {} in {} tensors, {:.1f} MB\n", parameters, model.state.size(),
              static_cast<double>(bytes) / 1e6);
-  if (!model.directory.empty())
-    fmt::print("files       {}\n", to_text(io::model_size(model.directory)));
+  if (is_directory) fmt::print("files       {}\n", to_text(io::model_size(model.directory)));
   fmt::print("graph       {} nodes, flops {}\n", model.graph.num_nodes(), cost.flops.text());
   fmt::print("dropout     {} nodes, {} attention attributes\n", dropout.nodes, dropout.attributes);
   if (!masks.empty())

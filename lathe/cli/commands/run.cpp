@@ -54,11 +54,14 @@ const Register registration{Command{
     .summary = "run a model on given tensors, to compare it with another program",
     .examples =
         "  lathe run --model DIR --inputs tensors.safetensors --out outputs.safetensors\n"
+        "  lathe run --model m.onnx --inputs t.safetensors --out o.safetensors\n"
         "  lathe run --model DIR --inputs t.safetensors --out o.safetensors --device reference",
     .setup =
         [](Flags flags) {
           auto arguments = std::make_shared<Arguments>();
-          flags.add_option("--model", arguments->model, "model directory, or a builder's name")
+          flags
+              .add_option("--model", arguments->model,
+                          "model directory, ONNX file, or a builder's name")
               .required();
           flags.add_option("--task", arguments->task,
                            "what to load the model for [as it was saved]");

@@ -4,8 +4,9 @@ namespace lathe::cli {
 
 void add_model_option(Flags flags, ModelArguments& arguments) {
   flags
-      .add_option("--model", arguments.model,
-                  "model directory (Hugging Face or Lathe), or a builder such as bert-tiny")
+      .add_option(
+          "--model", arguments.model,
+          "model directory (Hugging Face or Lathe), ONNX file, or a builder such as bert-tiny")
       .required();
 }
 

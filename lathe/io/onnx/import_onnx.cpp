@@ -78,6 +78,12 @@ void check_ops(const OnnxModel& model) {
   fail("{} not supported: {}", parts.size() == 1 ? "an op is" : "ops are", fmt::join(parts, ", "));
 }
 
+bool is_one_number(const Tensor& tensor) {
+  for (std::int64_t i = 1; i < tensor.num_elements(); ++i)
+    if (tensor.at(i) != tensor.at(0)) return false;
+  return true;
+}
+
 // Makes a graph of the nodes, one after the other.
 class Importer {
  public:
@@ -321,17 +327,19 @@ class Importer {
   Value add_constant(const std::string& name, const Tensor& tensor, bool is_buffer = false) {
     Type type{.dtype = tensor.dtype(), .shape = {}};
     for (const std::int64_t size : tensor.dims()) type.shape.emplace_back(size);
-    // Short lists of whole numbers are part of what a graph says; other arrays are its parameters.
+    // Numbers, short lists of whole ones and arrays of one number that nobody named are part of
+    // what a graph says; other arrays are its parameters and buffers.
     constexpr std::int64_t kMostWritten = 16;
-    const bool is_short = is_floating(tensor.dtype()) ? tensor.num_elements() == 1
-                                                      : tensor.num_elements() <= kMostWritten;
+    const bool is_whole = !is_floating(tensor.dtype());
+    const std::int64_t count = tensor.num_elements();
     std::vector<double> numbers;
-    bool is_exact = is_short && tensor.num_elements() > 0;
-    for (std::int64_t i = 0; is_exact && i < tensor.num_elements(); ++i) {
-      numbers.push_back(tensor.at(i));
-      is_exact = std::isfinite(numbers.back()) && std::fabs(numbers.back()) <= 0x1p53;
-      if (is_floating(tensor.dtype())) is_exact = std::isfinite(numbers.back());
-    }
+    if (count > 0 && ((is_whole || is_anonymous(name)) && is_one_number(tensor)))
+      numbers = {tensor.at(0)};
+    else if (count == 1 || (is_whole && count <= kMostWritten))
+      for (std::int64_t i = 0; i < count; ++i) numbers.push_back(tensor.at(i));
+    bool is_exact = !numbers.empty();
+    for (const double number : numbers)
+      is_exact = is_exact && (!is_whole || std::fabs(number) <= 0x1p53);
     if (is_exact)
       return {result_.graph.add({.name = name,
                                  .op = "constant",

@@ -5,14 +5,8 @@
 #include "lathe/ops/elements.h"
 
 namespace lathe::io::onnx {
-namespace {
 
-// The terms of a polynomial as its text names them: a sign, a number, symbols.
-struct SizeTerm {
-  std::int64_t coefficient = 1;
-  Size symbols = 1;
-};
-
+// As the text of a size names them.
 std::vector<SizeTerm> terms_of(const Size& size) {
   const std::string text = size.text();
   std::vector<SizeTerm> terms;
@@ -41,7 +35,10 @@ std::vector<SizeTerm> terms_of(const Size& size) {
   return terms;
 }
 
-}  // namespace
+bool is_anonymous(const std::string& name) {
+  return name.starts_with("onnx::") || name.starts_with("val_") || name.starts_with("/") ||
+         name.find("Constant") != std::string::npos;
+}
 
 std::optional<Size> exact_quotient(const Size& a, const Size& b) {
   if (a == b && b != Size(0)) return Size(1);

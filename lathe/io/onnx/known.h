@@ -42,6 +42,17 @@ struct Known {
   bool is_buffer = false;  ///< a constant that the importer made: nothing to train
 };
 
+/// Whether a name is one that exporters give what has none in the program: `onnx::MatMul_338`,
+/// `val_72`, a node's output.
+bool is_anonymous(const std::string& name);
+
+/// A term of a size: a number times a product of symbols.
+struct SizeTerm {
+  std::int64_t coefficient = 1;
+  Size symbols = 1;
+};
+std::vector<SizeTerm> terms_of(const Size& size);
+
 /// a / b where that is a polynomial again; nullopt where it is not.
 std::optional<Size> exact_quotient(const Size& a, const Size& b);
 /// Whether a size is at least `least` whatever its symbols are, which count something: from 1 up.

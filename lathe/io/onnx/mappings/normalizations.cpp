@@ -140,9 +140,13 @@ void map_batch_norm(OnnxCall& call) {
   if (call.integer("training_mode", 0) == 0) {
     if (call.opset() < 9 && call.integer("spatial", 1) == 0)
       call.refuse("statistics of every pixel are not supported");
-    call.give(call.add("batch_norm",
-                       {x, call.value(1), call.value(2), call.value(3), call.value(4)},
-                       {{"eps", eps}}));
+    const Value mean = call.value(3), variance = call.value(4);
+    // Statistics are measured, not trained.
+    for (const Value statistic : {mean, variance})
+      if (call.graph().is(statistic.node, "state"))
+        call.graph().set_attribute(statistic.node, "role", std::string("buffer"));
+    call.give(
+        call.add("batch_norm", {x, call.value(1), call.value(2), mean, variance}, {{"eps", eps}}));
     return;
   }
   // By the batch's own statistics, of which the running ones take a part.

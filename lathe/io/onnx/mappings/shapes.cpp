@@ -75,7 +75,14 @@ Shape reshaped(OnnxCall& call) {
 }
 
 void map_reshape(OnnxCall& call) {
-  const Shape shape = reshaped(call);
+  Shape shape = reshaped(call);
+  // A single row that was written down when the file was made is as many as there are.
+  const Type x = call.type(0);
+  Size count = 1;
+  for (const Size& size : shape) count *= size;
+  if (!shape.empty() && shape[0] == Size(1) && x.rank() > 0 && !x.shape[0].is_constant() &&
+      count * x.shape[0] == x.num_elements())
+    shape[0] = x.shape[0];
   call.give(call.reshape(call.value(0), shape));
 }
 
@@ -208,6 +215,16 @@ Cut cut_axis(OnnxCall& call, const Size& size, const Size& start, const Size& en
   return {begin.constant(), 1, stop - begin};
 }
 
+// Whether a constant counts 0, 1, .. along its last axis, and has no other.
+bool is_count(const Tensor* tensor) {
+  if (tensor == nullptr || tensor->dtype() != DType::I64 || tensor->rank() == 0 ||
+      tensor->dims().back() != tensor->num_elements())
+    return false;
+  for (std::int64_t i = 0; i < tensor->num_elements(); ++i)
+    if (tensor->at(i) != static_cast<double>(i)) return false;
+  return true;
+}
+
 void map_slice(OnnxCall& call) {
   const Type x = call.type(0);
   std::vector<Size> starts, ends;
@@ -247,6 +264,15 @@ void map_slice(OnnxCall& call) {
   }
   if (num_cut == 0) {
     call.give(Known(call.known(0)), 0);
+    return;
+  }
+  // The front of a table of positions, as long as the sequences are, is a range.
+  if (is_count(call.constant(0)) && only + 1 == x.rank() && num_cut == 1 && begins[only] == 0 &&
+      strides[only] == 1 && !shape[only].is_constant()) {
+    AffineArray places{.dtype = x.dtype, .shape = shape, .offset = Size(0)};
+    places.slopes.assign(x.rank(), Size(0));
+    places.slopes[only] = Size(1);
+    call.give(std::move(places));
     return;
   }
   // Of one axis, the op that packs and is fast.

@@ -126,7 +126,8 @@ void map_trilu(OnnxCall& call) {
   const Value row = counted(call, x.axis(-2), 0, 2);
   const Value column = counted(call, x.axis(-1), 1, 2);
   const Value shifted =
-      call.add("add", {row, call.number(diagonal, DType::I64)}, {}, {}, "diagonal");
+      diagonal == 0 ? row
+                    : call.add("add", {row, call.number(diagonal, DType::I64)}, {}, {}, "diagonal");
   const Value is_kept =
       call.add(is_upper ? "greater_equal" : "less_equal", {column, shifted}, {}, {}, "kept");
   call.give(call.add("where", {is_kept, call.value(0), call.number(0, x.dtype)}));
