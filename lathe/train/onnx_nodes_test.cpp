@@ -135,5 +135,15 @@ TEST(OnnxNodes, AgreeWithOnnxsOwnTests) {
   EXPECT_GE(passed, 0.9 * (passed + failed));
 }
 
+// The page that users read says what can be imported.
+TEST(OnnxNodes, AreNamedInTheDocumentation) {
+  std::ifstream file(fs::path(LATHE_SOURCE_DIR) / "docs/onnx.md");
+  const std::string page{std::istreambuf_iterator<char>(file), {}};
+  const std::vector<std::string> names = io::onnx::OnnxOpRegistry::instance().names();
+  for (const std::string& name : names)
+    EXPECT_NE(page.find("`" + name + "`"), std::string::npos) << name;
+  EXPECT_NE(page.find(fmt::format("These {} ops", names.size())), std::string::npos);
+}
+
 }  // namespace
 }  // namespace lathe::train

@@ -9,6 +9,7 @@
 #include "lathe/io/atomic_file.h"
 #include "lathe/io/graph_json.h"
 #include "lathe/io/model.h"
+#include "lathe/io/onnx/export_onnx.h"
 
 namespace lathe::cli::import_export_command {
 namespace {
@@ -19,6 +20,7 @@ struct Arguments {
   bool force = false;
   bool is_float = false;
   io::Storage storage = io::Storage::Sparse;
+  std::string format = "huggingface";
   double shard_megabytes = 50'000;
 };
 
@@ -46,11 +48,46 @@ void report(const io::Model& model, const Arguments& arguments, const char* kind
     say("note: freshly initialised: {}\n", fmt::join(model.fresh, ", "));
 }
 
+// Writes an ONNX file and says what other programs cannot run of it.
+void write_onnx(const io::Model& model, const Arguments& arguments, const Settings& settings) {
+  const io::onnx::ExportedModel exported =
+      with_place(arguments.model.model, [&] { return io::onnx::export_onnx(model); });
+  io::onnx::write_onnx(arguments.out, exported.model);
+  const auto bytes = static_cast<double>(std::filesystem::file_size(arguments.out));
+  if (settings.json)
+    fmt::print(
+        "{{\"out\": {}, \"kind\": \"ONNX\", \"opset\": {}, \"nodes\": {}, \"rounded\": {}, "
+        "\"custom\": {}, \"bytes\": {}}}\n",
+        to_text(Attribute(arguments.out)), io::onnx::kExportedOpset,
+        exported.model.graph.nodes.size(), exported.num_rounded, exported.custom.size(), bytes);
+  else
+    fmt::print("wrote {}: ONNX, opset {}, {} nodes, {:.1f} MB\n", arguments.out,
+               io::onnx::kExportedOpset, exported.model.graph.nodes.size(), bytes / 1e6);
+  if (exported.num_rounded > 0)
+    say("note: {} arrays are rounded by QuantizeLinear and DequantizeLinear\n",
+        exported.num_rounded);
+  if (!exported.custom.empty())
+    say("note: ONNX has no such formats, so other programs cannot run these nodes of domain {}: "
+        "{}\n",
+        io::onnx::kCustomDomain, fmt::join(exported.custom, ", "));
+}
+
+void export_onnx_file(const Arguments& arguments, const Settings& settings) {
+  std::error_code error;
+  if (std::filesystem::is_directory(arguments.out, error))
+    fail("{}: is a directory, expected the name of a file to write", arguments.out);
+  if (!arguments.force && std::filesystem::exists(arguments.out, error))
+    throw UserError(fmt::format("{}: exists", arguments.out), "replace it with --force");
+  io::Model model = load(arguments, settings);
+  if (arguments.is_float) compress::make_float(model.graph, model.state);
+  write_onnx(model, arguments, settings);
+}
+
 void add_options(Flags flags, Arguments& arguments) {
   add_model_option(flags, arguments.model);
   add_task_options(flags, arguments.model);
-  flags.add_option("--out", arguments.out, "directory to write").required();
-  flags.add_flag("--force", arguments.force, "replace an existing directory");
+  flags.add_option("--out", arguments.out, "directory or file to write").required();
+  flags.add_flag("--force", arguments.force, "replace what exists");
 }
 
 std::function<int(const Settings&)> setup_import(Flags flags) {
@@ -76,7 +113,15 @@ std::function<int(const Settings&)> setup_export(Flags flags) {
                   "split the weights into files of at most so many MB")
       .range(1e-6, 1e9, "0.000001 to 1e9");
   flags.add_flag("--float", arguments->is_float, "plain float weights, whatever the model stores");
+  flags.add_option("--format", arguments->format,
+                   "what to write: huggingface, a directory, or onnx, a file [huggingface]");
   return [arguments](const Settings& settings) {
+    if (arguments->format == "onnx") {
+      export_onnx_file(*arguments, settings);
+      return 0;
+    }
+    if (arguments->format != "huggingface")
+      throw unknown_name("format", arguments->format, {"huggingface", "onnx"});
     check_output_directory(arguments->out, arguments->force);
     io::Model model = load(*arguments, settings);
     // Other programs would leave the paths out and run another model.
@@ -109,8 +154,9 @@ const Register import_command{Command{
 }};
 const Register export_command{Command{
     .name = "export",
-    .summary = "write a model as a Hugging Face directory",
+    .summary = "write a model as a Hugging Face directory or an ONNX file",
     .examples = "  lathe export --model checkpoint --out for-hugging-face\n"
+                "  lathe export --model checkpoint --format onnx --out model.onnx\n"
                 "  lathe export --model DIR --shard-mb 500 --out sharded",
     .setup = setup_export,
 }};
