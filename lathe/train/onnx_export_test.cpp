@@ -81,6 +81,20 @@ TEST_F(OnnxExport, KeepsBert) {
   expect_same(small_model("bert-tiny", "causal-lm", small_bert()), two_texts(), 0);
 }
 
+// Angles are made in float32 there: up to four turns of a radian, each within 2^-23 of its size, on
+// features that the two layers leave below 4.
+TEST_F(OnnxExport, KeepsRotaryPositions) {
+  expect_same(small_model("llama-tiny", "causal-lm",
+                          {{"vocab_size", std::int64_t{20}},
+                           {"hidden_size", std::int64_t{16}},
+                           {"intermediate_size", std::int64_t{12}},
+                           {"num_hidden_layers", std::int64_t{2}},
+                           {"num_attention_heads", std::int64_t{4}},
+                           {"num_key_value_heads", std::int64_t{2}},
+                           {"max_position_embeddings", std::int64_t{9}}}),
+              two_texts(), 1e-5);
+}
+
 TEST_F(OnnxExport, KeepsImages) {
   const io::Model model = io::load_model("cnn:1x6x6,c4k3,m2,3", {.seed = 2});
   Tensor image(DType::F32, {2, 1, 6, 6});

@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "lathe/io/onnx/onnx_writer.h"
+#include "lathe/ops/rope_turn.h"
 
 // Products, norms, windows and attention.
 namespace lathe::io::onnx::exports_layers {
@@ -155,6 +156,49 @@ void write_attention(ExportCall& call) {
   call.give_node("Reshape", {turned, call.integers({0, 0, heads * size})});
 }
 
+// Pairs of features, turned by the angles of their positions: halves of a head, or neighbours.
+void write_rope(ExportCall& call) {
+  const AttributeReader attributes = call.attributes();
+  const Type& x = call.type(0);
+  if (x.rank() != 3) fail("rotary positions of {} are not written in ONNX", to_text(x));
+  const std::int64_t heads = attributes.integer("heads");
+  const std::int64_t size = x.axis(-1).constant() / heads, half = size / 2;
+  const bool is_interleaved = attributes.flag("interleaved");
+  std::vector<float> frequencies;
+  for (const double frequency : ops::rope_frequencies(attributes, size))
+    frequencies.push_back(static_cast<float>(frequency));
+  const std::string places = call.add(
+      "Unsqueeze",
+      {call.add("Cast", {call.input(1)}, {{"to", onnx_code(DType::F32)}}), call.integers({2, 3})});
+  const std::string angles = call.add(
+      "Mul",
+      {places, call.constant(Tensor::from<float>({half}, std::span<const float>(frequencies)),
+                             "frequencies")});
+  const std::string cosine = call.add("Cos", {angles}), sine = call.add("Sin", {angles});
+  // Both parts of all pairs, [B,L,heads,half] each.
+  const std::int64_t axis = is_interleaved ? 4 : 3;
+  const std::string apart = call.add(
+      "Reshape", {call.input(0),
+                  call.integers(is_interleaved ? std::vector<std::int64_t>{0, 0, heads, half, 2}
+                                               : std::vector<std::int64_t>{0, 0, heads, size})});
+  const auto part = [&](std::int64_t index) {
+    const std::int64_t width = is_interleaved ? 1 : half;
+    const std::string cut =
+        call.add("Slice", {apart, call.integers({index * width}),
+                           call.integers({(index + 1) * width}), call.integers({axis})});
+    return is_interleaved ? call.add("Squeeze", {cut, call.integers({4})}) : cut;
+  };
+  const std::string a = part(0), b = part(1);
+  const auto mixed = [&](const char* op, const std::string& first, const std::string& second) {
+    const std::string turned =
+        call.add(op, {call.add("Mul", {a, first}), call.add("Mul", {b, second})});
+    return is_interleaved ? call.add("Unsqueeze", {turned, call.integers({4})}) : turned;
+  };
+  const std::string joined = call.add(
+      "Concat", {mixed("Sub", cosine, sine), mixed("Add", sine, cosine)}, {{"axis", axis}});
+  call.give_node("Reshape", {joined, call.integers({0, 0, heads * size})});
+}
+
 const std::vector<Register> registrations = [] {
   std::vector<Register> result;
   const OnnxWriter writers[] = {
@@ -168,6 +212,7 @@ const std::vector<Register> registrations = [] {
       {.name = "matmul", .write = write_matmul},
       {.name = "max_pool2d", .write = write_pool},
       {.name = "rms_norm", .write = write_rms_norm},
+      {.name = "rope", .write = write_rope, .takes_wide = true},
       {.name = "softmax", .write = write_softmax},
   };
   for (const OnnxWriter& writer : writers) result.emplace_back(writer);
