@@ -7,6 +7,7 @@
 #include "lathe/cli/print_json.h"
 #include "lathe/cli/progress_line.h"
 #include "lathe/cli/say.h"
+#include "lathe/generate/encode_prompt.h"
 #include "lathe/generate/generator.h"
 #include "lathe/generate/text_stream.h"
 #include "lathe/train/make_source.h"
@@ -91,7 +92,8 @@ int run(Arguments arguments, const Settings& settings) {
   std::shared_ptr<const data::Tokenizer> tokenizer;
   std::vector<Tokens> prompts;
   if (!arguments.prompts.empty()) tokenizer = train::load_tokenizer(model);
-  for (const std::string& text : arguments.prompts) prompts.push_back(tokenizer->encode(text));
+  for (const std::string& text : arguments.prompts)
+    prompts.push_back(generate::encode_prompt(*tokenizer, text));
   for (const std::string& text : arguments.prompt_ids) prompts.push_back(parse_ids(text));
   arguments.options.sampling.seed = settings.seed;
   if (!arguments.ignores_end) arguments.options.end_ids = generate::end_ids_of(model);

@@ -1,0 +1,22 @@
+#include "lathe/generate/encode_prompt.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "lathe/data/wordpiece_tokenizer.h"
+
+namespace lathe::generate {
+namespace {
+
+using testing::ElementsAre;
+
+TEST(EncodePrompt, LeavesOutWhatStandsBehindWholeTexts) {
+  const auto tokenizer = data::WordpieceTokenizer::from_vocabulary(
+      {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "film", "##s", "are"});
+  EXPECT_THAT(tokenizer.encode("films are"), ElementsAre(2, 5, 6, 7, 3));
+  EXPECT_THAT(encode_prompt(tokenizer, "films are"), ElementsAre(2, 5, 6, 7));
+  EXPECT_THAT(encode_prompt(tokenizer, ""), ElementsAre(2));
+}
+
+}  // namespace
+}  // namespace lathe::generate
