@@ -19,13 +19,6 @@ double since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Packed attention counts by lengths that a batch has no symbol for: 0.
-double value_of(const Size& size, const SymbolValues& sizes) {
-  for (const std::string& symbol : size.symbols())
-    if (!sizes.contains(symbol)) return 0;
-  return static_cast<double>(size.evaluate(sizes));
-}
-
 SymbolValues batch_sizes(const Graph& graph, const CompilationOptions& options) {
   const SymbolValues known = {{"B", options.rows},
                               {"L", options.length},
@@ -66,6 +59,24 @@ void note_nodes(const Graph& graph, const SymbolValues& sizes, Compilation& resu
 
 }  // namespace
 
+double value_of(const Size& size, const SymbolValues& sizes) {
+  for (const std::string& symbol : size.symbols())
+    if (!sizes.contains(symbol)) return 0;
+  return static_cast<double>(size.evaluate(sizes));
+}
+
+Compilable load_for_compilation(const CompilationOptions& options) {
+  if (options.rows < 1 || options.length < 1)
+    fail("rows {} and length {}: each must be positive", options.rows, options.length);
+  const io::Model model =
+      io::load_model(options.model, {.task = options.task, .seed = options.seed});
+  Compilable result{model.graph, model.state, {}, {}};
+  if (options.is_training) result.graph = train::make_training_graph(model, {}, result.state).graph;
+  result.sizes = batch_sizes(result.graph, options);
+  result.feed = batch_feed(result.graph, options, result.sizes);
+  return result;
+}
+
 double Compilation::kernel_bytes() const {
   double total = 0;
   for (const CompiledKernel& kernel : kernels) total += kernel.bytes;
@@ -80,16 +91,7 @@ double Compilation::share_of_roofline(const CompiledKernel& kernel) const {
 
 Compilation compile(const CompilationOptions& options, const engine::ExecutionOptions& execution,
                     const Callbacks& callbacks) {
-  if (options.rows < 1 || options.length < 1)
-    fail("rows {} and length {}: each must be positive", options.rows, options.length);
-  const io::Model model =
-      io::load_model(options.model, {.task = options.task, .seed = options.seed});
-  Graph graph = model.graph;
-  State state = model.state;
-  if (options.is_training) graph = train::make_training_graph(model, {}, state).graph;
-  const SymbolValues sizes = batch_sizes(graph, options);
-  const Feed feed = batch_feed(graph, options, sizes);
-
+  auto [graph, state, sizes, feed] = load_for_compilation(options);
   Compilation result;
   result.threads = execution.pool == nullptr ? 1 : execution.pool->num_threads();
   note_nodes(graph, sizes, result);

@@ -28,6 +28,19 @@ struct CompiledKernel {
   double seconds = 0;  ///< of all threads together, measured
 };
 
+/// What is compiled: a model's graph, or a step of its training, with a batch made up for it.
+struct Compilable {
+  Graph graph;
+  State state;
+  SymbolValues sizes;
+  Feed feed;
+};
+Compilable load_for_compilation(const CompilationOptions& options);
+
+/// A size at these extents; 0 where it counts by a symbol that a batch has none of, such as the
+/// lengths of packed attention.
+double value_of(const Size& size, const SymbolValues& sizes);
+
 struct Compilation {
   std::size_t nodes = 0;   ///< of the model's graph, states and inputs not counted
   double node_bytes = 0;   ///< what they would read and write one by one

@@ -6,6 +6,7 @@
 #include "lathe/cli/print_json.h"
 #include "lathe/core/error.h"
 #include "lathe/experiment/bench/attention.h"
+#include "lathe/experiment/bench/fusion.h"
 #include "lathe/experiment/bench/memory.h"
 #include "lathe/experiment/bench/mxint8.h"
 #include "lathe/experiment/bench/op_call.h"
@@ -37,6 +38,19 @@ std::function<int(const Settings&)> action_of(std::shared_ptr<Bench<Options>> ar
     print_bench(result, arguments->shared, settings);
     return 0;
   };
+}
+
+// Positive whole numbers in place of the defaults, where any are given.
+void read_counts(const char* flag, const std::vector<std::string>& words,
+                 std::vector<std::int64_t>& counts) {
+  if (!words.empty()) counts.clear();
+  for (const std::string& word : words) {
+    std::int64_t count = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), count);
+    if (error != std::errc() || end != word.data() + word.size() || count < 1)
+      fail("{} {}: expected a positive whole number", flag, word);
+    counts.push_back(count);
+  }
 }
 
 std::function<int(const Settings&)> setup_attention(Flags flags) {
@@ -98,6 +112,33 @@ const Register step{Command{
     .setup = setup_step,
 }};
 
+std::function<int(const Settings&)> setup_fusion(Flags flags) {
+  auto arguments = std::make_shared<Bench<bench::FusionOptions>>();
+  bench::FusionOptions& options = arguments->options;
+  auto iterations = std::make_shared<std::vector<std::string>>();
+  flags.add_option("--model", options.model, "model directory or a builder's name [bert-tiny]");
+  flags.add_option("--task", options.task, "what the model is for [its own]");
+  flags.add_option("--rows", options.rows, "sequences or examples of a batch [8]")
+      .range(1, 1 << 20);
+  flags.add_option("--length", options.length, "tokens of a sequence [128]").range(1, 1 << 20);
+  flags.add_flag("--training", options.is_training, "a step of training, not the model");
+  flags.add_option("--iterations", *iterations, "runs to add up [5,50,200]").separated_by(',');
+  add_bench_options(flags, arguments->shared);
+  return action_of(arguments, [iterations](bench::FusionOptions chosen, const auto& execution,
+                                           const auto& callbacks) {
+    read_counts("--iterations", *iterations, chosen.iterations);
+    return bench::time_fusion(chosen, execution, callbacks);
+  });
+}
+const Register fusion{Command{
+    .name = "bench compile",
+    .summary = "what is compiled, against a kernel for every node; where compiling pays",
+    .examples = "  lathe bench compile\n"
+                "  lathe bench compile --model bert-base --task classify --rows 4 --repeats 5\n"
+                "  lathe bench compile --model bert-tiny --training --iterations 5,50,200 --json",
+    .setup = setup_fusion,
+}};
+
 std::function<int(const Settings&)> setup_op(Flags flags) {
   auto arguments = std::make_shared<Bench<bench::OpCallOptions>>();
   flags
@@ -124,19 +165,6 @@ struct Mxint8Arguments : Bench<bench::Mxint8Options> {
   std::vector<std::string> sizes, batches;
   bool no_products = false;
 };
-
-// Positive whole numbers in place of the defaults, where any are given.
-void read_counts(const char* flag, const std::vector<std::string>& words,
-                 std::vector<std::int64_t>& counts) {
-  if (!words.empty()) counts.clear();
-  for (const std::string& word : words) {
-    std::int64_t count = 0;
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), count);
-    if (error != std::errc() || end != word.data() + word.size() || count < 1)
-      fail("{} {}: expected a positive whole number", flag, word);
-    counts.push_back(count);
-  }
-}
 
 std::function<int(const Settings&)> setup_mxint8(Flags flags) {
   auto arguments = std::make_shared<Mxint8Arguments>();

@@ -14,8 +14,18 @@
 #include "lathe/engine/symbol_binding.h"
 
 namespace lathe::engine {
+namespace {
 
-CpuExecutor::CpuExecutor(const Graph& graph, State state, const ExecutionOptions& options)
+constexpr const char* kUnfused = "cpu-unfused";
+
+bool has_kernel(const Graph& graph, NodeId id) {
+  return graph.op(id).is_alias || make_own_step(graph, id) != nullptr;
+}
+
+}  // namespace
+
+CpuExecutor::CpuExecutor(const Graph& graph, State state, const ExecutionOptions& options,
+                         bool fuses)
     : machine_(std::make_unique<Machine>()) {
   const Graph computed = options.uses_integers ? with_integer_products(graph) : graph;
   // Weights that floats are multiplied with stay packed too, in float32: the bits are the same.
@@ -24,7 +34,8 @@ CpuExecutor::CpuExecutor(const Graph& graph, State state, const ExecutionOptions
       split_parameters(computed, keeps_packed ? find_kept_weights(computed) : std::set<NodeId>());
   Machine& machine = *machine_;
   check_formats(graph, options.precision);
-  machine.plan = make_cpu_plan(lower(split.main, find_backend("cpu")), options.precision);
+  machine.plan = make_cpu_plan(lower(split.main, find_backend(fuses ? "cpu" : kUnfused)),
+                               options.precision, fuses);
   machine.bases.resize(machine.plan.slots.size());
   machine.source = graph;
   machine.state = std::move(state);
@@ -116,16 +127,27 @@ namespace {
 const Register registration{Backend{
     .name = "cpu",
     .summary = "a plan of fused vector kernels in one memory arena",
-    .can_run =
-        [](const Graph& graph, NodeId id) {
-          return graph.op(id).is_alias || make_own_step(graph, id) != nullptr;
-        },
+    .can_run = has_kernel,
     .make = [](const Graph& graph, State state,
                const ExecutionOptions& options) -> std::unique_ptr<Executor> {
       return std::make_unique<CpuExecutor>(graph, std::move(state), options);
     },
     .measure = make_cpu_measure,
     .precisions = {Precision::Float32, Precision::Bf16},
+}};
+
+// What fusion gains is measured against this.
+const Register unfused{Backend{
+    .name = kUnfused,
+    .summary = "a kernel for every node, and every value in memory: to compare with",
+    // An op that exists only when it is fused has no definition.
+    .can_run = [](const Graph& graph,
+                  NodeId id) { return graph.op(id).reference != nullptr && has_kernel(graph, id); },
+    .make = [](const Graph& graph, State state,
+               const ExecutionOptions& options) -> std::unique_ptr<Executor> {
+      return std::make_unique<CpuExecutor>(graph, std::move(state), options, false);
+    },
+    .precisions = {Precision::Float32},
 }};
 
 }  // namespace

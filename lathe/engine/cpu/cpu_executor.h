@@ -10,7 +10,8 @@ namespace lathe::engine {
 /// arena laid out for the largest batch seen.
 class CpuExecutor final : public Executor {
  public:
-  CpuExecutor(const Graph& graph, State state, const ExecutionOptions& options);
+  /// `fuses`: whether nodes become one step, and steps one stage, where they can.
+  CpuExecutor(const Graph& graph, State state, const ExecutionOptions& options, bool fuses = true);
   ~CpuExecutor() override;
   Feed run(const Feed& inputs) override;
   State state() const override;

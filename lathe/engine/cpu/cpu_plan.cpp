@@ -107,14 +107,15 @@ std::string why_apart(const CpuPlan& plan, const PlanStep& planned, Stage::Kind 
   return {};
 }
 
-void join_steps(CpuPlan& plan, const std::vector<bool>& is_product) {
+void join_steps(CpuPlan& plan, const std::vector<bool>& is_product, bool joins) {
   plan.stages.clear();
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     const RowSpace* space = plan.steps[i].step->rows();
     const Stage::Kind kind = is_product[i]      ? Stage::Kind::Products
                              : space != nullptr ? Stage::Kind::Rows
                                                 : Stage::Kind::Whole;
-    if (std::string reason = why_apart(plan, plan.steps[i], kind); !reason.empty()) {
+    std::string reason = joins ? why_apart(plan, plan.steps[i], kind) : "alone";
+    if (!reason.empty()) {
       plan.stages.emplace_back();
       plan.stages.back().kind = kind;
       plan.stages.back().reason = std::move(reason);
@@ -167,9 +168,9 @@ void note_row_bytes(CpuPlan& plan) {
   }
 }
 
-void make_stages(CpuPlan& plan) {
-  join_steps(plan, std::vector<bool>(plan.steps.size(), false));
-  join_steps(plan, products_of_large_stages(plan));
+void make_stages(CpuPlan& plan, bool joins) {
+  join_steps(plan, std::vector<bool>(plan.steps.size(), false), joins);
+  join_steps(plan, products_of_large_stages(plan), joins);
   note_row_bytes(plan);
 }
 
@@ -261,13 +262,13 @@ void place_values(CpuPlan& plan) {
 
 }  // namespace
 
-CpuPlan make_cpu_plan(Graph lowered, Precision precision) {
+CpuPlan make_cpu_plan(Graph lowered, Precision precision, bool joins_steps) {
   CpuPlan plan;
   plan.graph = std::move(lowered);
   plan.inputs = GraphInputs(plan.graph);
   make_steps(plan, precision);
   bind_updates(plan);
-  make_stages(plan);
+  make_stages(plan, joins_steps);
   place_values(plan);
   return plan;
 }

@@ -76,6 +76,8 @@ struct CpuPlan {
 };
 
 /// Plans a graph that `lower` has made. Fails naming a node whose size cannot be planned for.
-CpuPlan make_cpu_plan(Graph lowered, Precision precision = Precision::Float32);
+/// Where steps are not joined each is a stage, and what it makes goes through memory.
+CpuPlan make_cpu_plan(Graph lowered, Precision precision = Precision::Float32,
+                      bool joins_steps = true);
 
 }  // namespace lathe::engine
