@@ -8,6 +8,7 @@
 #include "lathe/engine/cpu/cpu_machine.h"
 #include "lathe/engine/cpu/cpu_measure.h"
 #include "lathe/engine/format_precision.h"
+#include "lathe/engine/idle_masks.h"
 #include "lathe/engine/integer_products.h"
 #include "lathe/engine/lower.h"
 #include "lathe/engine/parameter_graph.h"
@@ -27,7 +28,11 @@ bool has_kernel(const Graph& graph, NodeId id) {
 CpuExecutor::CpuExecutor(const Graph& graph, State state, const ExecutionOptions& options,
                          bool fuses)
     : machine_(std::make_unique<Machine>()) {
-  const Graph computed = options.uses_integers ? with_integer_products(graph) : graph;
+  Graph computed = graph;
+  if (options.uses_integers) {
+    machine_->fixed_states = remove_idle_masks(computed, state);
+    computed = with_integer_products(computed);
+  }
   // Weights that floats are multiplied with stay packed too, in float32: the bits are the same.
   const bool keeps_packed = options.uses_integers && options.precision == Precision::Float32;
   SplitGraph split =
@@ -64,15 +69,9 @@ Feed CpuExecutor::run(const Feed& inputs) {
   }
   for (const GraphInputs::Input& input : plan.inputs.all())
     machine.bases[plan.slot({input.node, 0})] = inputs.find(input.name)->second.bytes();
+  machine.place_outputs(sizes);
   for (const Stage& stage : plan.stages) machine.run(stage, sizes);
-  Feed outputs;
-  for (const auto& [name, value] : plan.graph.outputs()) {
-    const Type& type = plan.graph.type(value);
-    Tensor tensor(type.dtype, type.dims(sizes));
-    std::memcpy(tensor.mutable_bytes(), machine.bases[plan.slot(value)],
-                static_cast<std::size_t>(tensor.num_bytes()));
-    outputs.emplace(name, std::move(tensor));
-  }
+  Feed outputs = machine.take_outputs();  // a state's value is that before its update
   for (const auto& [value, state_slot] : plan.late_updates) {
     const Slot& slot = plan.slots[static_cast<std::size_t>(state_slot)];
     std::memcpy(machine.written(state_slot), machine.base(value),
@@ -104,6 +103,8 @@ State CpuExecutor::state() const {
 void CpuExecutor::set_state(const State& values) {
   Machine& machine = *machine_;
   check_new_state(machine.source, values);
+  for (const auto& [name, tensor] : values)
+    check(!machine.fixed_states.contains(name), "masks that hide zeros to stay as they are");
   const Graph& graph = machine.plan.graph;
   for (const auto& [name, tensor] : values) {
     Tensor& kept = machine.state.find(name)->second;

@@ -1,6 +1,7 @@
 #include "lathe/engine/cpu/cpu_machine.h"
 
 #include <algorithm>
+#include <cstring>
 #include <set>
 
 #include "lathe/core/file_memory.h"
@@ -8,6 +9,9 @@
 
 namespace lathe::engine {
 namespace {
+
+// Larger results are not kept for the next run.
+constexpr std::int64_t kMostKeptBytes = std::int64_t{32} << 20;
 
 std::span<const std::byte> bytes_of(const Tensor& tensor) {
   return {tensor.bytes(), static_cast<std::size_t>(tensor.num_bytes())};
@@ -99,6 +103,34 @@ void CpuExecutor::Machine::ensure_capacity(const SymbolValues& sizes) {
   for (const std::size_t index : plan.arena_slots)
     bases[index] = arena.data() + layout.offsets[plan.slots[index].arena_index];
   capacity = std::move(grown);  // not before there is room: this run may end above
+}
+
+// Lets the steps write where the caller will read: copying a large result into fresh memory may
+// take longer than to compute it.
+void CpuExecutor::Machine::place_outputs(const SymbolValues& sizes) {
+  for (const auto& [name, value] : plan.graph.outputs()) {
+    const Type& type = plan.graph.type(value);
+    std::vector<std::int64_t> dims = type.dims(sizes);
+    Tensor& output = last_outputs[name];
+    if (output.dtype() != type.dtype || output.dims() != dims)
+      output = Tensor(type.dtype, std::move(dims));
+    std::byte* const bytes = output.mutable_bytes();
+    if (plan.slots[plan.slot(value)].kind == Slot::Kind::Arena) bases[plan.slot(value)] = bytes;
+  }
+}
+
+Feed CpuExecutor::Machine::take_outputs() {
+  for (const auto& [name, value] : plan.graph.outputs()) {
+    // An input, a state, or what has two names.
+    Tensor& output = last_outputs.find(name)->second;
+    const std::byte* const from = bases[plan.slot(value)];
+    if (from != output.bytes() && output.num_bytes() > 0)
+      std::memcpy(output.mutable_bytes(), from, static_cast<std::size_t>(output.num_bytes()));
+  }
+  Feed taken = last_outputs;
+  std::erase_if(last_outputs,
+                [](const auto& output) { return output.second.num_bytes() > kMostKeptBytes; });
+  return taken;
 }
 
 void CpuExecutor::Machine::parallel(std::int64_t tasks,

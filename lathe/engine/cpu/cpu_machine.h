@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ struct CpuExecutor::Machine {
   CpuPlan plan;
   Graph source;  // as the user wrote it: says what its states are
   State state;   // keeps the weights alive that packed steps and `bases` point to
+  std::set<std::string> fixed_states;  // that the plan relies on, beyond their types
   // Computes the states of the graph that come from others; empty where there are none.
   std::unique_ptr<CpuExecutor> parameters;
   std::vector<std::string> parameter_sources, computed;
@@ -35,6 +37,7 @@ struct CpuExecutor::Machine {
     Partition partition;
   };
   std::vector<std::optional<Cut>> cuts;
+  Feed last_outputs;  // to be written again if nobody else holds them
   bool states_changed = false;
   bool changes_parameters = true;  // whether a run changes what steps are prepared from
   bool timing = false;
@@ -45,6 +48,8 @@ struct CpuExecutor::Machine {
   void prepare_steps();
   std::int64_t weight_bytes() const;
   void ensure_capacity(const SymbolValues& sizes);
+  void place_outputs(const SymbolValues& sizes);
+  Feed take_outputs();
   void run(const Stage& stage, const SymbolValues& sizes);
   void run_rows(const Stage& stage, const SymbolValues& sizes);
   std::int64_t rows_of_tile(const Stage& stage, std::int64_t rows) const;
