@@ -2,6 +2,7 @@
 // numbers by whole numbers (x encoded on the way) in several formats, few rows and many.
 //
 //   bench_integer [--threads N] [--size N] [--layers N] [--rows 1,4,512] [--rounds N]
+//                 [--only WEIGHT]...
 //
 // A chain of square layers has more weights than caches hold, so that few rows read them from
 // memory. Prints for each format and number of rows the least time of a layer, how many times as
@@ -9,6 +10,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -43,6 +45,7 @@ struct Options {
   std::int64_t size = 2048, layers = 16;
   std::vector<std::int64_t> rows = {1, 2, 4, 16, 128, 512};
   int rounds = 5;
+  std::vector<std::string> only;  // formats of weights; empty: all
 };
 
 std::string state_text(const std::string& name, const Tensor& value) {
@@ -160,6 +163,7 @@ int run(int argc, char** argv) {
     if (word == "--threads") options.threads = std::atoi(argv[i + 1]);
     if (word == "--size") options.size = std::atoll(argv[i + 1]);
     if (word == "--layers") options.layers = std::atoll(argv[i + 1]);
+    if (word == "--only") options.only.push_back(argv[i + 1]);
     if (word == "--rounds") options.rounds = std::atoi(argv[i + 1]);
     if (word == "--rows") {
       options.rows.clear();
@@ -175,6 +179,9 @@ int run(int argc, char** argv) {
              "speed", "GB/s");
   std::vector<double> floats;
   for (const Formats& formats : kFormats) {
+    if (!formats.weight.empty() && !options.only.empty() &&
+        std::ranges::find(options.only, formats.weight) == options.only.end())
+      continue;
     const Chain chain = make_chain(formats, options);
     const auto executor = engine::make_executor(
         chain.graph, chain.state, {.pool = &pool, .uses_integers = !formats.weight.empty()});
