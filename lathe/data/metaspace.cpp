@@ -28,7 +28,7 @@ Metaspace read_metaspace(const nlohmann::json& description) {
   } else if (scheme == "always") {
     metaspace.prepend = Metaspace::Prepend::Always;
   } else if (!scheme.empty()) {
-    throw unknown_name("prepend_scheme", scheme, {"always", "first", "never"});
+    throw unknown_name("prepend_scheme", plain_name(scheme), {"always", "first", "never"});
   }
   read_member(description, "split", metaspace.is_split);
   return metaspace;

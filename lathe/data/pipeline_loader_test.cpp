@@ -82,6 +82,20 @@ Json albert() {
                                    Json::array({"the", -5.0}), Json::array({"cafe", -6.0})})}}}};
 }
 
+// BERT's, which has a tokenizer of its own.
+Json bert() {
+  return {{"added_tokens", {added("[CLS]", 1), added("[SEP]", 2)}},
+          {"normalizer", {{"type", "BertNormalizer"}, {"lowercase", true}}},
+          {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
+          {"post_processor",
+           {{"type", "BertProcessing"}, {"sep", {"[SEP]", 2}}, {"cls", {"[CLS]", 1}}}},
+          {"model",
+           {{"type", "WordPiece"},
+            {"unk_token", "[UNK]"},
+            {"vocab",
+             {{"[PAD]", 0}, {"[CLS]", 1}, {"[SEP]", 2}, {"[UNK]", 3}, {"the", 4}, {"##e", 5}}}}}};
+}
+
 std::shared_ptr<const Tokenizer> load(const Json& tokenizer, std::string_view config = "") {
   const TemporaryDirectory directory;
   directory.write("tokenizer.json", tokenizer.dump());
@@ -177,6 +191,15 @@ TEST(PipelineLoader, SaysWhatItCannotRead) {
                        "Sequence, Strip, StripAccents"));
 }
 
+TEST(PipelineLoader, NamesThingsOnOneLine) {
+  EXPECT_THAT(error_of_change(llama(), "/normalizer/normalizers/0/type", "Pre\npend"),
+              EndsWith("Sequence: \"Pre\\npend\" is not the name of anything"));
+  EXPECT_THAT(error_of_change(llama(), "/model/type", "B\nPE"),
+              EndsWith("tokenizer.json: \"B\\nPE\" is not the name of anything"));
+  EXPECT_THAT(error_of_change(llama(), "/added_tokens/0/content", "\n"),
+              EndsWith("added token \"\\n\" has the id 0, which does not fit the vocabulary"));
+}
+
 // Loads what may be a tokenizer and encodes with it; whatever it is, there are ids or one line.
 void survive(const TemporaryDirectory& directory, const std::string& contents) {
   directory.write("tokenizer.json", contents);
@@ -209,8 +232,8 @@ int num_mutants() {
 TEST(PipelineLoader, SurvivesChangedBytes) {
   const TemporaryDirectory directory;
   std::mt19937 random(1);
-  for (const std::string& whole : {llama().dump(), albert().dump()})
-    for (int i = 0; i < num_mutants() / 4; ++i) {
+  for (const std::string& whole : {llama().dump(), albert().dump(), bert().dump()})
+    for (int i = 0; i < num_mutants() / 6; ++i) {
       std::string mutant = whole;
       for (unsigned changes = 1 + random() % 4; changes > 0; --changes)
         mutant[random() % mutant.size()] = static_cast<char>(32 + random() % 95);
@@ -222,7 +245,7 @@ TEST(PipelineLoader, SurvivesChangedBytes) {
 TEST(PipelineLoader, SurvivesMisplacedValues) {
   const TemporaryDirectory directory;
   std::mt19937 random(2);
-  for (const Json& whole : {llama(), albert()}) {
+  for (const Json& whole : {llama(), albert(), bert()}) {
     const Json flat = whole.flatten();
     std::vector<std::string> places;
     for (const auto& [place, value] : flat.items()) {
@@ -241,7 +264,7 @@ TEST(PipelineLoader, SurvivesMisplacedValues) {
                                       Json::array(),
                                       Json::object(),
                                       std::string(300, 'a')};
-    for (int i = 0; i < num_mutants() / 4; ++i) {
+    for (int i = 0; i < num_mutants() / 6; ++i) {
       Json mutant = whole;
       for (unsigned changes = 1 + random() % 3; changes > 0; --changes) {
         const Json::json_pointer target(places[random() % places.size()]);

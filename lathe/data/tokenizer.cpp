@@ -5,6 +5,7 @@
 
 #include "lathe/core/error.h"
 #include "lathe/data/decoders/decoder.h"
+#include "lathe/data/tokenizer_json.h"
 #include "lathe/data/tokenizer_source.h"
 
 namespace lathe::data {
@@ -144,7 +145,9 @@ std::shared_ptr<const Tokenizer> load_tokenizer(const std::filesystem::path& pat
     if (kind.recognizes(source)) return kind.load(source);
   if (source.tokenizer_json())
     fail("{}: its model is of type {}, which no kind of tokenizer reads; known: {}",
-         source.place(kTokenizerJson), source.model_type(), fmt::join(kinds.names(), ", "));
+         source.place(kTokenizerJson),
+         with_place(source.place(kTokenizerJson), [&] { return plain_name(source.model_type()); }),
+         fmt::join(kinds.names(), ", "));
   fail("{}: has no tokenizer: expected tokenizer.json or a vocabulary such as vocab.txt",
        path.string());
 }

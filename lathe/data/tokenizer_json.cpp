@@ -1,8 +1,10 @@
 #include "lathe/data/tokenizer_json.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "lathe/core/error.h"
+#include "lathe/core/quote_text.h"
 
 namespace lathe::data {
 
@@ -51,7 +53,15 @@ std::string shown(const Json& json) {
 std::string described_type(const Json& description) {
   const Json* const type = member(description, "type");
   if (!type || !type->is_string()) fail("{} has no type", shown(description));
-  return type->get<std::string>();
+  return plain_name(type->get<std::string>());
+}
+
+std::string plain_name(const std::string& text) {
+  const bool is_plain = std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  });
+  if (!is_plain) fail("{} is not the name of anything", quote_text(text));
+  return text;
 }
 
 std::string type_of(const Json& json, const char* part) {
@@ -72,10 +82,11 @@ std::vector<std::string> tokens_by_id(const Json& vocabulary) {
   std::vector<std::optional<std::string>> slots(vocabulary.size());
   for (const auto& [token, id] : vocabulary.items()) {
     if (!id.is_number_unsigned() || id.get<std::uint64_t>() >= slots.size())
-      fail("token \"{}\" has the id {}, expected a number below {}, the size of the vocabulary",
-           token, shown(id), slots.size());
+      fail("token {} has the id {}, expected a number below {}, the size of the vocabulary",
+           quote_text(token), shown(id), slots.size());
     std::optional<std::string>& slot = slots[id.get<std::size_t>()];
-    if (slot) fail("tokens \"{}\" and \"{}\" have the same id {}", *slot, token, shown(id));
+    if (slot)
+      fail("tokens {} and {} have the same id {}", quote_text(*slot), quote_text(token), shown(id));
     slot = token;
   }
   // As many tokens as slots and no slot used twice: every slot is filled.
@@ -95,7 +106,8 @@ AddedToken read_added_token(const Json& added, std::uint64_t id, std::vector<std
   read_member(added, "special", token.special);
   if (id == tokens.size()) tokens.push_back(token.content);
   if (id >= tokens.size() || tokens[id] != token.content)
-    fail("added token \"{}\" has the id {}, which does not fit the vocabulary", token.content, id);
+    fail("added token {} has the id {}, which does not fit the vocabulary",
+         quote_text(token.content), id);
   token.id = static_cast<std::int32_t>(id);
   return token;
 }

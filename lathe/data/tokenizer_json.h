@@ -23,6 +23,10 @@ void read_member(const nlohmann::json& object, const char* key, std::int64_t& va
 /// Untrusted JSON as it may appear in a message: on one line and shortened when it is long.
 std::string shown(const nlohmann::json& json);
 
+/// Gives a name back that a file says, if a message may say it too; fails where it has other
+/// characters than letters, digits and `_`.
+std::string plain_name(const std::string& text);
+
 /// The `type` of a description of a step; fails where it says none.
 std::string described_type(const nlohmann::json& description);
 /// The `type` of a part such as "normalizer"; "none" where it is absent.

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "lathe/core/error.h"
+#include "lathe/core/quote_text.h"
 #include "lathe/data/decoders/decoder.h"
 
 namespace lathe::data {
@@ -134,7 +135,7 @@ std::int32_t WordpieceTokenizer::find_special(const std::string& token) const {
   padded.resize(token.size() + TokenTable::kPadding);
   const std::int32_t id = pieces_.words().find(padded.data(), token.size());
   if (id == TokenTable::kAbsent)
-    fail("{}: has no token \"{}\", which the tokenizer needs", options_.source, token);
+    fail("{}: has no token {}, which the tokenizer needs", options_.source, quote_text(token));
   return id;
 }
 
@@ -161,8 +162,8 @@ SmallerTokenizer WordpieceTokenizer::with_tokens(const std::vector<std::int32_t>
   if (mask_id() >= 0) kept.insert(mask_id());
   for (const AddedToken& added : added_tokens_)
     if (!kept.contains(added.id))
-      fail("{}: its tokens cannot be made fewer: \"{}\" is matched in the raw text",
-           options_.source, added.text);
+      fail("{}: its tokens cannot be made fewer: {} is matched in the raw text", options_.source,
+           quote_text(added.text));
   for (const std::int32_t id : ids) {
     token(id);  // refuses what is outside
     kept.insert(id);

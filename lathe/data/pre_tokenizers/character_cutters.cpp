@@ -44,7 +44,7 @@ class Punctuation final : public PreTokenizer {
   explicit Punctuation(const Json& description) {
     std::string behavior = "Isolated";
     read_member(description, "behavior", behavior);
-    delimiters_ = parse_delimiters(behavior);
+    delimiters_ = parse_delimiters(plain_name(behavior));
   }
   void cut(CutText& text) const override { cut_at_characters(text, delimiters_, is_punctuation); }
 

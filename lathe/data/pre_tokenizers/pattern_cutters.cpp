@@ -20,7 +20,7 @@ class Split final : public PreTokenizer {
   explicit Split(const Json& description) : pattern_(read_pattern(description, "pattern")) {
     std::string behavior;
     read_member(description, "behavior", behavior);
-    delimiters_ = parse_delimiters(behavior);
+    delimiters_ = parse_delimiters(plain_name(behavior));
     read_member(description, "invert", is_inverted_);
   }
   void cut(CutText& text) const override {
