@@ -53,7 +53,10 @@ std::size_t ByteTrie::find_room(const std::vector<unsigned char>& bytes) {
   while (first_free_ < units_.size() && units_[first_free_].parent != -1) ++first_free_;
   const std::size_t least = std::max<std::size_t>(first_free_, bytes[0] + std::size_t{1});
   for (std::size_t first = least, tries = 0;; ++first, ++tries) {
-    if (tries == kMostTries) first = std::max(first, end_);
+    if (tries == kMostTries) {
+      first_free_ = first;  // the holes before it are given up
+      first = std::max(first, end_);
+    }
     const std::size_t base = first - bytes[0];
     if (base + 256 > units_.size()) units_.resize(std::max(base + 256, units_.size() * 5 / 4));
     if (std::all_of(bytes.begin(), bytes.end(),
