@@ -6,6 +6,7 @@
 
 #include "lathe/core/graph_text.h"
 #include "lathe/engine/backend.h"
+#include "lathe/engine/bound_value.h"
 #include "lathe/engine/cuda/cuda_machine.h"
 #include "lathe/engine/cuda/cuda_measure.h"
 #include "lathe/engine/format_precision.h"
@@ -72,7 +73,7 @@ CudaExecutor::CudaExecutor(const Graph& graph, State state, const ExecutionOptio
   CudaMachine& machine = *machine_;
   const Backend& backend = find_backend("cuda");
   // Where every run changes states, what comes from them alone is computed in every run, too.
-  const bool is_training = !graph.state_updates().empty();
+  const bool is_training = changes_parameters(graph);
   SplitGraph split = is_training ? SplitGraph{{}, graph, {}}
                                  : split_parameters(graph, find_packed_weights(graph, backend));
   // Refuses before a GPU is touched.

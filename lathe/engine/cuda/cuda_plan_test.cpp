@@ -96,6 +96,23 @@ TEST(CudaPlan, UpdatesAllParametersInOneLaunch) {
   EXPECT_TRUE(plan.late_updates.empty()) << "every parameter and moment is updated in place";
 }
 
+TEST(CudaPlan, WritesCachesInPlace) {
+  const CudaPlan plan = plan_of(R"(
+    q = input() : f32[T,8]
+    k = input() : f32[T,4]
+    offsets = input() : i32[S+1]
+    starts = input() : i32[S]
+    lengths = input() : i32[S]
+    k_cache = state() {role="cache"} : f32[32,4]
+    v_cache = state() {role="cache"} : f32[32,4]
+    y = cached_attention(q, k, k, k_cache, v_cache, offsets, starts, lengths) {heads=2, kv_heads=1}
+    output y <- y
+    state k_cache <- y#1
+    state v_cache <- y#2)");
+  EXPECT_TRUE(plan.late_updates.empty());
+  EXPECT_THAT(plan.rounded_symbols, testing::ElementsAre("S", "T"));
+}
+
 // The launches of a plan, each as the ops it makes.
 std::vector<std::string> launches_of(const CudaPlan& plan) {
   std::vector<std::string> result;

@@ -200,6 +200,7 @@ struct KernelTable {
   void (*dropout)(const DropoutArgs&, Stream*);
   void (*attention)(const AttentionArgs&, Stream*);
   void (*attention_gradient)(const AttentionGradientArgs&, Stream*);
+  void (*cached_attention)(const CachedAttentionArgs&, Stream*);
   void (*update)(const UpdateArgs&, Stream*);
   void (*sum_squares)(const SumSquaresArgs&, Stream*);
   void (*gate)(const GateArgs&, Stream*);

@@ -97,4 +97,23 @@ inline constexpr std::int64_t attention_gradient_scratch(std::int64_t queries, s
 /// Numbers of a head: up to the first it has tiles, up to the second kernels of its own.
 inline constexpr std::int32_t kMostHeadSize = 128, kMostWideHeadSize = 256;
 
+/// New tokens of packed sequences: their keys and values go into rows of the caches behind those
+/// of their sequences, and their queries look at them all. The new caches may be the old ones.
+struct CachedAttentionArgs {
+  const float* q = nullptr;
+  const float* k = nullptr;
+  const float* v = nullptr;
+  const float* k_cache = nullptr;
+  const float* v_cache = nullptr;
+  Integers offsets, starts, lengths;
+  float* y = nullptr;
+  float* new_k = nullptr;
+  float* new_v = nullptr;
+  std::int32_t heads = 1, kv_heads = 1, d = 0;
+  float scale = 1;
+  std::int64_t rows = 0;  ///< of the caches
+  Extent tokens, sequences;
+  Fault fault;
+};
+
 }  // namespace lathe::engine::cuda

@@ -52,6 +52,7 @@ void rope(const RopeArgs&, Stream*);
 void dropout(const DropoutArgs&, Stream*);
 void attention(const AttentionArgs&, Stream*);
 void attention_gradient(const AttentionGradientArgs&, Stream*);
+void cached_attention(const CachedAttentionArgs&, Stream*);
 void update(const UpdateArgs&, Stream*);
 void sum_squares(const SumSquaresArgs&, Stream*);
 void gate(const GateArgs&, Stream*);

@@ -50,6 +50,7 @@ lathe_cuda_kernels() {
                                  dropout,
                                  attention,
                                  attention_gradient,
+                                 cached_attention,
                                  update,
                                  sum_squares,
                                  gate,

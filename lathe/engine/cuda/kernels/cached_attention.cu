@@ -1,0 +1,144 @@
+// Attention to caches of keys and values, which new tokens are put into first.
+//
+// A block is one query of one head. Its warps take turns at 32 keys, a lane each: a score by lane,
+// then the weighted values by features. What warps hold, a largest score, a sum and a sum of
+// values, is joined at the end in their order, so that the bits do not depend on who was first.
+
+#include "lathe/engine/cuda/kernels/kernels.cuh"
+#include "lathe/engine/cuda/kernels/launch.cuh"
+
+namespace lathe::engine::cuda {
+namespace {
+
+constexpr int kCacheWarps = 4;
+constexpr int kLaneFeatures = kMostWideHeadSize / kWarp;
+
+// The sequence that a token belongs to.
+__device__ std::int64_t sequence_of(const CachedAttentionArgs& args, std::int64_t token) {
+  std::int64_t low = 0, high = real_size(args.sequences);
+  while (high - low > 1) {
+    const std::int64_t middle = (low + high) / 2;
+    if (integer_at(args.offsets, middle) <= token)
+      low = middle;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+// Where a token's key belongs: its sequence's first row, and how many keys it sees.
+struct CachePlace {
+  std::int64_t start = 0, keys = 0;
+  bool is_inside = false;
+};
+__device__ CachePlace place_of_token(const CachedAttentionArgs& args, std::int64_t token) {
+  const std::int64_t s = sequence_of(args, token);
+  CachePlace place;
+  place.start = integer_at(args.starts, s);
+  const std::int64_t length = integer_at(args.lengths, s);
+  place.keys = length + token - integer_at(args.offsets, s) + 1;
+  place.is_inside = place.start >= 0 && length >= 0 && place.start + place.keys <= args.rows;
+  return place;
+}
+
+__global__ void copy_caches_kernel(CachedAttentionArgs args) {
+  const std::int64_t count = args.rows * args.kv_heads * args.d;
+  for (std::int64_t i = global_thread(); i < count; i += grid_stride()) {
+    args.new_k[i] = args.k_cache[i];
+    args.new_v[i] = args.v_cache[i];
+  }
+}
+
+__global__ void append_kernel(CachedAttentionArgs args) {
+  const std::int64_t width = std::int64_t{args.kv_heads} * args.d;
+  for (std::int64_t token = blockIdx.x; token < real_size(args.tokens); token += gridDim.x) {
+    const CachePlace place = place_of_token(args, token);
+    if (!place.is_inside) {
+      if (threadIdx.x == 0) report(args.fault);
+      continue;
+    }
+    const std::int64_t row = place.start + place.keys - 1;
+    for (std::int64_t i = threadIdx.x; i < width; i += blockDim.x) {
+      args.new_k[row * width + i] = args.k[token * width + i];
+      args.new_v[row * width + i] = args.v[token * width + i];
+    }
+  }
+}
+
+__global__ void __launch_bounds__(kCacheWarps* kWarp) attend_kernel(CachedAttentionArgs args) {
+  __shared__ float query[kMostWideHeadSize];
+  __shared__ float tops[kCacheWarps], totals[kCacheWarps], values[kCacheWarps][kMostWideHeadSize];
+  const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
+  const std::int64_t real = real_size(args.tokens), width = std::int64_t{args.kv_heads} * args.d;
+  const std::int64_t all = args.tokens.capacity * args.heads;
+  for (std::int64_t item = blockIdx.x; item < all; item += gridDim.x) {
+    const std::int64_t token = item / args.heads;
+    const int head = static_cast<int>(item - token * args.heads);
+    float* const y = args.y + item * args.d;
+    CachePlace place;
+    if (token < real) place = place_of_token(args, token);
+    if (!place.is_inside) {
+      for (int i = threadIdx.x; i < args.d; i += blockDim.x) y[i] = 0;
+      continue;
+    }
+    for (int i = threadIdx.x; i < args.d; i += blockDim.x)
+      query[i] = args.q[item * args.d + i] * args.scale;
+    __syncthreads();
+    const std::int64_t first = place.start * width + head / (args.heads / args.kv_heads) * args.d;
+    float top = -INFINITY, total = 0, sums[kLaneFeatures] = {};
+    for (std::int64_t begin = warp * kWarp; begin < place.keys; begin += kCacheWarps * kWarp) {
+      const std::int64_t key = begin + lane;
+      float score = -INFINITY;
+      if (key < place.keys) {
+        const float* const k = args.new_k + first + key * width;
+        score = 0;
+        for (int i = 0; i < args.d; ++i) score = fmaf(query[i], k[i], score);
+      }
+      const float higher = fmaxf(top, join_warp(score, Larger{}));
+      const float shrink = expf(top - higher);  // 0 at first
+      const float weight = expf(score - higher);
+      total = total * shrink + join_warp(weight, Add{});
+      top = higher;
+      for (float& sum : sums) sum *= shrink;
+      const int count = static_cast<int>(place.keys - begin < kWarp ? place.keys - begin : kWarp);
+      for (int j = 0; j < count; ++j) {
+        const float* const v = args.new_v + first + (begin + j) * width;
+        const float share = __shfl_sync(kAllLanes, weight, j);
+        for (int part = 0; part < kLaneFeatures; ++part)
+          if (const int i = part * kWarp + lane; i < args.d)
+            sums[part] = fmaf(share, v[i], sums[part]);
+      }
+    }
+    if (lane == 0) {
+      tops[warp] = top;
+      totals[warp] = total;
+    }
+    for (int part = 0; part < kLaneFeatures; ++part)
+      if (const int i = part * kWarp + lane; i < args.d) values[warp][i] = sums[part];
+    __syncthreads();
+    float highest = tops[0];
+    for (int w = 1; w < kCacheWarps; ++w) highest = fmaxf(highest, tops[w]);
+    float all_weights = 0;
+    for (int w = 0; w < kCacheWarps; ++w) all_weights += totals[w] * expf(tops[w] - highest);
+    for (int i = threadIdx.x; i < args.d; i += blockDim.x) {
+      float sum = 0;
+      for (int w = 0; w < kCacheWarps; ++w) sum += values[w][i] * expf(tops[w] - highest);
+      y[i] = sum / all_weights;
+    }
+    __syncthreads();
+  }
+}
+
+}  // namespace
+
+void cached_attention(const CachedAttentionArgs& args, Stream* stream) {
+  if (args.tokens.capacity == 0) return;
+  if (args.new_k != args.k_cache || args.new_v != args.v_cache)
+    copy_caches_kernel<<<blocks_for(args.rows * args.kv_heads * args.d, kThreads), kThreads, 0,
+                         stream_of(stream)>>>(args);
+  append_kernel<<<blocks_for(args.tokens.capacity, 1), kThreads, 0, stream_of(stream)>>>(args);
+  attend_kernel<<<blocks_for(args.tokens.capacity * args.heads, 1, 1 << 16), kCacheWarps * kWarp, 0,
+                  stream_of(stream)>>>(args);
+}
+
+}  // namespace lathe::engine::cuda
