@@ -21,8 +21,8 @@ std::string ExportCall::input(std::size_t index) {
   if (!names_.contains(value)) {
     const std::optional<Tensor> tensor = parameter(index);
     check(tensor.has_value(), "operands to be written before who reads them");
-    names_[value] = graph_.name(value);
-    target_.model.graph.initializers.emplace_back(graph_.name(value), *tensor);
+    names_[value] = free_name(value);
+    target_.model.graph.initializers.emplace_back(names_.at(value), *tensor);
   }
   // Inputs have 64 bits in the file.
   if (graph_.is(value.node, "input") && graph_.type(value).dtype == DType::I32 &&
@@ -41,6 +41,13 @@ std::vector<std::string> ExportCall::inputs() {
 std::string ExportCall::unique(std::string_view role) {
   return fmt::format("{}/{}_{}", graph_.name(node_), role,
                      target_.model.graph.nodes.size() + target_.model.graph.initializers.size());
+}
+
+std::string ExportCall::free_name(Value value) {
+  const std::string name = graph_.name(value);
+  for (const auto& [taken, tensor] : target_.model.graph.initializers)
+    if (taken == name) return unique("again");
+  return name;
 }
 
 std::string ExportCall::add(std::string op, std::vector<std::string> inputs,

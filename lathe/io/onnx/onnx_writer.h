@@ -70,6 +70,8 @@ class ExportCall {
                  std::string domain = {});
   ExportedModel& target() { return target_; }
   std::string unique(std::string_view role);
+  /// The name of one of the graph's values, where the file has no array of that name yet.
+  std::string free_name(Value value);
 
  private:
   std::string symbol(const std::string& name);

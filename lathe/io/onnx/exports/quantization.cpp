@@ -84,8 +84,10 @@ Tensor codes_of(const Tensor& weight, const Tensor& scale, const std::vector<dou
 
 std::string write_weight(ExportCall& call, std::size_t index, bool is_flipped) {
   const std::optional<Tensor> weight = call.parameter(index);
-  const std::string name = call.graph().name(call.operand(index));
-  if (!weight) {
+  // What others read too, such as a table of words, is one array in the file as well.
+  const NodeId node = call.operand(index).node;
+  const bool is_shared = call.graph().is(node, "state") && call.graph().uses(node).size() > 1;
+  if (!weight || is_shared) {
     if (!is_flipped) return call.input(index);
     return call.add("Transpose", {call.input(index)}, {{"perm", std::vector<std::int64_t>{1, 0}}},
                     "flipped");
@@ -94,7 +96,11 @@ std::string write_weight(ExportCall& call, std::size_t index, bool is_flipped) {
   const std::optional<Rounding> rounding = rounding_of(call.graph(), call.operand(index).node);
   const std::optional<Grid> grid = rounding ? grid_of(rounding->format) : std::nullopt;
   const bool is_by_first = !grid || !grid->is_by_row || weight->rank() == 2 || rounding->axis == 0;
-  if (!grid || !is_by_first) return call.constant(plain, "weight");
+  if (!grid || !is_by_first) {
+    const std::string name = call.free_name(call.operand(index));
+    call.target().model.graph.initializers.emplace_back(name, plain);
+    return name;
+  }
   Tensor scale = Tensor::from<float>({}, {static_cast<float>(grid->step)});
   if (grid->has_scale) scale = call.evaluate(rounding->scale).converted(DType::F32);
   std::vector<double> zeros(static_cast<std::size_t>(scale.num_elements()), 0.0);
