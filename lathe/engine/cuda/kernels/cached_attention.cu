@@ -26,14 +26,15 @@ __device__ std::int64_t sequence_of(const CachedAttentionArgs& args, std::int64_
   return low;
 }
 
-// Where a token's key belongs: its sequence's first row, and how many keys it sees.
+// Where a token's key belongs: its sequence, that one's first row, and how many keys it sees.
 struct CachePlace {
-  std::int64_t start = 0, keys = 0;
+  std::int64_t sequence = 0, start = 0, keys = 0;
   bool is_inside = false;
 };
 __device__ CachePlace place_of_token(const CachedAttentionArgs& args, std::int64_t token) {
   const std::int64_t s = sequence_of(args, token);
   CachePlace place;
+  place.sequence = s;
   place.start = integer_at(args.starts, s);
   const std::int64_t length = integer_at(args.lengths, s);
   place.keys = length + token - integer_at(args.offsets, s) + 1;
@@ -49,6 +50,20 @@ __global__ void copy_caches_kernel(CachedAttentionArgs args) {
   }
 }
 
+// Whether a later sequence puts a token into the row, too: the last one's stays, as if they were
+// written one after another. All threads of the block ask.
+__device__ bool is_overwritten(const CachedAttentionArgs& args, std::int64_t sequence,
+                               std::int64_t row) {
+  bool is_there = false;
+  for (std::int64_t s = sequence + 1 + threadIdx.x; s < real_size(args.sequences);
+       s += blockDim.x) {
+    const std::int64_t first = integer_at(args.starts, s) + integer_at(args.lengths, s);
+    const std::int64_t count = integer_at(args.offsets, s + 1) - integer_at(args.offsets, s);
+    is_there = is_there || (row >= first && row < first + count);
+  }
+  return __syncthreads_or(is_there) != 0;
+}
+
 __global__ void append_kernel(CachedAttentionArgs args) {
   const std::int64_t width = std::int64_t{args.kv_heads} * args.d;
   for (std::int64_t token = blockIdx.x; token < real_size(args.tokens); token += gridDim.x) {
@@ -58,6 +73,7 @@ __global__ void append_kernel(CachedAttentionArgs args) {
       continue;
     }
     const std::int64_t row = place.start + place.keys - 1;
+    if (is_overwritten(args, place.sequence, row)) continue;
     for (std::int64_t i = threadIdx.x; i < width; i += blockDim.x) {
       args.new_k[row * width + i] = args.k[token * width + i];
       args.new_v[row * width + i] = args.v[token * width + i];
