@@ -52,7 +52,9 @@ TEST(CandidateCosts, OfAWiderModelAreMore) {
   const CandidateCosts costs(base, 10);
   const Candidate wide{.architecture = {{"hidden_size", std::int64_t{16}}}};
   for (const auto& [name, cost] : costs.known(wide))
-    if (name != "weight-bits" && name != "data-bits") EXPECT_GT(cost, costs.known({}).at(name));
+    if (name != "weight-bits" && name != "data-bits") {
+      EXPECT_GT(cost, costs.known({}).at(name));
+    }
 }
 
 TEST(CandidateCosts, MeasuresAnExample) {

@@ -23,7 +23,7 @@ std::vector<Choices> choices_of(const CandidateSpace& space, const std::string& 
   std::vector<Choices> result;
   for (const std::string& layer : space.layers())
     for (const TensorChoices& tensors : space.space().precision->tensors) {
-      Choices choices{.parameter = space.precision_name(layer, tensors)};
+      Choices choices{.parameter = space.precision_name(layer, tensors), .formats = {}};
       for (const bool own : {true, false})
         for (const FormatChoices& family : tensors.families) {
           if (own ? family.name != name : family.name == name || !is_float(family)) continue;
