@@ -55,6 +55,8 @@ class MappedPages : public testing::Test {
 };
 
 TEST_F(MappedPages, GoWhereBytesFillThemAndComeBackUnchanged) {
+  // An emulator may list its mappings without what is resident of them.
+  if (resident_pages() == 0) GTEST_SKIP() << "this processor has no count of resident pages";
   ASSERT_EQ(resident_pages(), 5u);
   let_go(bytes_.subspan(100, 3 * kPage));  // fills the second and the third
   EXPECT_EQ(resident_pages(), 3u);
