@@ -7,7 +7,6 @@
 #include <numeric>
 #include <tuple>
 
-#include "lathe/compress/packed_weights.h"
 #include "lathe/core/error.h"
 #include "lathe/experiment/evaluate.h"
 #include "lathe/experiment/side_by_side.h"
@@ -16,7 +15,7 @@
 #include "lathe/search/candidate_costs.h"
 #include "lathe/search/compress_candidate.h"
 #include "lathe/search/family_points.h"
-#include "lathe/search/fisher_information.h"
+#include "lathe/search/format_starts.h"
 #include "lathe/search/narrowed_grid.h"
 #include "lathe/search/precision_costs.h"
 #include "lathe/search/search_candidates.h"
@@ -26,7 +25,6 @@
 #include "lathe/search/smallest_candidate.h"
 #include "lathe/search/train_candidate.h"
 #include "lathe/study/samplers/sampler.h"
-#include "lathe/train/answers.h"
 #include "lathe/train/make_source.h"
 
 namespace lathe::search {
@@ -67,7 +65,9 @@ class Search {
 
   // Trials alone.
   void work() {
-    if (chooses_by_layer() && options_.is_damage_measured) start_by_damage();
+    if (chooses_by_layer() && options_.is_damage_measured)
+      starts_.emplace(options_, execution_, callbacks_, file_, data_, space_.layers(), layer_costs_,
+                      *directory_);
     run_studies();
   }
 
@@ -115,9 +115,6 @@ class Search {
   bool chooses_by_layer() const { return space_.space().precision && data_.base().fresh.empty(); }
   bool has_bit_budget() const { return options_.max_weight_bits || options_.max_data_bits; }
   bool has_budget() const { return has_bit_budget() || !options_.limits.empty(); }
-  BitBudget budget() const {
-    return {.weights = options_.max_weight_bits, .data = options_.max_data_bits};
-  }
   bool is_within_budget(const study::Assignment& point) const {
     const std::optional<Candidate> candidate = space_.find_candidate(point);
     if (!candidate) return true;  // not decided yet
@@ -157,127 +154,11 @@ class Search {
              *most, least);
   }
 
-  // Measures how far answers move with one layer's tensors alone in a format, all of them once, and
-  // of weights what Fisher information says of the same.
-  void start_by_damage() {
-    measure_fisher();
-    const train::Answers plain = answer(data_.base());
-    std::int64_t done = 0;
-    for (const std::string& layer : space_.layers()) {
-      std::map<std::string, double> found;
-      for (const TensorChoices& tensors : file_.precision->tensors)
-        for (const FormatChoices& family : tensors.families)
-          for (const std::string& format : family.formats) {
-            const std::string name = damage_name(layer, tensors, format);
-            if (directory_->find(name) || found.contains(name)) continue;
-            Candidate one;
-            for (const compress::TensorRole role : tensors.roles) one.formats[layer][role] = format;
-            found[name] =
-                format == "float"
-                    ? 0
-                    : train::mean_divergence(
-                          plain.logits,
-                          answer(build_candidate(data_, one, options_.seed, execution_)).logits);
-          }
-      directory_->keep(found);
-      callbacks_.tell({.activity = "measuring damage",
-                       .unit = "layers",
-                       .done = ++done,
-                       .total = std::ssize(space_.layers())});
-    }
-    allocation_.emplace(
-        file_, space_.layers(), layer_costs_,
-        [this](const std::string& layer, const TensorChoices& tensors, const std::string& format) {
-          return *directory_->find(damage_name(layer, tensors, format));
-        });
-    fisher_allocation_.emplace(
-        file_, space_.layers(), layer_costs_,
-        [this](const std::string& layer, const TensorChoices& tensors, const std::string& format) {
-          const auto fisher = directory_->find(fisher_name(layer, format));
-          // Of what is no weight, and of formats that are not stored, answers tell alone.
-          return has_weights(tensors) && fisher
-                     ? *fisher
-                     : *directory_->find(damage_name(layer, tensors, format));
-        });
-    find_starts();
-  }
-
-  static bool has_weights(const TensorChoices& tensors) {
-    return std::ranges::find(tensors.roles, compress::TensorRole::Weights) != tensors.roles.end();
-  }
-  static std::string fisher_name(const std::string& layer, const std::string& format) {
-    return fmt::format("Fisher damage of {} to {}", format, layer);
-  }
-
-  void measure_fisher() {
-    std::optional<FisherInformation> information;
-    for (const std::string& layer : space_.layers()) {
-      std::map<std::string, double> found;
-      for (const TensorChoices& tensors : file_.precision->tensors) {
-        if (!has_weights(tensors)) continue;
-        for (const FormatChoices& family : tensors.families)
-          for (const std::string& format : family.formats) {
-            const std::string name = fisher_name(layer, format);
-            if (directory_->find(name) || found.contains(name)) continue;
-            if (!information)
-              information = fisher_information(data_.base(), *data_.calibration(),
-                                               options_.calibration, execution_, callbacks_);
-            Candidate one;
-            one.formats[layer][compress::TensorRole::Weights] = format;
-            io::Model rounded = build_candidate(data_, one, options_.seed, execution_);
-            if (format != "float") compress::pack_model(rounded, false);
-            if (format != "float" && rounded.graph.nodes_of("decode").empty()) continue;
-            if (format != "float") compress::unpack_model(rounded);
-            found[name] = fisher_damage(*information, layer, data_.base(), rounded);
-          }
-      }
-      directory_->keep(found);
-    }
-  }
-
-  static std::string damage_name(const std::string& layer, const TensorChoices& tensors,
-                                 const std::string& format) {
-    return fmt::format("damage of {} to {}{}{}", format, layer, tensors.name.empty() ? "" : " ",
-                       tensors.name);
-  }
-
-  train::Answers answer(const io::Model& model) const {
-    train::Classifier classifier(model, {.execution = execution_});
-    return train::answer_all(
-        classifier, *data_.calibration(),
-        {.progress = [&](std::int64_t, std::int64_t) { return !callbacks_.stops(); }});
-  }
-
-  // The best by damage within the budget, or within some where there is none.
-  void find_starts() {
-    const auto add = [&](const BitBudget& within) {
-      for (const Allocation* allocation : {&*allocation_, &*fisher_allocation_})
-        if (auto point = allocation->best(within))
-          if (std::ranges::find(starts_, *point) == starts_.end())
-            starts_.push_back(std::move(*point));
-    };
-    if (has_bit_budget()) return add(budget());
-    for (const double bits : {8.0, 6.0, 4.0, 3.0, 2.5, 2.0, 1.5})
-      add({.weights = bits, .data = std::max(4.0, bits)});
-  }
-
-  // Starts first. Within a budget most points that a sampler draws at random cost too much, so that
-  // others are drawn from near the best by damage: all of a random study's, and of one that learns
-  // the first and every other.
-  std::optional<Allocation::Point> propose(const std::string& sampler, int number) const {
-    if (!allocation_ || sampler.starts_with("grid")) return std::nullopt;
-    if (static_cast<std::size_t>(number) < starts_.size())
-      return starts_[static_cast<std::size_t>(number)];
-    if (!has_bit_budget()) return std::nullopt;
-    const bool learns = !sampler.starts_with("random");
-    if (learns && number >= kFirstDrawn && number % 2 == 1) return std::nullopt;
-    return allocation_->sample(budget(), options_.seed + static_cast<std::uint64_t>(number));
-  }
-  static constexpr int kFirstDrawn = 12;
-
   void run_studies() {
     run_studies(options_.samplers, options_.trials,
-                [&](const std::string& study, int number) { return propose(study, number); });
+                [&](const std::string& study, int number) -> std::optional<Allocation::Point> {
+                  return starts_ ? starts_->propose(study, number) : std::nullopt;
+                });
     if (options_.narrow > 0) run_narrowed();
     if (options_.family_trials > 0)
       for (const FamilyPoints& family :
@@ -621,8 +502,7 @@ class Search {
   // Once all that may be wrong with those is known: a mistake must not leave a directory.
   std::optional<SearchDirectory> directory_;
   std::optional<SearchStudies> studies_;
-  std::optional<Allocation> allocation_, fisher_allocation_;
-  std::vector<Allocation::Point> starts_;
+  std::optional<FormatStarts> starts_;
 };
 
 }  // namespace

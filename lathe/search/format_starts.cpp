@@ -1,0 +1,147 @@
+#include "lathe/search/format_starts.h"
+
+#include <algorithm>
+#include <map>
+
+#include "lathe/compress/packed_weights.h"
+#include "lathe/search/fisher_information.h"
+#include "lathe/search/precision_costs.h"
+#include "lathe/search/train_candidate.h"
+#include "lathe/train/make_source.h"
+
+namespace lathe::search {
+namespace {
+
+constexpr int kFirstDrawn = 12;
+
+bool has_weights(const TensorChoices& tensors) {
+  return std::ranges::find(tensors.roles, compress::TensorRole::Weights) != tensors.roles.end();
+}
+std::string fisher_name(const std::string& layer, const std::string& format) {
+  return fmt::format("Fisher damage of {} to {}", format, layer);
+}
+std::string damage_name(const std::string& layer, const TensorChoices& tensors,
+                        const std::string& format) {
+  return fmt::format("damage of {} to {}{}{}", format, layer, tensors.name.empty() ? "" : " ",
+                     tensors.name);
+}
+
+}  // namespace
+
+FormatStarts::FormatStarts(const SearchOptions& options, const engine::ExecutionOptions& execution,
+                           const experiment::Callbacks& callbacks, const SearchSpace& space,
+                           const TrialData& data, std::vector<std::string> layers,
+                           const PrecisionCosts& costs, SearchDirectory& directory)
+    : options_(options),
+      execution_(execution),
+      callbacks_(callbacks),
+      file_(space),
+      data_(data),
+      layers_(std::move(layers)),
+      directory_(directory),
+      budget_{.weights = options.max_weight_bits, .data = options.max_data_bits} {
+  measure_fisher();
+  measure_damage();
+  allocation_.emplace(
+      file_, layers_, costs,
+      [this](const std::string& layer, const TensorChoices& tensors, const std::string& format) {
+        return *directory_.find(damage_name(layer, tensors, format));
+      });
+  fisher_allocation_.emplace(
+      file_, layers_, costs,
+      [this](const std::string& layer, const TensorChoices& tensors, const std::string& format) {
+        const auto fisher = directory_.find(fisher_name(layer, format));
+        // Of what is no weight, and of formats that are not stored, answers tell alone.
+        return has_weights(tensors) && fisher
+                   ? *fisher
+                   : *directory_.find(damage_name(layer, tensors, format));
+      });
+  find_starts();
+}
+
+// How far answers move with one layer's tensors alone in a format.
+void FormatStarts::measure_damage() {
+  const train::Answers plain = answer(data_.base());
+  std::int64_t done = 0;
+  for (const std::string& layer : layers_) {
+    std::map<std::string, double> found;
+    for (const TensorChoices& tensors : file_.precision->tensors)
+      for (const FormatChoices& family : tensors.families)
+        for (const std::string& format : family.formats) {
+          const std::string name = damage_name(layer, tensors, format);
+          if (directory_.find(name) || found.contains(name)) continue;
+          Candidate one;
+          for (const compress::TensorRole role : tensors.roles) one.formats[layer][role] = format;
+          found[name] =
+              format == "float"
+                  ? 0
+                  : train::mean_divergence(
+                        plain.logits,
+                        answer(build_candidate(data_, one, options_.seed, execution_)).logits);
+        }
+    directory_.keep(found);
+    callbacks_.tell({.activity = "measuring damage",
+                     .unit = "layers",
+                     .done = ++done,
+                     .total = std::ssize(layers_)});
+  }
+}
+
+void FormatStarts::measure_fisher() {
+  std::optional<FisherInformation> information;
+  for (const std::string& layer : layers_) {
+    std::map<std::string, double> found;
+    for (const TensorChoices& tensors : file_.precision->tensors) {
+      if (!has_weights(tensors)) continue;
+      for (const FormatChoices& family : tensors.families)
+        for (const std::string& format : family.formats) {
+          const std::string name = fisher_name(layer, format);
+          if (directory_.find(name) || found.contains(name)) continue;
+          if (!information)
+            information = fisher_information(data_.base(), *data_.calibration(),
+                                             options_.calibration, execution_, callbacks_);
+          Candidate one;
+          one.formats[layer][compress::TensorRole::Weights] = format;
+          io::Model rounded = build_candidate(data_, one, options_.seed, execution_);
+          if (format != "float") compress::pack_model(rounded, false);
+          if (format != "float" && rounded.graph.nodes_of("decode").empty()) continue;
+          if (format != "float") compress::unpack_model(rounded);
+          found[name] = fisher_damage(*information, layer, data_.base(), rounded);
+        }
+    }
+    directory_.keep(found);
+  }
+}
+
+train::Answers FormatStarts::answer(const io::Model& model) const {
+  train::Classifier classifier(model, {.execution = execution_});
+  return train::answer_all(
+      classifier, *data_.calibration(),
+      {.progress = [&](std::int64_t, std::int64_t) { return !callbacks_.stops(); }});
+}
+
+// The best by damage within the budget, or within some where there is none.
+void FormatStarts::find_starts() {
+  const auto add = [&](const BitBudget& within) {
+    for (const Allocation* allocation : {&*allocation_, &*fisher_allocation_})
+      if (auto point = allocation->best(within))
+        if (std::ranges::find(starts_, *point) == starts_.end())
+          starts_.push_back(std::move(*point));
+  };
+  if (has_budget()) return add(budget_);
+  for (const double bits : {8.0, 6.0, 4.0, 3.0, 2.5, 2.0, 1.5})
+    add({.weights = bits, .data = std::max(4.0, bits)});
+}
+
+std::optional<Allocation::Point> FormatStarts::propose(const std::string& sampler,
+                                                       int number) const {
+  if (!allocation_ || sampler.starts_with("grid")) return std::nullopt;
+  if (static_cast<std::size_t>(number) < starts_.size())
+    return starts_[static_cast<std::size_t>(number)];
+  if (!has_budget()) return std::nullopt;
+  const bool learns = !sampler.starts_with("random");
+  if (learns && number >= kFirstDrawn && number % 2 == 1) return std::nullopt;
+  return allocation_->sample(budget_, options_.seed + static_cast<std::uint64_t>(number));
+}
+
+}  // namespace lathe::search
