@@ -168,6 +168,11 @@ TEST(IntegerProducts, KeepWeightsOfFloatsPackedWithTheSameBits) {
                      "codes, none, worth"),
         weight_alone("int:4,group=32", "codes = state() : u8[70,400]\nworth = state() : f32[70,25]",
                      "codes, none, worth"),
+        // An odd number of inputs shares a scale: a byte for each.
+        weight_alone("int:4,group=25", "codes = state() : u8[70,400]\nworth = state() : f32[70,32]",
+                     "codes, none, worth"),
+        weight_alone("mxint:4", "codes = state() : u8[70,400]\nworth = state() : u8[70,25]",
+                     "codes, worth"),
         weight_alone("mxint:8", "codes = state() : u8[70,800]\nworth = state() : u8[70,25]",
                      "codes, worth")}) {
     const State state = some_codes(graph);
@@ -181,6 +186,23 @@ TEST(IntegerProducts, KeepWeightsOfFloatsPackedWithTheSameBits) {
       }
     }
   }
+}
+
+TEST(IntegerProducts, KeepTwoNumbersOfFourBitsInAByte) {
+  const auto bytes = [](std::string_view format, std::string_view codes) {
+    const Graph graph =
+        weight_alone(format, fmt::format("codes = state() : {}\nworth = state() : f32[70]", codes),
+                     "codes, none, worth");
+    const auto executor = make_executor(graph, some_codes(graph), {.uses_integers = true});
+    executor->run(random_feed(graph, {{"T", 1}}, 3));
+    return executor->report().weight_bytes;
+  };
+  // Half of the codes, which the state keeps, and of the panels, whose 70 columns are padded to 96
+  // at most.
+  const std::int64_t saved =
+      bytes("int:8,channel", "u8[70,800]") - bytes("int:4,channel", "u8[70,400]");
+  EXPECT_GE(saved, (70 + 70) * 400);
+  EXPECT_LE(saved, (70 + 96) * 400);
 }
 
 TEST(IntegerProducts, EncodeOnlyTheRowsThatAreRead) {

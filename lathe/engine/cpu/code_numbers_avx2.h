@@ -18,6 +18,18 @@ inline Vec load_numbers(const std::int8_t* from) {
   return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes))};
 }
 
+struct Nibbles {
+  __m256i value;
+};
+inline Nibbles load_nibbles(const std::int8_t* from) {
+  return {_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)))};
+}
+inline Vec numbers_of_half(Nibbles both, int half) {
+  const __m256i bits = half == 0 ? _mm256_and_si256(both.value, _mm256_set1_epi32(15))
+                                 : _mm256_srli_epi32(both.value, 4);
+  return {_mm256_cvtepi32_ps(_mm256_sub_epi32(bits, _mm256_set1_epi32(8)))};
+}
+
 inline Vec load_powers(const std::uint8_t* codes) {
   const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(codes));
   return {_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu8_epi32(bytes), 23))};

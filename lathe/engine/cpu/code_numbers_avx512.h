@@ -15,6 +15,21 @@ inline Vec load_numbers(const std::int8_t* from) {
   return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes))};
 }
 
+// Two numbers from -8 to 7 a byte, each plus 8.
+struct Nibbles {
+  __m512i value;
+};
+inline Nibbles load_nibbles(const std::int8_t* from) {
+  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+  return {_mm512_cvtepu8_epi32(bytes)};
+}
+// The numbers of the lower halves, or of the upper ones. A permutation sees four bits alone.
+inline Vec numbers_of_half(Nibbles both, int half) {
+  const __m512 numbers = _mm512_setr_ps(-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7);
+  return {
+      _mm512_permutexvar_ps(half == 0 ? both.value : _mm512_srli_epi32(both.value, 4), numbers)};
+}
+
 // 2^(code - 127) of codes from 1 to 254.
 inline Vec load_powers(const std::uint8_t* codes) {
   const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(codes));

@@ -16,6 +16,16 @@ inline Vec load_numbers(const std::int8_t* from) {
                  static_cast<float>(from[2]), static_cast<float>(from[3])}};
 }
 
+struct Nibbles {
+  Ints value;
+};
+inline Nibbles load_nibbles(const std::int8_t* from) {
+  return {Ints{from[0], from[1], from[2], from[3]}};
+}
+inline Vec numbers_of_half(Nibbles both, int half) {
+  return {__builtin_convertvector((both.value >> (4 * half) & 15) - 8, Floats)};
+}
+
 inline Vec load_powers(const std::uint8_t* codes) {
   const Ints bits = Ints{codes[0], codes[1], codes[2], codes[3]} << 23;
   Vec powers;

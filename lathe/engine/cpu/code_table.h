@@ -76,6 +76,9 @@ struct WidenedArgs {
   const float* x;
   std::int64_t x_stride;
   const std::int8_t* numbers;  ///< panels of grain().columns, row after row of B
+  /// Numbers are -8 to 7, and two rows share their bytes: a number of the first, plus 8, has the
+  /// lower half. Depth and width are even then.
+  bool has_nibbles;
   const float* scales;         ///< panels of a line for each block
   const std::uint8_t* powers;  ///< instead of scales: 2^(code - 127); or null
   const float* bias;           ///< or null

@@ -20,21 +20,33 @@ void write_panels(AlignedBuffer& to, std::int64_t n, std::int64_t panel, std::in
       for (std::int64_t j = first; j < first + panel; ++j) *next++ = j < n ? value(j, line) : T{0};
 }
 
-// The numbers of panels, lines of a number of each column. A piece of all columns stays near while
-// it is turned around.
-void write_numbers(const numerics::RowCodes& weight, std::int64_t panel, AlignedBuffer& to) {
+bool are_nibbles(const numerics::RowCodes& weight) {
+  return std::all_of(weight.numbers.begin(), weight.numbers.end(),
+                     [](std::int8_t number) { return number >= -8 && number <= 7; });
+}
+
+// The numbers of panels, lines of a number of each column, or of two. A piece of all columns stays
+// near while it is turned around.
+void write_numbers(const numerics::RowCodes& weight, std::int64_t panel, bool has_nibbles,
+                   AlignedBuffer& to) {
   constexpr std::int64_t kPiece = 64;
-  const std::int64_t n = weight.rows, k = weight.columns;
-  const std::int64_t bytes = (n + panel - 1) / panel * panel * k;
+  const std::int64_t n = weight.rows, k = weight.columns, lines = has_nibbles ? k / 2 : k;
+  const std::int64_t bytes = (n + panel - 1) / panel * panel * lines;
   to.reserve(bytes);
   auto* const numbers = reinterpret_cast<std::int8_t*>(to.data());
-  if (n % panel != 0) std::fill(numbers + n / panel * panel * k, numbers + bytes, std::int8_t{0});
+  const std::int64_t whole = n / panel * panel * lines;
+  if (n % panel != 0) std::fill(numbers + whole, numbers + bytes, std::int8_t{0});
   for (std::int64_t first = 0; first < n; first += panel)
     for (std::int64_t from = 0; from < k; from += kPiece)
       for (std::int64_t j = first; j < std::min(n, first + panel); ++j) {
         const std::int8_t* const row = weight.numbers.data() + j * k;
-        std::int8_t* const column = numbers + first * k + (j - first);
-        for (std::int64_t p = from; p < std::min(k, from + kPiece); ++p) column[p * panel] = row[p];
+        std::int8_t* const column = numbers + first * lines + (j - first);
+        const std::int64_t end = std::min(k, from + kPiece);
+        if (has_nibbles)
+          for (std::int64_t p = from; p < end; p += 2)
+            column[p / 2 * panel] = static_cast<std::int8_t>(row[p] + 8 + (row[p + 1] + 8) * 16);
+        else
+          for (std::int64_t p = from; p < end; ++p) column[p * panel] = row[p];
       }
 }
 
@@ -99,9 +111,7 @@ void CodeWeight::pack(const CodeKernels& kernels, const numerics::RowCodes& weig
                       const CodeCut& cut, bool has_zeros) {
   kernels_ = &kernels;
   cut_ = cut;
-  cut_.has_nibbles = (cut.blocks == 1 || cut.width % 8 == 0) &&
-                     std::all_of(weight.numbers.begin(), weight.numbers.end(),
-                                 [](std::int8_t number) { return number >= -8 && number <= 7; });
+  cut_.has_nibbles = (cut.blocks == 1 || cut.width % 8 == 0) && are_nibbles(weight);
   const std::int64_t n = weight.rows, panel = kernels.grain().columns;
   numbers_.reserve(std::max<std::int64_t>(kernels.packed_size(n, cut_), 64));
   kernels.pack(weight.numbers.data(), n, cut_, reinterpret_cast<std::int8_t*>(numbers_.data()));
@@ -130,15 +140,18 @@ void WidenedWeight::pack(const CodeKernels& kernels, const numerics::RowCodes& w
   kernels_ = &kernels;
   k_ = weight.columns;
   width_ = weight.width;
+  has_nibbles_ = k_ % 2 == 0 && (weight.blocks == 1 || width_ % 2 == 0) && are_nibbles(weight);
   const std::int64_t panel = kernels.grain().columns;
-  write_numbers(weight, panel, numbers_);
+  write_numbers(weight, panel, has_nibbles_, numbers_);
   scales_.pack(weight, panel);
 }
 
 void WidenedWeight::set_operands(WidenedArgs& args, std::int64_t column) const {
   args.k = k_;
   args.width = width_;
-  args.numbers = reinterpret_cast<const std::int8_t*>(numbers_.data()) + column * k_;
+  args.has_nibbles = has_nibbles_;
+  args.numbers =
+      reinterpret_cast<const std::int8_t*>(numbers_.data()) + column * (has_nibbles_ ? k_ / 2 : k_);
   args.scales = scales_.floats(column);
   args.powers = scales_.powers(column);
 }

@@ -59,6 +59,7 @@ class WidenedWeight {
  private:
   const CodeKernels* kernels_ = nullptr;
   std::int64_t k_ = 0, width_ = 0;
+  bool has_nibbles_ = false;
   AlignedBuffer numbers_;
   PanelScales scales_;
 };

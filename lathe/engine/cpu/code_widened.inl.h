@@ -11,18 +11,33 @@ inline Vec load_scales(const WidenedArgs& args, std::int64_t at) {
   return args.powers != nullptr ? load_powers(args.powers + at) : load(args.scales + at);
 }
 
+// The first of a panel's numbers.
+inline const std::int8_t* numbers_of_panel(const WidenedArgs& args, std::int64_t column) {
+  return args.numbers + column * (args.has_nibbles ? args.k / 2 : args.k);
+}
+
 // to[depth, kPanel] = the panel's rows from `from` on, times their scales.
 inline void widen_panel(const WidenedArgs& args, std::int64_t column, std::int64_t from,
                         std::int64_t depth, float* to) {
   const std::int64_t blocks = (args.k + args.width - 1) / args.width;
-  const std::int8_t* numbers = args.numbers + column * args.k + from * kPanel;
+  const std::int8_t* const panel = numbers_of_panel(args, column);
   static_assert(kTileVectors == 2);
   for (std::int64_t p = from; p < from + depth;) {
     const std::int64_t line = column * blocks + p / args.width * kPanel;
     const Vec first_scale = load_scales(args, line),
               second_scale = load_scales(args, line + kWidth);
     const std::int64_t end = smaller(from + depth, (p / args.width + 1) * args.width);
-    for (; p < end; ++p, numbers += kPanel, to += kPanel) {
+    if (args.has_nibbles) {
+      for (; p < end; ++p, to += kPanel) {
+        const std::int8_t* const numbers = panel + p / 2 * kPanel;
+        const int half = static_cast<int>(p % 2);
+        store(to, numbers_of_half(load_nibbles(numbers), half) * first_scale);
+        store(to + kWidth, numbers_of_half(load_nibbles(numbers + kWidth), half) * second_scale);
+      }
+      continue;
+    }
+    for (; p < end; ++p, to += kPanel) {
+      const std::int8_t* const numbers = panel + p * kPanel;
       store(to, load_numbers(numbers) * first_scale);
       store(to + kWidth, load_numbers(numbers + kWidth) * second_scale);
     }
@@ -32,47 +47,79 @@ inline void widen_panel(const WidenedArgs& args, std::int64_t column, std::int64
 // Few rows: numbers become floats in registers, and the order of sums is the same.
 constexpr int kFewWidenedRows = 4;
 
-template <int Rows>
+// totals += the rows of x at p times one line of weights, `Vectors` of them.
+template <int Rows, int Vectors>
+[[gnu::always_inline]] inline void add_line(const WidenedArgs& args, std::int64_t p,
+                                            const Vec (&weights)[Vectors],
+                                            Vec (&totals)[Rows][Vectors]) {
+#pragma GCC unroll 16
+  for (int r = 0; r < Rows; ++r) {
+    const Vec element = broadcast(args.x[r * args.x_stride + p]);
+#pragma GCC unroll 16
+    for (int v = 0; v < Vectors; ++v) totals[r][v] = fma(element, weights[v], totals[r][v]);
+  }
+}
+
+// Columns of `Vectors` / 2 panels. One row has too few sums in one of them to hide how long an
+// addition takes.
+template <bool HasNibbles, int Rows, int Vectors>
 void multiply_few_widened(const WidenedArgs& args, std::int64_t column, float* sums) {
   const std::int64_t blocks = (args.k + args.width - 1) / args.width;
-  const std::int8_t* numbers = args.numbers + column * args.k;
-  Vec totals[Rows][2];
+  Vec totals[Rows][Vectors];
 #pragma GCC unroll 16
   for (int r = 0; r < Rows; ++r)
 #pragma GCC unroll 16
-    for (int v = 0; v < 2; ++v) totals[r][v] = broadcast(0.0f);
+    for (int v = 0; v < Vectors; ++v) totals[r][v] = broadcast(0.0f);
+  const std::int8_t* panels[Vectors / 2];
+#pragma GCC unroll 16
+  for (int v = 0; v < Vectors / 2; ++v) panels[v] = numbers_of_panel(args, column + v * kPanel);
   for (std::int64_t b = 0; b < blocks; ++b) {
-    const std::int64_t line = column * blocks + b * kPanel;
-    const Vec scales[2] = {load_scales(args, line), load_scales(args, line + kWidth)};
+    Vec scales[Vectors];
+#pragma GCC unroll 16
+    for (int v = 0; v < Vectors; ++v)
+      scales[v] =
+          load_scales(args, (column + v / 2 * kPanel) * blocks + b * kPanel + v % 2 * kWidth);
     const std::int64_t end = smaller(args.k, (b + 1) * args.width);
-    for (std::int64_t p = b * args.width; p < end; ++p, numbers += kPanel) {
-      const Vec weights[2] = {load_numbers(numbers) * scales[0],
-                              load_numbers(numbers + kWidth) * scales[1]};
+    Vec weights[Vectors];
+    if constexpr (HasNibbles) {
+      for (std::int64_t p = b * args.width; p < end; p += 2) {
+        Nibbles both[Vectors];
 #pragma GCC unroll 16
-      for (int r = 0; r < Rows; ++r) {
-        const Vec element = broadcast(args.x[r * args.x_stride + p]);
+        for (int v = 0; v < Vectors; ++v)
+          both[v] = load_nibbles(panels[v / 2] + p / 2 * kPanel + v % 2 * kWidth);
+#pragma GCC unroll 2
+        for (int half = 0; half < 2; ++half) {
 #pragma GCC unroll 16
-        for (int v = 0; v < 2; ++v) totals[r][v] = fma(element, weights[v], totals[r][v]);
+          for (int v = 0; v < Vectors; ++v) weights[v] = numbers_of_half(both[v], half) * scales[v];
+          add_line<Rows, Vectors>(args, p + half, weights, totals);
+        }
+      }
+    } else {
+      for (std::int64_t p = b * args.width; p < end; ++p) {
+#pragma GCC unroll 16
+        for (int v = 0; v < Vectors; ++v)
+          weights[v] = load_numbers(panels[v / 2] + p * kPanel + v % 2 * kWidth) * scales[v];
+        add_line<Rows, Vectors>(args, p, weights, totals);
       }
     }
   }
   const Vec one = broadcast(1.0f);
-  const std::int64_t columns = smaller(args.n - column, kPanel);
 #pragma GCC unroll 16
-  for (int r = 0; r < Rows; ++r)
+  for (int v = 0; v < Vectors; ++v) {
+    const std::int64_t from = column + v * kWidth;
+    const Mask lanes = first_lanes(smaller(args.n > from ? args.n - from : 0, kWidth));
+    const Vec bias = args.bias ? load(args.bias + from, lanes) : broadcast(0.0f);
 #pragma GCC unroll 16
-    for (int v = 0; v < 2; ++v) {
-      const Mask lanes = first_lanes(columns > v * kWidth ? columns - v * kWidth : 0);
-      const Vec bias = args.bias ? load(args.bias + column + v * kWidth, lanes) : broadcast(0.0f);
-      store(sums + r * kPanel + v * kWidth, fma(totals[r][v], one, bias));
-    }
+    for (int r = 0; r < Rows; ++r)
+      store(sums + (v / 2 * Rows + r) * kPanel + v % 2 * kWidth, fma(totals[r][v], one, bias));
+  }
 }
 
-template <int Rows>
+template <bool HasNibbles, int Rows>
 void multiply_few_up_to(const WidenedArgs& args, std::int64_t column, float* sums) {
   if constexpr (Rows > 1)
-    if (args.rows < Rows) return multiply_few_up_to<Rows - 1>(args, column, sums);
-  multiply_few_widened<Rows>(args, column, sums);
+    if (args.rows < Rows) return multiply_few_up_to<HasNibbles, Rows - 1>(args, column, sums);
+  multiply_few_widened<HasNibbles, Rows, 2>(args, column, sums);
 }
 
 inline void finish_widened(const WidenedArgs& args, std::int64_t row, std::int64_t rows,
@@ -89,15 +136,29 @@ inline void finish_widened(const WidenedArgs& args, std::int64_t row, std::int64
        .y_stride = args.y_stride});
 }
 
-inline void multiply_widened(const WidenedArgs& args) {
-  if (args.rows <= kFewWidenedRows) {
-    float sums[kFewWidenedRows * kPanel];
-    for (std::int64_t column = 0; column < args.n; column += kPanel) {
-      multiply_few_up_to<kFewWidenedRows>(args, column, sums);
-      finish_widened(args, 0, args.rows, column, sums);
-    }
-    return;
+inline void multiply_few(const WidenedArgs& args) {
+  float sums[kFewWidenedRows * kPanel];
+  static_assert(kFewWidenedRows >= 2);
+  std::int64_t column = 0;
+  for (; args.rows == 1 && column + kPanel < args.n; column += 2 * kPanel) {
+    if (args.has_nibbles)
+      multiply_few_widened<true, 1, 4>(args, column, sums);
+    else
+      multiply_few_widened<false, 1, 4>(args, column, sums);
+    for (int panel = 0; panel < 2; ++panel)
+      finish_widened(args, 0, 1, column + panel * kPanel, sums + panel * kPanel);
   }
+  for (; column < args.n; column += kPanel) {
+    if (args.has_nibbles)
+      multiply_few_up_to<true, kFewWidenedRows>(args, column, sums);
+    else
+      multiply_few_up_to<false, kFewWidenedRows>(args, column, sums);
+    finish_widened(args, 0, args.rows, column, sums);
+  }
+}
+
+inline void multiply_widened(const WidenedArgs& args) {
+  if (args.rows <= kFewWidenedRows) return multiply_few(args);
   const RowTiles tiles(args.rows);
   const DepthPieces pieces(args.k);
   const bool is_copied = is_crowded(args.x_stride) && args.n >= kLeastCopied;
