@@ -37,6 +37,19 @@ std::int64_t free_site(const Graph& graph) {
   return site;
 }
 
+// What names have behind the number of their layer, each once; whole names where there is none.
+std::vector<std::string> endings_of(const Graph& graph, const std::vector<NodeId>& nodes) {
+  static const RE2 kNumber(R"(^.*\.[0-9]+\.)");
+  std::vector<std::string> endings;
+  for (const NodeId node : nodes) {
+    std::string ending = graph.name(node);
+    RE2::Replace(&ending, kNumber, "");
+    if (std::find(endings.begin(), endings.end(), ending) == endings.end())
+      endings.push_back(std::move(ending));
+  }
+  return endings;
+}
+
 std::vector<NodeId> matching_linears(const Graph& graph, const std::vector<std::string>& targets) {
   const std::vector<NodeId> linears = adaptable_linears(graph);
   std::vector<bool> is_chosen(linears.size());
@@ -49,7 +62,7 @@ std::vector<NodeId> matching_linears(const Graph& graph, const std::vector<std::
     if (any) continue;
     if (linears.empty()) fail("targets=\"{}\": the model has no linear", text);
     throw UserError(fmt::format("targets=\"{}\": no linear of the model matches it", text),
-                    fmt::format("linears have names such as \"{}\"", graph.name(linears.front())));
+                    fmt::format("linears end in {}", fmt::join(endings_of(graph, linears), ", ")));
   }
   std::vector<NodeId> chosen;
   for (std::size_t i = 0; i < linears.size(); ++i)

@@ -24,7 +24,7 @@ const Register insert{Pass{
     .options = {{"rank", std::int64_t{8}, "rows of A"},
                 {"alpha", 16.0, "the path is multiplied by alpha/rank"},
                 {"dropout", 0.0, "of what A reads, in training"},
-                {"targets", std::string("encoder"), "pattern in the names of the linears"},
+                {"targets", std::string(kNumberedLayers), "pattern in the names of the linears"},
                 {"seed", std::int64_t{0}, "of A's start"}},
     .is_idempotent = false,
     .needs_state = true,

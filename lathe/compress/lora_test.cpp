@@ -190,6 +190,29 @@ TEST(FuseLora, RefusesARoundedWeight) {
   EXPECT_EQ(print(graph), before);
 }
 
+TEST(InsertLora, AdaptsTheLayersOfEveryFamilyByDefault) {
+  const auto adapted = [](const char* builder, const char* task) {
+    io::Model model = io::load_model(builder, {.task = task});
+    return insert_lora(model.graph, model.state, {.rank = 2}, 1);
+  };
+  EXPECT_EQ(adapted("bert-tiny", "classify"), 2 * 6);    // neither pooler nor classifier
+  EXPECT_EQ(adapted("llama-tiny", "causal-lm") % 7, 0);  // no head
+  EXPECT_GT(adapted("llama-tiny", "causal-lm"), 0);
+  EXPECT_GT(adapted("gpt2-tiny", "causal-lm"), 0);
+}
+
+TEST(InsertLora, NamesTheEndingsOfLinearsThatThereAre) {
+  io::Model model = io::load_model("llama-tiny", {.task = "causal-lm"});
+  try {
+    insert_lora(model.graph, model.state, {.targets = {"query"}}, 1);
+    FAIL() << "a target that matches nothing was taken";
+  } catch (const UserError& error) {
+    EXPECT_EQ(error.hint(),
+              "linears end in self_attn.q_proj, self_attn.k_proj, self_attn.v_proj, "
+              "self_attn.o_proj, mlp.gate_proj, mlp.up_proj, mlp.down_proj, lm_head");
+  }
+}
+
 TEST(InsertLora, RefusesWhatCannotBe) {
   const auto refusal = [](const LoraOptions& options) {
     Graph graph = parse_graph(kTwoLinears);
@@ -238,7 +261,7 @@ TEST(LoraOptions, AreReadFromText) {
   EXPECT_EQ(options.alpha, 32);
   EXPECT_EQ(options.dropout, 0.05);
   EXPECT_THAT(options.targets, ElementsAre("query|layer.{1,2}value"));
-  EXPECT_THAT(parse_lora_options("rank=2").targets, ElementsAre("encoder"));
+  EXPECT_THAT(parse_lora_options("rank=2").targets, ElementsAre(kNumberedLayers));
 }
 
 TEST(LoraOptions, NameWhatIsWrong) {
