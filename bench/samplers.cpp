@@ -12,10 +12,9 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
-#include <fstream>
 #include <numbers>
-#include <sstream>
 
+#include "bench/nasbench_table.h"
 #include "lathe/core/error.h"
 #include "lathe/study/math/keyed_random.h"
 #include "lathe/study/math/random_draws.h"
@@ -69,30 +68,12 @@ double rosenbrock10(Trial& trial) {
 
 // A column of the table by the six operations of a cell.
 Function nasbench(const std::string& file, const std::string& column) {
-  std::ifstream stream(file);
-  std::string line;
-  if (!std::getline(stream, line)) lathe::fail("{}: cannot be read", file);
-  std::vector<std::string> names;
-  for (std::istringstream header(line); std::getline(header, line, ',');) names.push_back(line);
-  const auto found = std::find(names.begin(), names.end(), column);
-  if (found == names.end()) throw lathe::unknown_name("objective", column, names);
-  const auto wanted = static_cast<std::size_t>(found - names.begin());
-  std::vector<double> table(15625, 0.0);
-  while (std::getline(stream, line)) {
-    std::istringstream row(line);
-    std::size_t cell = 0;
-    std::string field;
-    for (std::size_t i = 0; std::getline(row, field, ','); ++i) {
-      if (i < 6) cell = cell * 5 + static_cast<std::size_t>(std::stoi(field));
-      if (i == wanted) table.at(cell) = std::stod(field);
-    }
-  }
-  return [table](Trial& trial) {
+  return [table = read_nasbench(file, column)](Trial& trial) {
     const CategoricalDistribution operations{{0, 1, 2, 3, 4}};
     std::size_t cell = 0;
-    for (int edge = 0; edge < 6; ++edge)
-      cell =
-          cell * 5 + static_cast<std::size_t>(trial.suggest(fmt::format("e{}", edge), operations));
+    for (int edge = 0; edge < kNasbenchEdges; ++edge)
+      cell = cell * kNasbenchOperations +
+             static_cast<std::size_t>(trial.suggest(fmt::format("e{}", edge), operations));
     return table[cell];
   };
 }

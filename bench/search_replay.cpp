@@ -1,20 +1,26 @@
 // How soon samplers find what is good among recorded trials of a search of architectures.
 //
 //   bench_search_replay STUDY.db [SPACE] [NUM_SEEDS] [NUM_TRIALS] [NEIGHBORS]
+//   bench_search_replay NB201.csv - [NUM_SEEDS] [NUM_TRIALS]
 //
-// Every sampler runs on the space, with halving, once for each seed; a point that it proposes gets
-// the reports of the recorded trial that is nearest to it (sizes by their place in their list,
-// projections by the share that differ), or with NEIGHBORS the mean of so many. Rungs that the
-// recorded trial was given up before are on the line through those that went on. Prints the mean of
-// the best so far over the seeds after every ten trials, and in how many seeds `auto` is ahead of
+// Every sampler runs on the space, with halving unless --no-halving is given, once for each seed
+// from 0 or --first-seed N. A point of a study's space gets the reports of the recorded trial that
+// is nearest to it (sizes by their place in their list, projections by the share that differ), or
+// with NEIGHBORS the mean of so many. Rungs that the recorded trial was given up before are on the
+// line through those that went on. The table of NAS-Bench-201 has every point; its accuracies on
+// CIFAR-10, CIFAR-100 and ImageNet16-120 are the three reports of a trial. Prints the mean of the
+// best so far over the seeds after every ten trials, and in how many seeds `auto` is ahead of
 // `random` by the mean of its curve.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <map>
+#include <memory>
 
+#include "bench/nasbench_table.h"
 #include "lathe/core/error.h"
 #include "lathe/search/candidate_space.h"
 #include "lathe/search/space_file.h"
@@ -123,22 +129,62 @@ std::array<double, 3> reports_at(const std::vector<Recorded>& recorded,
   return sums;
 }
 
-std::vector<double> best_so_far(const std::vector<Recorded>& recorded,
-                                const search::CandidateSpace& space, const std::string& sampler,
-                                std::uint64_t seed, int num_trials, int num_neighbors) {
+// What a replay's points come from, and what their reports are.
+struct Replay {
+  study::Space space;
+  std::function<bool(const study::Assignment&)> is_possible;
+  std::function<std::array<double, 3>(const study::Assignment&)> reports;
+};
+
+Replay replay_of_study(const std::string& path, const std::string& space_name, int num_neighbors) {
+  const auto recorded = std::make_shared<const std::vector<Recorded>>(read(path));
+  if (recorded->empty()) fail("{}: has no trials with reports", path);
+  fmt::print("{} recorded trials\n", recorded->size());
+  const auto space =
+      std::make_shared<const search::CandidateSpace>(search::read_search_space(space_name));
+  return {.space = space->parameters(),
+          .is_possible = [=](const study::Assignment& point) { return space->is_possible(point); },
+          .reports =
+              [=](const study::Assignment& point) {
+                return reports_at(*recorded, point, num_neighbors);
+              }};
+}
+
+// Rungs are the accuracies on three data sets, the cheapest first: they agree about as far as short
+// trainings agree with long ones.
+Replay replay_of_table(const std::string& path) {
+  study::CategoricalDistribution operations;
+  for (int i = 0; i < kNasbenchOperations; ++i) operations.choices.emplace_back(std::int64_t{i});
+  const auto distribution = std::make_shared<const study::Distribution>(operations);
+  Replay replay;
+  for (int edge = 0; edge < kNasbenchEdges; ++edge)
+    replay.space.push_back({fmt::format("e{}", edge), distribution});
+  replay.is_possible = [](const study::Assignment&) { return true; };
+  replay.reports = [tables = std::array{
+                        read_nasbench(path, "cifar10_valid"), read_nasbench(path, "cifar100_valid"),
+                        read_nasbench(path, "imagenet16_valid")}](const study::Assignment& point) {
+    std::size_t cell = 0;
+    for (const study::Parameter& each : point)
+      cell = cell * kNasbenchOperations + static_cast<std::size_t>(each.value);
+    return std::array{tables[0][cell] / 100, tables[1][cell] / 100, tables[2][cell] / 100};
+  };
+  return replay;
+}
+
+std::vector<double> best_so_far(const Replay& replay, const std::string& sampler,
+                                std::uint64_t seed, int num_trials, bool halves) {
   study::Study study = study::Study::create(
       study::open_storage("memory:"), "replay", {study::Direction::Maximize},
       {.sampler = sampler,
-       .pruner = "successive-halving:min-resource=1,factor=3",
+       .pruner = halves ? "successive-halving:min-resource=1,factor=3" : "none",
        .seed = seed,
-       .space = space.parameters(),
-       .is_allowed = [&](const study::Assignment& point) { return space.is_possible(point); }});
+       .space = replay.space,
+       .is_allowed = replay.is_possible});
   std::vector<double> curve;
   for (int i = 0; i < num_trials; ++i) {
     std::optional<study::Trial> trial = study.ask();
     if (!trial) break;
-    const std::array<double, 3> reports =
-        reports_at(recorded, trial->record().parameters, num_neighbors);
+    const std::array<double, 3> reports = replay.reports(trial->record().parameters);
     study::Outcome outcome{.values = {reports.back()}};
     for (std::size_t rung = 0; rung + 1 < kRungs.size(); ++rung) {
       trial->report(kRungs[rung], reports[rung]);
@@ -146,7 +192,7 @@ std::vector<double> best_so_far(const std::vector<Recorded>& recorded,
       outcome = {.state = study::TrialState::Pruned};
       break;
     }
-    const double before = curve.empty() ? 0.5 : curve.back();
+    const double before = curve.empty() ? 0 : curve.back();
     curve.push_back(outcome.state == study::TrialState::Complete
                         ? std::max(before, outcome.values.front())
                         : before);
@@ -159,21 +205,32 @@ std::vector<double> best_so_far(const std::vector<Recorded>& recorded,
 
 int main(int argc, char** argv) {
   try {
-    if (argc < 2) fail("expected STUDY.db [SPACE] [NUM_SEEDS] [NUM_TRIALS] [NEIGHBORS]");
-    const std::vector<Recorded> recorded = read(argv[1]);
-    const search::CandidateSpace space(search::read_search_space(argc > 2 ? argv[2] : "lab2"));
-    const int num_seeds = argc > 3 ? std::atoi(argv[3]) : 20;
-    const int num_trials = argc > 4 ? std::atoi(argv[4]) : 100;
-    const int num_neighbors = argc > 5 ? std::atoi(argv[5]) : 1;
-    if (recorded.empty()) fail("{}: has no trials with reports", argv[1]);
-    fmt::print("{} recorded trials, {} seeds; mean of the best so far after 10, 20, ... trials\n",
-               recorded.size(), num_seeds);
+    std::vector<std::string> words(argv + 1, argv + argc);
+    const bool halves = std::erase(words, "--no-halving") == 0;
+    std::uint64_t first_seed = 0;
+    if (const auto found = std::ranges::find(words, "--first-seed"); found != words.end()) {
+      if (found + 1 == words.end()) fail("--first-seed: expected a number");
+      first_seed = std::stoull(found[1]);
+      words.erase(found, found + 2);
+    }
+    if (words.empty())
+      fail("expected STUDY.db|NB201.csv [SPACE] [NUM_SEEDS] [NUM_TRIALS] [NEIGHBORS]");
+    const auto number = [&](std::size_t index, int otherwise) {
+      return index < words.size() ? std::atoi(words[index].c_str()) : otherwise;
+    };
+    const Replay replay =
+        words[0].ends_with(".csv")
+            ? replay_of_table(words[0])
+            : replay_of_study(words[0], words.size() > 1 ? words[1] : "lab2", number(4, 1));
+    const int num_seeds = number(2, 20), num_trials = number(3, 100);
+    fmt::print("{} seeds from {}{}; mean of the best so far after 10, 20, ... trials\n", num_seeds,
+               first_seed, halves ? "" : ", without halving");
     std::map<std::string, std::vector<double>> area;
     for (const char* const sampler : kSamplers) {
       std::vector<double> mean(static_cast<std::size_t>(num_trials), 0);
       for (int seed = 0; seed < num_seeds; ++seed) {
         const std::vector<double> curve = best_so_far(
-            recorded, space, sampler, static_cast<std::uint64_t>(seed), num_trials, num_neighbors);
+            replay, sampler, first_seed + static_cast<std::uint64_t>(seed), num_trials, halves);
         double sum = 0;
         for (std::size_t i = 0; i < curve.size(); ++i) {
           mean[i] += curve[i] / num_seeds;
