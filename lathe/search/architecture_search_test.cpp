@@ -5,6 +5,8 @@
 
 #include "lathe/core/interrupt.h"
 #include "lathe/core/testing/error_text.h"
+#include "lathe/experiment/evaluate.h"
+#include "lathe/experiment/fine_tune.h"
 #include "lathe/io/model.h"
 #include "lathe/io/testing/scratch_directory.h"
 #include "lathe/search/search_flow.h"
@@ -82,6 +84,72 @@ TEST_F(ArchitectureSearchTest, ChoosesAmongTheBestAndWritesTheModel) {
   for (const auto& [key, value] : result.finalists[0].candidate.architecture)
     EXPECT_EQ(model.config.at(key), value) << key;
   EXPECT_TRUE(std::filesystem::exists(scratch_.path() / "s" / "report.html"));
+}
+
+// A candidate of the parent's sizes is the parent, and smaller ones are parts of it.
+TEST_F(ArchitectureSearchTest, StartsFromAnotherModelsWeights) {
+  const char* const data = "reviews:train=200,test=40";
+  experiment::FineTuneOptions training;
+  training.model = "bert-tiny";
+  training.data = data;
+  training.length = 24;
+  training.trainer.epochs = 8;
+  training.trainer.cycles = 1;
+  training.trainer.batch_examples = 8;
+  training.trainer.learning_rate = 5e-4;
+  training.is_tested = false;
+  training.out = scratch_.path() / "parent";
+  experiment::fine_tune(training, {});
+
+  SearchOptions grown = options("s");
+  std::ofstream(grown.space) << R"(
+[architecture]
+layers = [1, 2]
+hidden = [64, 128]
+[recipe]
+epochs = 0
+)";
+  grown.from = training.out.string();
+  grown.samplers = {"grid"};
+  grown.trials = 4;
+  grown.halving = 0;
+  grown.objective_split = "train";  // which the parent knows by heart
+  const SearchResult result = run_search(grown, {});
+  const double known = experiment::evaluate_on(io::load_model(grown.from),
+                                               {.data = data, .split = "train", .length = 24}, {})
+                           .classes->accuracy;
+  EXPECT_GT(known, 0.6);
+  ASSERT_EQ(summarize(result.studies.front()).complete, 4);
+  int same = 0;
+  for (const study::TrialRecord& trial : result.studies.front().history.trials()) {
+    const bool is_parent = std::ranges::all_of(
+        trial.parameters, [](const study::Parameter& each) { return each.value == 1; });
+    same += is_parent;
+    if (is_parent) {
+      EXPECT_EQ(trial.values.front(), known);
+    }
+  }
+  EXPECT_EQ(same, 1);
+}
+
+// The same from a model that was trained to guess words: it has no labels, and its table of words
+// is what every architecture starts with.
+TEST_F(ArchitectureSearchTest, StartsFromAModelOfWords) {
+  experiment::FineTuneOptions training;
+  training.model = "bert-tiny";
+  training.data = "reviews:train=200,test=40";
+  training.graph.objective = "mlm";
+  training.length = 24;
+  training.trainer.max_steps = 2;
+  training.is_tested = false;
+  training.out = scratch_.path() / "words";
+  experiment::fine_tune(training, {});
+  SearchOptions grown = options("s");
+  grown.from = training.out.string();
+  grown.trials = 2;
+  const SearchResult result = run_search(grown, {});
+  EXPECT_EQ(summarize(result.studies.front()).failed, 0);
+  EXPECT_FALSE(result.finalists.empty());
 }
 
 TEST_F(ArchitectureSearchTest, RepeatsItself) {

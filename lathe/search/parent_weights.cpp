@@ -75,7 +75,10 @@ double take_weights(io::Model& model, const io::Model& parent) {
         tensor.dtype() != DType::F32 || found->second.dims().size() != tensor.dims().size())
       continue;
     Tensor grown = tensor;
-    taken += copy_corner(found->second, grown);
+    const std::int64_t copied = copy_corner(found->second, grown);
+    taken += copied;
+    const bool is_fresh = std::ranges::find(parent.fresh, source) != parent.fresh.end();
+    if (copied == tensor.num_elements() && !is_fresh) std::erase(model.fresh, name);
     tensor = std::move(grown);
   }
   check(all > 0, "a model with parameters");
