@@ -25,8 +25,11 @@ SearchDirectory::SearchDirectory(const SearchOptions& options) : path_(options.o
   lock_.emplace(path_);
   if (fs::exists(path_ / kResults, error)) {
     results_ = io::read_json(path_ / kResults);
-    experiment::check_recorded(to_json(options), results_.value("configuration", nlohmann::json()),
-                               "search", path_);
+    // Options that came to the program later had their defaults before.
+    nlohmann::json recorded = to_json(SearchOptions{});
+    recorded.update(results_.value("configuration", nlohmann::json::object()));
+    experiment::check_recorded(to_json(options), recorded, "search", path_);
+    results_["configuration"] = std::move(recorded);
   } else {
     results_ = {{"kind", kKind},
                 {"configuration", to_json(options)},
