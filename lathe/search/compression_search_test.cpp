@@ -173,8 +173,9 @@ TEST_F(CompressionSearchTest, TrainsTheChosenOneForLongerAndOnAllRows) {
   const SearchResult result = run_search(longer, {});
   EXPECT_EQ(result.longer_accuracies.size(), 4U);  // one before the compression
   EXPECT_FALSE(result.longer_losses.empty());
-  EXPECT_EQ(result.whole_accuracies.size(), 2U);
-  EXPECT_EQ(run_search(longer, {}).whole_accuracies, result.whole_accuracies);
+  EXPECT_EQ(result.finalists.front().whole_accuracies.size(), 2U);
+  EXPECT_EQ(run_search(longer, {}).finalists.front().whole_accuracies,
+            result.finalists.front().whole_accuracies);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "lathe/search/format_starts.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "lathe/compress/packed_weights.h"
@@ -13,6 +14,12 @@ namespace lathe::search {
 namespace {
 
 constexpr int kFirstDrawn = 12;
+
+// Budgets of starts where the user has none: data of fewer bits costs more than it saves, and more
+// bits of weights gain nothing.
+constexpr double kFewDataBits = 4, kManyBits = 8;
+// What rounding costs to thousandths of a bit may add to the smallest budget.
+constexpr double kBitShare = 0.01;
 
 bool has_weights(const TensorChoices& tensors) {
   return std::ranges::find(tensors.roles, compress::TensorRole::Weights) != tensors.roles.end();
@@ -128,9 +135,26 @@ void FormatStarts::find_starts() {
         if (std::ranges::find(starts_, *point) == starts_.end())
           starts_.push_back(std::move(*point));
   };
-  if (has_budget()) return add(budget_);
-  for (const double bits : {8.0, 6.0, 4.0, 3.0, 2.5, 2.0, 1.5})
-    add({.weights = bits, .data = std::max(4.0, bits)});
+  if (has_budget() && options_.front.empty()) return add(budget_);
+  const double least_data = *allocation_->smallest().data;
+  // Far ones first, for a study of few trials.
+  for (const double bits : {4.0, 2.0, 8.0, 3.0, 1.5, 6.0, 2.5})
+    if (bits <= budget_.weights.value_or(bits))
+      add({.weights = bits,
+           .data = budget_.data.value_or(std::max({kFewDataBits, bits, least_data + kBitShare}))});
+}
+
+// What a point is drawn within. For a front, weights have a budget of their own each time, as many
+// small ones as large.
+BitBudget FormatStarts::budget_of(int number) const {
+  if (options_.front.empty()) return budget_;
+  BitBudget budget = budget_;
+  const double least = *allocation_->smallest().weights + kBitShare;
+  const double most = budget_.weights.value_or(std::max(kManyBits, least));
+  // The golden section fills an interval evenly, however many are drawn.
+  const double share = std::fmod(0.6180339887498949 * (number + 1), 1.0);
+  budget.weights = least * std::pow(most / least, share);
+  return budget;
 }
 
 std::optional<Allocation::Point> FormatStarts::propose(const std::string& sampler,
@@ -138,10 +162,10 @@ std::optional<Allocation::Point> FormatStarts::propose(const std::string& sample
   if (!allocation_ || sampler.starts_with("grid")) return std::nullopt;
   if (static_cast<std::size_t>(number) < starts_.size())
     return starts_[static_cast<std::size_t>(number)];
-  if (!has_budget()) return std::nullopt;
+  if (!has_budget() && options_.front.empty()) return std::nullopt;
   const bool learns = !sampler.starts_with("random");
   if (learns && number >= kFirstDrawn && number % 2 == 1) return std::nullopt;
-  return allocation_->sample(budget_, options_.seed + static_cast<std::uint64_t>(number));
+  return allocation_->sample(budget_of(number), options_.seed + static_cast<std::uint64_t>(number));
 }
 
 }  // namespace lathe::search

@@ -30,6 +30,7 @@ class FormatStarts {
   void measure_fisher();
   void measure_damage();
   void find_starts();
+  BitBudget budget_of(int number) const;
   train::Answers answer(const io::Model& model) const;
 
   const SearchOptions& options_;

@@ -138,6 +138,46 @@ TEST_F(PrecisionSearchTest, TriesFormatsForAllLayersAlike) {
     EXPECT_LE(std::stod(trial.user_attributes.at("weight_bits")), 3);
 }
 
+// A front has points of few bits and of many, and beside it what one format for all layers has,
+// beaten or not, all trained with the same seeds.
+TEST_F(PrecisionSearchTest, TrainsAFrontAndUniformFormatsOnAllRows) {
+  SearchOptions front = options("s", R"(
+[precision.weights]
+integer = {format = "int:{width},channel", width = [4, 8]}
+binary = "binary:scaled"
+[precision.data]
+integer = "int:8,dynamic"
+[recipe]
+epochs = 1
+batch-size = 8
+)");
+  front.front = "weight-bits";
+  front.trials = 8;
+  front.finalists = 2;
+  front.tries_uniform = true;
+  front.whole = 2;
+  const SearchResult result = run_search(front, {});
+  double least = 8, most = 1;
+  for (const study::TrialRecord& trial : result.studies.front().history.trials()) {
+    least = std::min(least, std::stod(trial.user_attributes.at("weight_bits")));
+    most = std::max(most, std::stod(trial.user_attributes.at("weight_bits")));
+  }
+  EXPECT_LE(least, 2);
+  EXPECT_GT(most, 5);
+  int uniform = 0;
+  for (const Finalist& finalist : result.finalists) {
+    uniform += finalist.is_uniform;
+    EXPECT_EQ(finalist.whole_accuracies.size(), 2U);
+  }
+  EXPECT_EQ(uniform, 3);
+  EXPECT_LE(result.finalists.size(), 5U);
+  // What is known is not trained again.
+  const SearchResult again = run_search(front, {});
+  ASSERT_EQ(again.finalists.size(), result.finalists.size());
+  for (std::size_t i = 0; i < again.finalists.size(); ++i)
+    EXPECT_EQ(again.finalists[i].whole_accuracies, result.finalists[i].whole_accuracies);
+}
+
 TEST_F(PrecisionSearchTest, ComparesByAccuracyLessTheCostOfBits) {
   SearchOptions costly = options("s");
   costly.bit_cost = 0.01;

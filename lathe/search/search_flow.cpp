@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <span>
 #include <tuple>
 
 #include "lathe/core/error.h"
@@ -343,7 +344,8 @@ class Search {
                : Rungs{.factor = options_.halving, .count = options_.rungs};
   }
 
-  // The best complete trials of all studies, each model once.
+  // The best complete trials of all studies, each model once, and those of one format for all
+  // layers where they were asked for.
   std::vector<Finalist> best_trials(const SearchResult& result) const {
     std::vector<Finalist> best;
     for (const SearchResult::Study& study : result.studies)
@@ -351,29 +353,32 @@ class Search {
         if (trial.state != study::TrialState::Complete) continue;
         Finalist finalist{.sampler = study.sampler,
                           .trial = trial.number,
-                          .candidate = space_.candidate(trial.parameters)};
+                          .candidate = space_.candidate(trial.parameters),
+                          .is_uniform = study.sampler == kUniform};
         finalist.bits = bits_of(finalist.candidate);
         finalist.costs = costs_.known(finalist.candidate);
         finalist.cost = space_.space().precision ? cost_of(finalist.bits) : 0;
         finalist.found = trial.values.front() + finalist.cost;
-        const auto is_same = [&](const Finalist& each) {
-          return each.candidate == finalist.candidate;
-        };
-        if (std::ranges::none_of(best, is_same)) best.push_back(std::move(finalist));
+        const auto known = std::ranges::find(best, finalist.candidate, &Finalist::candidate);
+        if (known == best.end())
+          best.push_back(std::move(finalist));
+        else
+          known->is_uniform = known->is_uniform || finalist.is_uniform;
       }
     std::ranges::stable_sort(best, std::greater(),
                              [](const Finalist& each) { return each.found - each.cost; });
-    if (!options_.front.empty()) {  // those that none beats in both, the most accurate first
-      double least = kNoLimit;
-      std::erase_if(best, [&](const Finalist& each) {
+    double least = kNoLimit;
+    int count = 0;
+    std::erase_if(best, [&](const Finalist& each) {
+      bool is_beaten = false;
+      if (!options_.front.empty()) {  // by one that is more accurate and costs no more
         const double cost = each.costs.at(options_.front);
-        const bool is_beaten = cost >= least;
+        is_beaten = cost >= least;
         least = std::min(least, cost);
-        return is_beaten;
-      });
-    }
-    if (best.size() > static_cast<std::size_t>(options_.finalists))
-      best.resize(static_cast<std::size_t>(options_.finalists));
+      }
+      if (each.is_uniform && options_.tries_uniform) return false;
+      return is_beaten || ++count > options_.finalists;
+    });
     return best;
   }
 
@@ -381,9 +386,11 @@ class Search {
   std::uint64_t seed_of(int index) const {
     return options_.seed + 1 + static_cast<std::uint64_t>(index);
   }
+  std::string run_name(const Finalist& finalist, int seed) const {
+    return fmt::format("{}-{}-seed-{}", file_name(finalist.sampler), finalist.trial, seed_of(seed));
+  }
   fs::path path_of(const Finalist& finalist, int seed) const {
-    return directory_->path() / "finalists" /
-           fmt::format("{}-{}-seed-{}", file_name(finalist.sampler), finalist.trial, seed_of(seed));
+    return directory_->path() / "finalists" / run_name(finalist, seed);
   }
 
   void train_again(std::vector<Finalist>& finalists) {
@@ -433,40 +440,50 @@ class Search {
          .callbacks = callbacks_});
   }
 
-  // Held-out rows have said all they can by now: the chosen one may learn from them as well.
+  // Held-out rows have said all they can by now: the chosen one may learn from them as well, and
+  // where there is a front or something to compare with, all that are left.
   void train_on_all(SearchResult& result) {
-    Candidate chosen = result.finalists.front().candidate;
-    if (options_.whole_epochs)
-      chosen.recipe[is_compressed_on_the_way(data_, chosen) ? kEpochsAfter : "epochs"] =
-          *options_.whole_epochs;
-    const auto name_of = [&](int seed) {
-      return fmt::format("test of {} trained on all, seed {}", to_json(chosen).dump(),
-                         seed_of(seed));
+    const bool all_count = !options_.front.empty() || options_.tries_uniform;
+    const std::size_t count = all_count ? result.finalists.size() : 1;
+    struct Run {
+      Finalist* finalist = nullptr;
+      Candidate candidate = {};
+      int seed = 0;
+      std::string name = {};
     };
-    result.whole_accuracies.assign(static_cast<std::size_t>(options_.whole), 0);
-    bool is_known = true;
-    for (int seed = 0; seed < options_.whole; ++seed) {
-      const auto known = directory_->find(name_of(seed));
-      is_known = is_known && known;
-      result.whole_accuracies[static_cast<std::size_t>(seed)] = known.value_or(0);
+    std::vector<Run> runs;
+    for (Finalist& finalist : std::span(result.finalists).first(count)) {
+      Candidate candidate = finalist.candidate;
+      if (options_.whole_epochs)
+        candidate.recipe[is_compressed_on_the_way(data_, candidate) ? kEpochsAfter : "epochs"] =
+            *options_.whole_epochs;
+      finalist.whole_accuracies.assign(static_cast<std::size_t>(options_.whole), 0);
+      for (int seed = 0; seed < options_.whole; ++seed) {
+        std::string name = fmt::format("test of {} trained on all, seed {}",
+                                       to_json(candidate).dump(), seed_of(seed));
+        if (const auto known = directory_->find(name))
+          finalist.whole_accuracies[static_cast<std::size_t>(seed)] = *known;
+        else
+          runs.push_back({&finalist, candidate, seed, std::move(name)});
+      }
     }
-    if (is_known) return;
-    SearchOptions all = options_;
-    all.objective_split = "test";
-    const TrialData data(all, file_.architecture.model, execution_, callbacks_);
+    if (runs.empty()) return;
+    SearchOptions options = options_;
+    options.objective_split = "test";
+    const TrialData data(options, file_.architecture.model, execution_, callbacks_);
     std::vector<experiment::Job> jobs;
-    for (int seed = 0; seed < options_.whole; ++seed)
-      jobs.emplace_back([&, seed](const engine::ExecutionOptions& execution,
-                                  const experiment::Callbacks& callbacks) {
-        const fs::path path = directory_->path() / "whole" / fmt::format("seed-{}", seed_of(seed));
-        const double accuracy =
-            train_candidate(data, chosen, seed_of(seed), {.factor = 1, .count = 1}, path, true,
-                            execution, {.callbacks = callbacks})
-                ->accuracy;
-        directory_->keep(name_of(seed), accuracy);
-        result.whole_accuracies[static_cast<std::size_t>(seed)] = accuracy;
-        callbacks.tell({.activity = "training on all rows", .unit = "runs"});
-      });
+    for (const Run& run : runs)
+      jobs.emplace_back(
+          [&](const engine::ExecutionOptions& execution, const experiment::Callbacks& callbacks) {
+            const fs::path path = directory_->path() / "whole" / run_name(*run.finalist, run.seed);
+            const double accuracy =
+                train_candidate(data, run.candidate, seed_of(run.seed), {.factor = 1, .count = 1},
+                                path, true, execution, {.callbacks = callbacks})
+                    ->accuracy;
+            directory_->keep(run.name, accuracy);
+            run.finalist->whole_accuracies[static_cast<std::size_t>(run.seed)] = accuracy;
+            callbacks.tell({.activity = "training on all rows", .unit = "runs"});
+          });
     experiment::do_side_by_side(jobs, options_.jobs, execution_, callbacks_);
   }
 

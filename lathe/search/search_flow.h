@@ -27,6 +27,8 @@ struct Finalist {
   compress::AverageBits bits = {};
   std::vector<double> accuracies = {};  ///< by seed
   Costs costs = {};                     ///< that follow from sizes and formats
+  bool is_uniform = false;              ///< every layer has the same format: there to compare with
+  std::vector<double> whole_accuracies = {};  ///< tests of it trained on all of train, by seed
 
   double mean() const;
 };
@@ -46,8 +48,7 @@ struct SearchResult {
   std::optional<double> test_accuracy = {};  ///< of the chosen model, where data has a split `test`
   /// The chosen one trained for longer: accuracies by epoch, losses by step.
   std::vector<double> longer_accuracies = {}, longer_losses = {};
-  std::vector<double> whole_accuracies = {};  ///< tests of it trained on all of train, by seed
-  double seconds = 0;                         ///< of this call
+  double seconds = 0;  ///< of this call
 };
 
 /// Searches. Without a model each trial builds one from a point of the space and trains it from

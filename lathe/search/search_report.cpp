@@ -286,6 +286,23 @@ report::Table finalists_table(const SearchResult& result) {
   return table;
 }
 
+bool is_compared_on_test(const SearchResult& result) {
+  return result.finalists.size() > 1 && !result.finalists[1].whole_accuracies.empty();
+}
+
+report::Table whole_table(const SearchResult& result) {
+  report::Table table({"found by", "trial", "weight bits", "data bits", "test, mean", "each",
+                       "all layers alike", "what it is"});
+  for (const Finalist& finalist : result.finalists)
+    table.row({finalist.sampler, std::to_string(finalist.trial),
+               fmt::format("{:.3f}", finalist.bits.weights),
+               fmt::format("{:.3f}", finalist.bits.data),
+               fmt::format("{:.4f}", mean(finalist.whole_accuracies)),
+               fmt::format("{:.4f}", fmt::join(finalist.whole_accuracies, " ")),
+               finalist.is_uniform ? "yes" : "no", candidate_text(finalist.candidate)});
+  return table;
+}
+
 report::Table formats_table(const Candidate& candidate) {
   report::Table table({"layer", "weights", "data"});
   const auto text = [](const compress::RoleFormats& formats, compress::TensorRole role) {
@@ -309,15 +326,19 @@ void write_report(const SearchResult& result, const SearchOptions& options,
                          fmt::format("{:.4f}", result.finalists.front().mean()));
   if (result.test_accuracy)
     figures.emplace_back("test accuracy", fmt::format("{:.4f}", *result.test_accuracy));
-  if (!result.whole_accuracies.empty())
+  if (!result.finalists.empty() && !result.finalists.front().whole_accuracies.empty())
     figures.emplace_back("test accuracy trained on all, mean",
-                         fmt::format("{:.4f}", mean(result.whole_accuracies)));
+                         fmt::format("{:.4f}", mean(result.finalists.front().whole_accuracies)));
   page.figures(figures);
   page.paragraph(fmt::format(
       "Accuracies are of {}; up to {:.4f} guessing has by luck. The best trials were trained again "
       "with {} other seeds, and the best mean is chosen.",
       result.measured_on, result.chance_level, options.seeds));
   page.table(finalists_table(result));
+  if (is_compared_on_test(result)) {
+    page.paragraph("Trained on all of train and tested, with each of the seeds:");
+    page.table(whole_table(result));
+  }
   if (result.is_precision && !result.finalists.empty())
     page.table(formats_table(result.finalists.front().candidate), "formats of the chosen model");
   if (options.bit_cost > 0)

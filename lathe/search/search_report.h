@@ -26,6 +26,11 @@ report::Table studies_table(const SearchResult& result);
 /// The best trials and how they did when they were trained again.
 report::Table finalists_table(const SearchResult& result);
 
+/// Whether several of the best were trained on all of train and tested.
+bool is_compared_on_test(const SearchResult& result);
+/// Bits and test accuracies of those.
+report::Table whole_table(const SearchResult& result);
+
 /// Trials that were compressed on the way, a row for each of the three: best, mean and deviation of
 /// the same trials uncompressed, compressed, and compressed and trained.
 report::Table curves_table(const SearchResult& result);

@@ -74,10 +74,12 @@ void print_result(const search::SearchResult& result, const Arguments& arguments
                                    {"weight_bits", finalist.bits.weights},
                                    {"data_bits", finalist.bits.data},
                                    {"costs", finalist.costs},
+                                   {"trained_on_all", finalist.whole_accuracies},
                                    {"candidate", search::to_json(finalist.candidate)}});
     if (result.test_accuracy) line["test_accuracy"] = *result.test_accuracy;
     if (!result.longer_accuracies.empty()) line["longer"] = result.longer_accuracies;
-    if (!result.whole_accuracies.empty()) line["trained_on_all"] = result.whole_accuracies;
+    if (!result.finalists.empty() && !result.finalists.front().whole_accuracies.empty())
+      line["trained_on_all"] = result.finalists.front().whole_accuracies;
     line["seconds"] = result.seconds;
     print_json(line);
     return;
@@ -96,9 +98,12 @@ void print_result(const search::SearchResult& result, const Arguments& arguments
     fmt::print("trained for longer, accuracy after each epoch: {:.4f}\n",
                fmt::join(result.longer_accuracies, " "));
   if (result.test_accuracy) fmt::print("test accuracy {:.4f}\n", *result.test_accuracy);
-  if (!result.whole_accuracies.empty())
+  if (search::is_compared_on_test(result))
+    fmt::print("\ntrained on all of train\n{}\n", search::whole_table(result).to_text());
+  else if (const std::vector<double>& whole = result.finalists.front().whole_accuracies;
+           !whole.empty())
     fmt::print("trained on all of train, test accuracies {:.4f}, mean {:.4f}\n",
-               fmt::join(result.whole_accuracies, " "), search::mean(result.whole_accuracies));
+               fmt::join(whole, " "), search::mean(whole));
   fmt::print("written to {}: best (the model), report.html, study.db\n", out);
 }
 
@@ -180,7 +185,8 @@ void add_search_options(Flags flags, Arguments& arguments) {
       .range(0, 1'000'000);
   flags
       .add_option("--whole", options.whole,
-                  "then train it so often on all of train, and test each [0]")
+                  "then train it so often on all of train, and test each; with --front or "
+                  "--uniform all that are left [0]")
       .range(0, 1000);
   flags
       .add_option("--whole-epochs", options.whole_epochs,
