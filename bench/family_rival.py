@@ -9,7 +9,8 @@
 
 Each directory holds a model with random weights in a random configuration and task, the tensors to
 feed it with (`inputs.safetensors`) and what transformers answers (`expected.safetensors`).
-`--greedy` writes prompts of ids and their greedy continuations instead (`greedy.json`).
+`--greedy` writes prompts of ids and their greedy continuations instead (`greedy.json`), which
+`--continue rivals --lathe LATHE --devices cpu,cuda` compares with what `lathe generate` puts behind them.
 `--compare` prints the largest difference of each and fails above --tolerance.
 Needs torch, transformers and safetensors.
 """
@@ -18,6 +19,7 @@ import argparse
 import json
 import pathlib
 import random
+import subprocess
 import sys
 
 import torch
@@ -375,6 +377,26 @@ def compare(out, tolerance):
     return 0 if worst <= tolerance else 1
 
 
+def compare_continuations(out, lathe, devices):
+    """Counts the prompts behind which our program puts other tokens, on each device."""
+    failed = 0
+    for directory in sorted(path for path in out.iterdir() if (path / "greedy.json").exists()):
+        rows = json.loads((directory / "greedy.json").read_text())
+        for device in devices:
+            command = [lathe, "generate", "--model", str(directory), "--json", "--ignore-end", "--device", device,
+                       "--max-new-tokens", str(len(rows[0]["tokens"]))]
+            for row in rows:
+                command += ["--prompt-ids", ",".join(map(str, row["prompt"]))]
+            done = subprocess.run(command, capture_output=True, text=True)
+            ours = [json.loads(line)["tokens"] for line in done.stdout.splitlines()]
+            equal = sum(mine == row["tokens"] for mine, row in zip(ours, rows))
+            failed += len(rows) - equal
+            print(f"{directory.name:24} {device:5} {equal} of {len(rows)} prompts equal, {len(rows[0]['tokens'])} tokens "
+                  f"each, smallest lead {min(row['smallest_lead'] for row in rows):.1e} {done.stderr.strip()[-200:]}",
+                  flush=True)
+    return 1 if failed else 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--family", choices=sorted(families()), default="gpt2")
@@ -383,8 +405,13 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("rivals"))
     parser.add_argument("--compare", type=pathlib.Path, help="directory of models that were run")
+    parser.add_argument("--continue", dest="continued", type=pathlib.Path, help="directory of --greedy models")
+    parser.add_argument("--lathe", default="lathe")
+    parser.add_argument("--devices", default="cpu,cuda")
     parser.add_argument("--tolerance", type=float, default=1e-4)
     arguments = parser.parse_args()
+    if arguments.continued:
+        sys.exit(compare_continuations(arguments.continued, arguments.lathe, arguments.devices.split(",")))
     if arguments.compare:
         sys.exit(compare(arguments.compare, arguments.tolerance))
     for index in range(arguments.count):

@@ -2,13 +2,16 @@
 // it, beside the memory that a token makes the machine read and the bandwidth of a plain copy.
 //
 //   bench_generate MODEL_DIR [--threads N] [--device D] [--prompts N] [--prompt N] [--new N]
-//   [--rounds N]
+//   [--rounds N] [--profile]
 //
 // Prints one JSON line. A token reads every weight but the table of words once, and the keys and
 // values so far: `bytes` is that, as the model is stored in memory (packed weights by their codes).
+// On a GPU `device_milliseconds` is what the last token takes when its run is repeated without a
+// look at its result. --profile adds the thread time of a token's steps by kernel, on a CPU.
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -63,9 +66,38 @@ std::int64_t weight_bytes(const io::Model& model) {
   return bytes;
 }
 
+// The thread time of all steps of a run, prompt included, by kernel and in the order of their
+// first.
+void print_profile(generate::Generator& generator, const std::vector<generate::Tokens>& ids,
+                   std::int64_t new_tokens) {
+  generator.executor().set_timing(true);
+  generator.run(ids, {.max_new_tokens = new_tokens});
+  struct Kernel {
+    std::string name;
+    int steps = 0;
+    double seconds = 0;
+  };
+  std::vector<Kernel> kernels;
+  int stages = 0;
+  for (const engine::PlannedStep& step : generator.executor().report().steps) {
+    if (step.is_for_states) continue;
+    stages = std::max(stages, step.stage + 1);
+    const std::string name = engine::kernel_text(step);
+    auto found = std::ranges::find(kernels, name, &Kernel::name);
+    if (found == kernels.end()) found = kernels.insert(found, Kernel{name});
+    ++found->steps;
+    found->seconds += step.seconds;
+  }
+  fmt::print("{} stages\n", stages);
+  for (const Kernel& kernel : kernels)
+    fmt::print("{:40} {:4} steps {:9.3f} ms a token\n", kernel.name, kernel.steps,
+               1e3 * kernel.seconds / static_cast<double>(new_tokens));
+}
+
 int run(int argc, char** argv) {
   std::string model_name, device = "cpu";
   int threads = 0, rounds = 3;
+  bool profiles = false;
   std::int64_t prompts = 1, prompt_length = 128, new_tokens = 128;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
@@ -85,6 +117,8 @@ int run(int argc, char** argv) {
       new_tokens = std::stoll(value());
     else if (word == "--rounds")
       rounds = std::stoi(value());
+    else if (word == "--profile")
+      profiles = true;
     else
       model_name = word;
   }
@@ -128,7 +162,10 @@ int run(int argc, char** argv) {
     fmt::print(", \"gigabytes_per_second\": {:.1f}, \"share_of_bandwidth\": {:.2f}",
                bandwidth / 1e9, bytes / decode / bandwidth);
   }
+  if (const std::vector<double> again = generator.executor().repeat(rounds, true); !again.empty())
+    fmt::print(", \"device_milliseconds\": {:.3f}", 1e3 * *std::ranges::min_element(again));
   fmt::print("}}\n");
+  if (profiles) print_profile(generator, ids, new_tokens);
   return 0;
 }
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Trains tokenizers of many kinds with Hugging Face tokenizers and writes its ids of varied lines.
 
-    tokenizer_kinds_rival.py TEXT --out FOLDER [--lines N] [--charsmap FILE] [--time FILE.tsv]
+    tokenizer_kinds_rival.py TEXT --out FOLDER [--lines N] [--charsmap FILE] [--time FILE.tsv] [--lathe LATHE]
+        [--bench BENCH_TOKENIZER]
 
 TEXT is what they learn from. FOLDER gets lines.txt and, for each kind, KIND/tokenizer.json and KIND/ids.jsonl. To
 compare:
@@ -10,7 +11,8 @@ compare:
 
 No output means that all ids are equal. --charsmap names the table of replacements of a SentencePiece model
 (`precompiled_charsmap` in its normalizer_spec), for the kinds that need one. --time prints the speed of the library on one
-core for the texts of FILE (label<TAB>text), to compare with `bench_tokenizer FOLDER/KIND FILE.tsv`.
+core for the texts of FILE (label<TAB>text), to compare with `bench_tokenizer FOLDER/KIND FILE.tsv`. --lathe and --bench
+do both here, kind by kind on the same core: the lines whose ids differ, and how many times as fast Lathe is.
 """
 
 import argparse
@@ -18,6 +20,8 @@ import json
 import os
 import pathlib
 import random
+import re
+import subprocess
 import time
 
 parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -26,6 +30,8 @@ parser.add_argument("--out", type=pathlib.Path, required=True)
 parser.add_argument("--lines", type=int, default=10_000)
 parser.add_argument("--charsmap", type=pathlib.Path)
 parser.add_argument("--time", metavar="FILE.tsv")
+parser.add_argument("--lathe", help="the program, to compare the ids of all lines")
+parser.add_argument("--bench", help="bench_tokenizer, to time it with --time on the same core")
 arguments = parser.parse_args()
 
 # Read when the library starts its threads, so it must be set before the import.
@@ -102,6 +108,19 @@ def wordpiece(texts):
     tokenizer.train_from_iterator(texts, trainers.WordPieceTrainer(vocab_size=3000, special_tokens=special,
                                                                    show_progress=False))
     tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    return tokenizer
+
+
+@kind
+def wordpiece_parts(texts):
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.Sequence([normalizers.NFD(), normalizers.Lowercase(), normalizers.StripAccents(),
+                                                 normalizers.Strip()])
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Whitespace(), pre_tokenizers.Digits(True)])
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    tokenizer.train_from_iterator(texts, trainers.WordPieceTrainer(vocab_size=3000, special_tokens=special,
+                                                                   show_progress=False))
+    tokenizer.post_processor = around(tokenizer, "[CLS]", "[SEP]")
     return tokenizer
 
 
@@ -194,6 +213,22 @@ def seconds(tokenizer, texts):
     return best
 
 
+def differing_lines(folder, ids):
+    """Lines whose ids are others by our program; its complaint if it refuses the tokenizer."""
+    done = subprocess.run([arguments.lathe, "tokenize", "--tokenizer", str(folder), str(arguments.out / "lines.txt"),
+                           "--json"], capture_output=True, text=True)
+    if done.returncode:
+        return done.stderr.strip()
+    ours = [json.loads(line) for line in done.stdout.splitlines()]
+    return [i for i in range(max(len(ids), len(ours))) if ids[i:i + 1] != ours[i:i + 1]]
+
+
+def our_speed(folder):
+    done = subprocess.run([arguments.bench, str(folder), arguments.time, "3"], capture_output=True, text=True)
+    found = re.search(r"^1 thread: .*?([0-9.]+) MB/s", done.stdout, re.M)
+    return float(found[1]) if found else float("nan")
+
+
 def main():
     with open(arguments.text, encoding="utf-8", errors="replace") as file:
         texts = file.read().split("\n")
@@ -217,7 +252,19 @@ def main():
         (folder / "ids.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in ids))
         print(f"{name}: {tokenizer.get_vocab_size()} tokens, {sum(map(len, ids))} ids", end="")
         size = sum(len(text.encode()) for text in timed) / 1e6
-        print(f", {size / seconds(tokenizer, timed):.2f} MB/s" if timed else "", flush=True)
+        theirs = size / seconds(tokenizer, timed) if timed else 0
+        if timed:
+            print(f", {theirs:.2f} MB/s", end="")
+        if timed and arguments.bench:
+            ours = our_speed(folder)
+            print(f", Lathe {ours:.2f} MB/s, {ours / theirs:.1f} times as fast", end="")
+        if arguments.lathe:
+            differ = differing_lines(folder, ids)
+            is_list = isinstance(differ, list)
+            print(f", {len(differ)} of {len(ids)} lines differ {differ[:12]}" if is_list else f", {differ}", end="")
+            for line in differ[:12] if is_list else []:
+                print(f"\n  {line}: {ascii(lines[line])}", end="")
+        print(flush=True)
 
 
 if __name__ == "__main__":
