@@ -12,8 +12,8 @@ bool is_read_once(const Graph& graph, Value value) {
   return graph.uses(value.node).size() == 1;
 }
 
-// What `fused_linear` calls a function of each element: the op, and which approximation where it
-// has several. None where the op says more than that.
+}  // namespace
+
 std::optional<std::string> activation_name(const Graph& graph, NodeId id) {
   std::string result = graph.op(id).name;
   for (const auto& [name, value] : graph.attributes(id)) {
@@ -23,8 +23,6 @@ std::optional<std::string> activation_name(const Graph& graph, NodeId id) {
   }
   return result;
 }
-
-}  // namespace
 
 namespace {
 

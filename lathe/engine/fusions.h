@@ -1,9 +1,16 @@
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "lathe/core/graph.h"
 #include "lathe/engine/backend.h"
 
 namespace lathe::engine {
+
+/// What a fused op calls a function of each element: the op, and which approximation where it has
+/// several. None where the op says more than that.
+std::optional<std::string> activation_name(const Graph& graph, NodeId id);
 
 // Each replaces several nodes by one lowered node where the backend can run that and nobody else
 // reads what lies between; what nobody reads any more is left to remove-dead-nodes.

@@ -2,6 +2,7 @@
 
 #include "lathe/core/pass.h"
 #include "lathe/engine/attention_statistics.h"
+#include "lathe/engine/channels_last.h"
 #include "lathe/engine/fusions.h"
 #include "lathe/engine/packed_weights.h"
 #include "lathe/engine/sparse_gradients.h"
@@ -19,6 +20,10 @@ Graph lower(const Graph& graph, const Backend& backend) {
   Graph lowered = graph;
   prepare_inference(lowered);
   run_pass("eliminate-common-subexpressions", lowered);
+  run_pass("remove-dead-nodes", lowered);
+  use_channels_last(lowered, backend);
+  run_pass("remove-dead-nodes", lowered);
+  fuse_convolutions(lowered, backend);
   run_pass("remove-dead-nodes", lowered);
   // Dead nodes would count as readers, so each fusion starts from a clean graph.
   fuse_activations(lowered, backend);

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "lathe/engine/cpu/convolution_args.h"
 #include "lathe/engine/cpu/training_args.h"
 
 namespace lathe::engine {
@@ -294,6 +295,9 @@ struct Kernels {
   void (*log_softmax_rows)(const RowsArgs&);
   void (*rope_rows)(const RopeArgs&);
   void (*integer_products)(const IntegerProductsArgs&);
+  void (*convolve)(const ConvolveArgs&);
+  void (*pool)(const PoolArgs&);
+  void (*transpose_matrix)(const TransposeArgs&);
   /// y[i] = op(x[i]); y may be x.
   void (*unary)(Unary op, const float* x, std::int64_t count, float* y);
   void (*binary)(const BinaryArgs&);
@@ -359,6 +363,9 @@ struct Kernels {
   X(log_softmax_rows)                \
   X(rope_rows)                       \
   X(integer_products)                \
+  X(convolve)                        \
+  X(pool)                            \
+  X(transpose_matrix)                \
   X(unary)                           \
   X(binary)                          \
   X(embedding_sum)                   \

@@ -127,6 +127,46 @@ class AveragePoolStep final : public Step {
   bool is_gradient_;
 };
 
+// Images whose channels lie side by side, a row of results at a time.
+class ImagePoolStep final : public Step {
+ public:
+  explicit ImagePoolStep(bool is_largest) : is_largest_(is_largest) {}
+  void run_whole(const WholeCall& call) const override {
+    const std::vector<std::int64_t> x = operand_type(call, 0).dims(call.symbols);
+    const std::vector<std::int64_t> y = call.graph.types(call.node)[0].dims(call.symbols);
+    const AttributeReader attributes = call.graph.attribute(call.node);
+    const ops::Window window = ops::pooling_window("pooling", attributes);
+    const std::int64_t channels = x[3];
+    const auto range = [&](int axis, std::int64_t place, std::int64_t size) {
+      const std::int64_t first = window.position(axis, place, 0);
+      return std::pair(std::max<std::int64_t>(0, first),
+                       std::min(size, first + window.kernel[axis]));
+    };
+    call.parallel(y[0] * y[1], [&](std::int64_t row, int) {
+      const auto [top, bottom] = range(0, row % y[1], x[1]);
+      for (std::int64_t j = 0; j < y[2]; ++j) {
+        const auto [left, right] = range(1, j, x[2]);
+        const auto count = static_cast<std::size_t>((bottom - top) * (right - left));
+        call.kernels.pool(
+            {.lines = bottom - top,
+             .line_step = x[2] * channels,
+             .pixels = right - left,
+             .pixel_step = channels,
+             .channels = channels,
+             .x = reinterpret_cast<const float*>(call.inputs[0]) +
+                  ((row / y[1] * x[1] + top) * x[2] + left) * channels,
+             .y = reinterpret_cast<float*>(call.outputs[0]) + (row * y[2] + j) * channels,
+             .divisor =
+                 is_largest_ ? 1.0f : static_cast<float>(ops::average_divisor(attributes, count)),
+             .is_largest = is_largest_});
+      }
+    });
+  }
+
+ private:
+  bool is_largest_;
+};
+
 bool is_f32(const Graph& graph, NodeId id) {
   return graph.types(id)[0].dtype == DType::F32;
 }
@@ -161,6 +201,14 @@ const Register avg_pool2d_gradient{
                 if (!is_f32(graph, id)) return nullptr;
                 return std::make_unique<AveragePoolStep>(true);
               }}};
+
+template <bool IsLargest>
+std::unique_ptr<Step> make_image_pool(const Graph& graph, NodeId id) {
+  if (!is_f32(graph, id)) return nullptr;
+  return std::make_unique<ImagePoolStep>(IsLargest);
+}
+const Register image_max_pool2d{CpuKernel{"image_max_pool2d", make_image_pool<true>}};
+const Register image_avg_pool2d{CpuKernel{"image_avg_pool2d", make_image_pool<false>}};
 
 }  // namespace
 }  // namespace lathe::engine

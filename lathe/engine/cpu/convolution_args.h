@@ -1,0 +1,51 @@
+#pragma once
+
+// The arguments of the kernels that go over images. Plain structs only: see kernel_table.h.
+
+#include <cstdint>
+
+namespace lathe::engine {
+
+/// y[rows, pixels, n] = activation(the window of each pixel . B[k, n] + bias[n] + residual).
+///
+/// Channels lie side by side, so that a window is `lines` lines of `pieces` pieces, each of
+/// `length` floats in a row, and k counts them in that order. An element is summed over k in
+/// ascending order by one accumulator: it has the same bits whatever it is computed with.
+struct ConvolveArgs {
+  std::int64_t rows, pixels, n;
+  const float* const* x;  ///< for each row, where the window of its first pixel begins
+  std::int64_t x_step;    ///< from the window of a pixel to the next one's
+  std::int64_t lines, line_step;
+  std::int64_t pieces, piece_step;
+  std::int64_t length;
+  const float* packed;    ///< B as pack_b wrote it
+  const float* bias;      ///< or null
+  const float* residual;  ///< or null; lies as y does
+  float* y;
+  const std::int64_t* y_rows;  ///< for each row, where its first pixel lies in y
+  std::int64_t y_step;         ///< from a pixel to the next
+  int activation;              ///< a Unary, one of the epilogues
+};
+
+/// y[channels] from a window of x, whose channels lie side by side: the largest of each channel,
+/// NaN where there is one, or the sum in the order of the window, divided.
+struct PoolArgs {
+  std::int64_t lines, line_step;    ///< of the window, and from one to the next
+  std::int64_t pixels, pixel_step;  ///< of a line
+  std::int64_t channels;
+  const float* x;  ///< the first pixel of the window
+  float* y;
+  float divisor;  ///< of the sum
+  bool is_largest;
+};
+
+/// y[columns, rows] = x[rows, columns]; strides are distances between rows, in floats.
+struct TransposeArgs {
+  std::int64_t rows, columns;
+  const float* x;
+  std::int64_t x_stride;
+  float* y;
+  std::int64_t y_stride;
+};
+
+}  // namespace lathe::engine

@@ -1,0 +1,137 @@
+#include "lathe/core/pass.h"
+#include "lathe/engine/backend.h"
+#include "lathe/engine/cpu/cpu_executor.h"
+#include "lathe/engine/cpu/every_isa.h"
+#include "lathe/engine/lower.h"
+#include "lathe/engine/testing/executor_cases.h"
+
+namespace lathe::engine {
+namespace {
+
+class ConvolutionSteps : public EveryIsa {
+ protected:
+  // Compares with the reference, and bit for bit between numbers of threads.
+  void expect_right(const std::string& text, std::int64_t images, double tolerance = 2e-5) const {
+    SCOPED_TRACE(text);
+    const Graph graph = parse_graph(text);
+    State state = random_state(graph, 3);
+    if (state.contains("v"))  // a variance
+      for (float& value : state.at("v").mutable_data<float>()) value = value * value + 0.5f;
+    const Feed feed = random_feed(graph, {{"B", images}}, 5);
+    const Feed expected = make_executor(graph, state, {.device = "reference"})->run(feed);
+    const Feed alone = CpuExecutor(graph, state, {.isa = GetParam()}).run(feed);
+    expect_near(alone, expected, tolerance);
+    ThreadPool pool(3);
+    expect_identical(CpuExecutor(graph, state, {.pool = &pool, .isa = GetParam()}).run(feed),
+                     alone);
+  }
+};
+
+// A convolution by itself, in planes, and its gradients.
+std::string one(std::int64_t channels, std::int64_t size, std::int64_t filters, std::int64_t kernel,
+                std::int64_t stride, std::int64_t pad, std::int64_t dilation = 1,
+                std::int64_t groups = 1) {
+  const std::int64_t out = (size + 2 * pad - (kernel - 1) * dilation - 1) / stride + 1;
+  const std::string attributes =
+      fmt::format("{{strides=[{0},{0}], pads=[{1},{1},{1},{1}], dilations=[{2},{2}], groups={3}}}",
+                  stride, pad, dilation, groups);
+  return fmt::format(R"(
+    x = input() : f32[B,{0},{1},{1}]
+    dy = input() : f32[B,{2},{3},{3}]
+    w = state() : f32[{2},{4},{5},{5}]
+    b = state() : f32[{2}]
+    y = conv2d(x, w, b) {6}
+    dx = conv2d_input_gradient(dy, w) {6} : f32[B,{0},{1},{1}]
+    dw = conv2d_weight_gradient(dy, x) {6} : f32[{2},{4},{5},{5}]
+    output y <- y
+    output dx <- dx
+    output dw <- dw)",
+                     channels, size, filters, out, channels / groups, kernel, attributes);
+}
+
+TEST_P(ConvolutionSteps, AreRightForOddShapes) {
+  std::int64_t images = 0;
+  for (const std::int64_t channels : {1, 3, 7, 17})
+    for (const std::int64_t size : {1, 5, 14, 31})
+      for (const std::int64_t kernel : {1, 3, 5, 7})
+        for (const std::int64_t stride : {1, 2}) {
+          const std::int64_t pad = (kernel + channels) % 4;
+          if (size + 2 * pad < kernel) continue;
+          images = images % 3 + 1;
+          expect_right(one(channels, size, 2 * channels + 1, kernel, stride, pad), images, 1e-4);
+        }
+}
+
+TEST_P(ConvolutionSteps, AreRightForSevenPixelsGroupsAndDilations) {
+  for (const std::int64_t images : {1, 2, 5}) {
+    expect_right(one(16, 7, 40, 3, 1, 1), images, 1e-4);
+    expect_right(one(16, 14, 16, 3, 2, 1), images, 1e-4);
+    expect_right(one(6, 9, 4, 3, 1, 2, 2), images, 1e-4);
+    expect_right(one(6, 11, 8, 3, 3, 1, 2, 2), images, 1e-4);
+    expect_right(one(8, 9, 8, 3, 1, 1, 1, 8), images, 1e-4);
+    expect_right(one(8, 13, 24, 2, 3, 0, 1, 4), images, 1e-4);
+  }
+}
+
+// Two blocks of a residual network, a stem and a head.
+std::string network(std::int64_t size) {
+  return fmt::format(R"(
+    x = input() : f32[B,3,{0},{0}]
+    w0 = state() : f32[24,3,7,7]
+    w1 = state() : f32[24,24,3,3]
+    w2 = state() : f32[24,24,3,3]
+    w3 = state() : f32[40,24,3,3]
+    w4 = state() : f32[40,24,1,1]
+    g = state() : f32[24]
+    h = state() : f32[24]
+    m = state() : f32[24]
+    v = state() : f32[24]
+    b = state() : f32[40]
+    w5 = state() : f32[5,40]
+    c0 = conv2d(x, w0) {{strides=[2,2], pads=[3,3,3,3]}}
+    n0 = batch_norm(c0, g, h, m, v)
+    a0 = relu(n0)
+    p0 = max_pool2d(a0) {{kernel=[3,3], strides=[2,2], pads=[1,1,1,1]}}
+    c1 = conv2d(p0, w1, g) {{pads=[1,1,1,1]}}
+    n1 = batch_norm(c1, g, h, m, v)
+    a1 = relu(n1)
+    c2 = conv2d(a1, w2) {{pads=[1,1,1,1]}}
+    n2 = batch_norm(c2, g, h, m, v)
+    s2 = add(n2, p0)
+    a2 = relu(s2)
+    c3 = conv2d(a2, w3, b) {{strides=[2,2], pads=[1,1,1,1]}}
+    c4 = conv2d(a2, w4, b) {{strides=[2,2]}}
+    s4 = add(c3, c4)
+    a4 = sigmoid(s4)
+    q4 = avg_pool2d(a4) {{kernel=[2,2], strides=[1,1], pads=[1,1,0,0]}}
+    e4 = mean(q4) {{axes=[2,3]}}
+    y = linear(e4, w5)
+    output y <- y
+    output middle <- a2
+    output pooled <- q4)",
+                     size);
+}
+
+TEST_P(ConvolutionSteps, OfAResidualNetworkAreRight) {
+  for (const std::int64_t images : {1, 3})
+    for (const std::int64_t size : {28, 31}) expect_right(network(size), images, 2e-4);
+}
+
+TEST(ChannelsLast, FusesWhatFollowsAConvolution) {
+  const Graph graph = parse_graph(network(28));
+  const Graph lowered = lower(graph, find_backend("cpu"));
+  EXPECT_EQ(lowered.nodes_of("image_conv2d").size(), 5u);
+  EXPECT_TRUE(lowered.nodes_of("batch_norm").empty());
+  EXPECT_TRUE(lowered.nodes_of("relu").empty());
+  EXPECT_TRUE(lowered.nodes_of("add").empty());
+  EXPECT_EQ(lowered.nodes_of("transpose").size(), 2u);  // the outputs `middle` and `pooled`
+  int first = 0;
+  for (const NodeId id : lowered.nodes_of("image_conv2d"))
+    first += lowered.attribute(id).flag("x_last") ? 0 : 1;
+  EXPECT_EQ(first, 1);  // the images that come in
+}
+
+INSTANTIATE_TEST_SUITE_P(, ConvolutionSteps, testing::ValuesIn(supported_isas()), isa_name);
+
+}  // namespace
+}  // namespace lathe::engine
