@@ -25,7 +25,9 @@ class LayoutChange {
   void change(NodeId id) {
     const std::string& op = graph_.op(id).name;
     if (op == "conv2d")
-      change_convolution(id);
+      change_convolution(id, 4);
+    else if (op == "code_conv2d")
+      change_convolution(id, 8);
     else if (op == "conv2d_input_gradient")
       change_gradient(id, {"dy_last"}, "dx_last");
     else if (op == "conv2d_weight_gradient")
@@ -70,17 +72,20 @@ class LayoutChange {
     graph_.replace_all_uses({id, 0}, {planes, 0});
   }
 
-  void change_convolution(NodeId id) {
+  // With its residual, it has so many operands.
+  void change_convolution(NodeId id, std::size_t num_operands) {
     if (graph_.types(id)[0].dtype != DType::F32) return;
     std::vector<Value> operands = graph_.inputs(id);
-    operands.resize(4, kNone);
+    operands.resize(num_operands, kNone);
     const std::optional<Value> last = find_last(graph_, operands[0]);
     if (last) operands[0] = *last;
     Attributes attributes = graph_.attributes(id);
     attributes["x_last"] = last.has_value();
     attributes["y_last"] = true;
-    if (const std::optional<Value> added = add(
-            id, {.name = {}, .op = "image_conv2d", .inputs = operands, .attributes = attributes}))
+    if (const std::optional<Value> added = add(id, {.name = {},
+                                                    .op = "image_" + graph_.op(id).name,
+                                                    .inputs = operands,
+                                                    .attributes = attributes}))
       put_planes(id, *added);
   }
 

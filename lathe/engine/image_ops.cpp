@@ -1,5 +1,6 @@
 #include "lathe/core/op.h"
 #include "lathe/engine/channels_last.h"
+#include "lathe/ops/code_convolution.h"
 #include "lathe/ops/convolution.h"
 #include "lathe/ops/operand_checks.h"
 #include "lathe/ops/pooling_windows.h"
@@ -56,6 +57,36 @@ const Register image_conv2d{Op{
           return std::vector<Type>{last_if(conv2d_planes(call), call.attributes().flag("y_last"))};
         },
     .flops = [](const OpCall& call) { return product_flops(conv2d_planes(call), call.input(1)); },
+}};
+
+std::vector<OperandSpec> code_operands() {
+  std::vector<OperandSpec> operands = ops::code_conv2d_operands();
+  operands.push_back({"residual", true});
+  return operands;
+}
+
+Type code_planes(const OpCall& call) {
+  return ops::code_conv2d_type(call, planes_if(call.input(0), call.attributes().flag("x_last")));
+}
+
+const Register image_code_conv2d{Op{
+    .name = "image_code_conv2d",
+    .summary = "activation(code_conv2d + residual) of images in either layout, in one kernel",
+    .operands = code_operands(),
+    .attributes = with_flags(ops::code_conv2d_attributes(),
+                             {flag("x_last", "whether x is [N,H,W,C]"),
+                              flag("y_last", "whether the result is"),
+                              {"activation", std::string("none"), "an op applied last"}}),
+    .infer =
+        [](const OpCall& call) {
+          return std::vector<Type>{last_if(code_planes(call), call.attributes().flag("y_last"))};
+        },
+    .flops =
+        [](const OpCall& call) {
+          return Size(2) * code_planes(call).num_elements() *
+                 Size(call.attributes().integer("columns"));
+        },
+    .is_differentiable = false,
 }};
 
 const Register image_conv2d_input_gradient{Op{

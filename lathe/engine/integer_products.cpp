@@ -6,6 +6,7 @@
 #include "lathe/core/pass.h"
 #include "lathe/core/pattern.h"
 #include "lathe/engine/lower.h"
+#include "lathe/ops/code_convolution.h"
 #include "lathe/ops/code_products.h"
 
 namespace lathe::engine {
@@ -27,39 +28,83 @@ bool is_packed_matrix(const Graph& graph, NodeId id) {
 
 }  // namespace
 
-int use_integer_products(Graph& graph) {
-  std::map<NodeId, NodeId> encoded;  // by quantizer
+namespace {
+
+// conv2d(quantize(x), decode(codes), b) -> code_conv2d(x, codes, b).
+int use_integer_convolutions(Graph& graph) {
   return rewrite(
-      graph, Pattern("linear(x, w, b)"), [&](Graph& g, const Match& match) -> std::optional<Value> {
-        const NodeId linear = match.nodes.front();
+      graph, Pattern("conv2d(x, w, b)"), [&](Graph& g, const Match& match) -> std::optional<Value> {
+        const NodeId convolution = match.nodes.front();
         const NodeId quantizer = match["x"].node, decode = match["w"].node;
-        if (!is_encodable(g, quantizer) || !is_packed_matrix(g, decode)) return std::nullopt;
+        if (!is_encodable(g, quantizer) || !g.is(decode, "decode") ||
+            g.attribute(decode).integer("axis") > 0 || g.types(decode)[0].rank() != 4 ||
+            g.attribute(convolution).integer("groups") != 1)
+          return std::nullopt;
         const std::string x_format = g.attribute(quantizer).text("format");
         const std::string format = g.attribute(decode).text("format");
         const std::int64_t columns = g.attribute(decode).integer("columns");
-        if (!ops::can_multiply_codes(*parse_format(x_format), *parse_format(format), columns))
+        const Type& weight = g.types(decode)[0];
+        if (Size(columns) != weight.axis(1) * weight.axis(2) * weight.axis(3) ||
+            !ops::can_convolve_codes(*parse_format(x_format), *parse_format(format), columns))
           return std::nullopt;
-        if (!encoded.contains(quantizer))
-          encoded.emplace(
-              quantizer,
-              g.insert_before(quantizer, {.name = g.unique_name(g.name(quantizer) + "/encoded"),
-                                          .op = "encode",
-                                          .inputs = g.inputs(quantizer),
-                                          .attributes = {{"format", x_format}}}));
-        const NodeId codes = encoded.at(quantizer);
-        std::vector<Value> operands = {{codes, 0}, {codes, 1}, {codes, 2}};
+        Attributes attributes = g.attributes(convolution);
+        attributes["x_format"] = x_format;
+        attributes["format"] = format;
+        attributes["columns"] = columns;
+        attributes["kernel"] =
+            std::vector<std::int64_t>{weight.axis(2).constant(), weight.axis(3).constant()};
+        std::vector<Value> operands = {g.input(quantizer, 0), g.input(quantizer, 1)};
         for (std::size_t i = 0; i < 4; ++i)
           operands.push_back(i < g.inputs(decode).size() ? g.input(decode, i) : kNone);
         operands.push_back(match["b"]);
         return Value{
-            g.insert_before(
-                linear,
-                {.name = g.unique_name(g.name(linear) + "/products"),
-                 .op = "code_linear",
-                 .inputs = std::move(operands),
-                 .attributes = {{"x_format", x_format}, {"format", format}, {"columns", columns}}}),
+            g.insert_before(convolution, {.name = g.unique_name(g.name(convolution) + "/products"),
+                                          .op = "code_conv2d",
+                                          .inputs = std::move(operands),
+                                          .attributes = std::move(attributes)}),
             0};
       });
+}
+
+}  // namespace
+
+int use_integer_products(Graph& graph) {
+  std::map<NodeId, NodeId> encoded;  // by quantizer
+  return use_integer_convolutions(graph) +
+         rewrite(graph, Pattern("linear(x, w, b)"),
+                 [&](Graph& g, const Match& match) -> std::optional<Value> {
+                   const NodeId linear = match.nodes.front();
+                   const NodeId quantizer = match["x"].node, decode = match["w"].node;
+                   if (!is_encodable(g, quantizer) || !is_packed_matrix(g, decode))
+                     return std::nullopt;
+                   const std::string x_format = g.attribute(quantizer).text("format");
+                   const std::string format = g.attribute(decode).text("format");
+                   const std::int64_t columns = g.attribute(decode).integer("columns");
+                   if (!ops::can_multiply_codes(*parse_format(x_format), *parse_format(format),
+                                                columns))
+                     return std::nullopt;
+                   if (!encoded.contains(quantizer))
+                     encoded.emplace(
+                         quantizer,
+                         g.insert_before(quantizer,
+                                         {.name = g.unique_name(g.name(quantizer) + "/encoded"),
+                                          .op = "encode",
+                                          .inputs = g.inputs(quantizer),
+                                          .attributes = {{"format", x_format}}}));
+                   const NodeId codes = encoded.at(quantizer);
+                   std::vector<Value> operands = {{codes, 0}, {codes, 1}, {codes, 2}};
+                   for (std::size_t i = 0; i < 4; ++i)
+                     operands.push_back(i < g.inputs(decode).size() ? g.input(decode, i) : kNone);
+                   operands.push_back(match["b"]);
+                   return Value{
+                       g.insert_before(linear, {.name = g.unique_name(g.name(linear) + "/products"),
+                                                .op = "code_linear",
+                                                .inputs = std::move(operands),
+                                                .attributes = {{"x_format", x_format},
+                                                               {"format", format},
+                                                               {"columns", columns}}}),
+                       0};
+                 });
 }
 
 std::set<NodeId> find_kept_weights(const Graph& graph) {

@@ -57,11 +57,12 @@ class Conv2dStep final : public Step {
   }
 
   KernelChoice choice() const override {
-    const std::string kind = weight_dims_[2] == 1 && weight_dims_[3] == 1
-                                 ? "pixels"
-                                 : fmt::format("{}x{} windows", weight_dims_[2], weight_dims_[3]);
-    return {kind, fmt::format("channels {} to {}", x_is_last_ ? "last" : "first",
-                              y_is_last_ ? "last" : "first")};
+    std::string way = weight_dims_[2] == 1 && weight_dims_[3] == 1
+                          ? "pixels"
+                          : fmt::format("{}x{} windows", weight_dims_[2], weight_dims_[3]);
+    if (!x_is_last_) way += " of planes";
+    if (!y_is_last_) way += " to planes";
+    return {std::move(way), {}};
   }
 
   void run_whole(const WholeCall& call) const override {
