@@ -27,6 +27,9 @@ struct Backend {
   /// is wrong is left for `make` to say.
   void (*warm_up)() = nullptr;
   std::unique_ptr<Executor> (*make)(const Graph&, State, const ExecutionOptions&) = nullptr;
+  /// Lowers and plans as `make` does, and lets go of it: what compiling takes without the weights.
+  /// Null: it makes no plan.
+  void (*plan)(const Graph&, const ExecutionOptions&) = nullptr;
   /// What benches measure below graphs; null: nothing.
   std::unique_ptr<DeviceMeasure> (*measure)(ThreadPool*) = nullptr;
   /// Tokens in a batch of texts whose answers alone are wanted: enough to keep the device busy.

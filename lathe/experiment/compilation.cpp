@@ -95,9 +95,14 @@ Compilation compile(const CompilationOptions& options, const engine::ExecutionOp
   Compilation result;
   result.threads = execution.pool == nullptr ? 1 : execution.pool->num_threads();
   note_nodes(graph, sizes, result);
-  result.unfused =
-      engine::explain_unfused(engine::lower(graph, engine::find_backend(execution.device)));
+  const engine::Backend& backend = engine::find_backend(execution.device);
   callbacks.tell({"compiling", "steps", 0, 1});
+  if (backend.plan != nullptr) {
+    const auto begin = Clock::now();
+    backend.plan(graph, execution);
+    result.plan_seconds = since(begin);
+  }
+  result.unfused = engine::explain_unfused(engine::lower(graph, backend));
   const auto start = Clock::now();
   const auto executor = engine::make_executor(graph, std::move(state), execution);
   result.seconds = since(start);

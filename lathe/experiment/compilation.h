@@ -42,10 +42,11 @@ Compilable load_for_compilation(const CompilationOptions& options);
 double value_of(const Size& size, const SymbolValues& sizes);
 
 struct Compilation {
-  std::size_t nodes = 0;   ///< of the model's graph, states and inputs not counted
-  double node_bytes = 0;   ///< what they would read and write one by one
-  double seconds = 0;      ///< to lower, plan and pack
-  double run_seconds = 0;  ///< the least of a run, measured
+  std::size_t nodes = 0;    ///< of the model's graph, states and inputs not counted
+  double node_bytes = 0;    ///< what they would read and write one by one
+  double seconds = 0;       ///< to lower, plan and lay weights out
+  double plan_seconds = 0;  ///< without the weights; 0 where the backend plans nothing
+  double run_seconds = 0;   ///< the least of a run, measured
   int threads = 1;
   std::int64_t arena_bytes = 0, unshared_bytes = 0;
   std::vector<CompiledKernel> kernels;

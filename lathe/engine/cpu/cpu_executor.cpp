@@ -23,6 +23,24 @@ bool has_kernel(const Graph& graph, NodeId id) {
   return graph.op(id).is_alias || make_own_step(graph, id) != nullptr;
 }
 
+// Weights that floats are multiplied with stay packed too, in float32: the bits are the same.
+SplitGraph split_for(const Graph& graph, const ExecutionOptions& options) {
+  const bool keeps_packed = options.uses_integers && options.precision == Precision::Float32;
+  return split_parameters(graph, keeps_packed ? find_kept_weights(graph) : std::set<NodeId>());
+}
+
+CpuPlan plan_main(const SplitGraph& split, const ExecutionOptions& options, bool fuses) {
+  return make_cpu_plan(lower(split.main, find_backend(fuses ? "cpu" : kUnfused)), options.precision,
+                       fuses);
+}
+
+void plan_alone(const Graph& graph, const ExecutionOptions& options) {
+  const SplitGraph split =
+      split_for(options.uses_integers ? with_integer_products(graph) : graph, options);
+  plan_main(split, options, true);
+  if (!split.parameters.outputs().empty()) plan_alone(split.parameters, options);
+}
+
 }  // namespace
 
 CpuExecutor::CpuExecutor(const Graph& graph, State state, const ExecutionOptions& options,
@@ -33,14 +51,10 @@ CpuExecutor::CpuExecutor(const Graph& graph, State state, const ExecutionOptions
     machine_->fixed_states = remove_idle_masks(computed, state);
     computed = with_integer_products(computed);
   }
-  // Weights that floats are multiplied with stay packed too, in float32: the bits are the same.
-  const bool keeps_packed = options.uses_integers && options.precision == Precision::Float32;
-  SplitGraph split =
-      split_parameters(computed, keeps_packed ? find_kept_weights(computed) : std::set<NodeId>());
+  SplitGraph split = split_for(computed, options);
   Machine& machine = *machine_;
   check_formats(graph, options.precision);
-  machine.plan = make_cpu_plan(lower(split.main, find_backend(fuses ? "cpu" : kUnfused)),
-                               options.precision, fuses);
+  machine.plan = plan_main(split, options, fuses);
   machine.bases.resize(machine.plan.slots.size());
   machine.source = graph;
   machine.state = std::move(state);
@@ -133,6 +147,7 @@ const Register registration{Backend{
                const ExecutionOptions& options) -> std::unique_ptr<Executor> {
       return std::make_unique<CpuExecutor>(graph, std::move(state), options);
     },
+    .plan = plan_alone,
     .measure = make_cpu_measure,
     .precisions = {Precision::Float32, Precision::Bf16},
 }};

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "lathe/core/testing/error_text.h"
+#include "lathe/engine/backend.h"
 #include "lathe/engine/cpu/cpu_executor.h"
 #include "lathe/engine/testing/executor_cases.h"
 
@@ -10,10 +11,13 @@ namespace lathe::engine {
 namespace {
 
 std::string refusal(const char* text) {
-  return error_text([&] {
+  const std::string made = error_text([&] {
     const Graph graph = parse_graph(text);
     CpuExecutor(graph, random_state(graph, 1), {});
   });
+  EXPECT_EQ(error_text([&] { find_backend("cpu").plan(parse_graph(text), {}); }), made)
+      << "planned without its states";
+  return made;
 }
 
 // Laid out for L = 500, the arena has room for 12 columns; L = 10 would write 502 into it.
