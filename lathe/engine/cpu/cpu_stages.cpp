@@ -14,7 +14,8 @@ namespace {
 constexpr std::int64_t kMostGroups = 16;
 constexpr std::int64_t kTilesOfGroup = 4;
 constexpr std::int64_t kMostSumBytes = std::int64_t{64} << 20;
-constexpr std::int64_t kSumGrain = 1 << 14;
+// Elements of sums that a task adds, of all copies: some hundred KiB.
+constexpr std::int64_t kSumGrain = 1 << 11;
 constexpr std::int64_t kLeastTileRows = 8;
 
 std::int64_t num_groups(std::int64_t tiles, std::int64_t sum_bytes) {
@@ -66,24 +67,33 @@ void CpuExecutor::Machine::run_groups(const Stage& stage, std::int64_t rows, std
     }
   });
   // Add the groups' copies, group by group for each element.
-  for (const int index : stage.sums) {
-    const Slot& slot = plan.slots[static_cast<std::size_t>(index)];
-    const std::int64_t count = slot.type.num_elements().constant();
-    auto* const total = reinterpret_cast<float*>(written(index));
-    parallel((count + kSumGrain - 1) / kSumGrain, [&](std::int64_t chunk, int) {
-      const std::int64_t first = chunk * kSumGrain, last = std::min(count, first + kSumGrain);
-      const auto copy = [&](std::int64_t group) {
-        return reinterpret_cast<const float*>(group_sums[static_cast<std::size_t>(group)].data() +
-                                              slot.sum_offset);
-      };
-      std::memcpy(total + first, copy(0) + first,
-                  static_cast<std::size_t>(last - first) * sizeof(float));
-      for (std::int64_t group = 1; group < groups; ++group) {
-        const float* const more = copy(group);
-        for (std::int64_t i = first; i < last; ++i) total[i] += more[i];
-      }
-    });
-  }
+  const auto count_of = [&](int index) {
+    return plan.slots[static_cast<std::size_t>(index)].type.num_elements().constant();
+  };
+  struct Chunk {
+    int slot;
+    std::int64_t first;
+  };
+  std::vector<Chunk> chunks;
+  for (const int index : stage.sums)
+    for (std::int64_t first = 0; first < count_of(index); first += kSumGrain)
+      chunks.push_back({index, first});
+  parallel(std::ssize(chunks), [&](std::int64_t task, int) {
+    const auto [index, first] = chunks[static_cast<std::size_t>(task)];
+    const std::int64_t offset = plan.slots[static_cast<std::size_t>(index)].sum_offset;
+    const std::int64_t count = std::min(kSumGrain, count_of(index) - first);
+    float* const total = reinterpret_cast<float*>(written(index)) + first;
+    const auto copy = [&](std::int64_t group) {
+      return reinterpret_cast<const float*>(group_sums[static_cast<std::size_t>(group)].data() +
+                                            offset) +
+             first;
+    };
+    std::memcpy(total, copy(0), static_cast<std::size_t>(count) * sizeof(float));
+    for (std::int64_t group = 1; group < groups; ++group) {
+      const float* const more = copy(group);
+      for (std::int64_t i = 0; i < count; ++i) total[i] += more[i];
+    }
+  });
 }
 
 void CpuExecutor::Machine::run_tile(const Stage& stage, std::int64_t begin, std::int64_t rows,

@@ -199,6 +199,69 @@ TEST(RopeStep, TurnsByAnyPosition) {
   expect_own_steps(graph, {}, feed, 8 * kUnit);
 }
 
+// One row of a table takes all sums, some, or each its own; sums of 700 numbers below 1.
+TEST(EmbeddingGradientStep, SharesRowsAndColumnsOfAnyTable) {
+  const Graph graph = parse_graph(R"(
+    dy = input() : f32[T,131]
+    narrow = input() : f32[T,5]
+    types = input() : i32[T]
+    words = input() : i32[T]
+    a = embedding_gradient(dy, types) {rows=2}
+    b = embedding_gradient(dy, words) {rows=900}
+    c = embedding_gradient(narrow, types) {rows=2}
+    output a <- a
+    output b <- b
+    output c <- c)");
+  for (const std::int64_t tokens : {0, 1, 700}) {
+    SCOPED_TRACE(tokens);
+    Feed feed = random_feed(graph, {{"T", tokens}}, 1);
+    std::vector<std::int32_t> types, words;
+    for (std::int32_t i = 0; i < tokens; ++i) {
+      types.push_back(i % 100 == 7 ? 1 : 0);
+      words.push_back(i % 3 == 0 ? 5 : i * 7 % 900);
+    }
+    feed["types"] = Tensor::from<std::int32_t>({tokens}, std::span<const std::int32_t>(types));
+    feed["words"] = Tensor::from<std::int32_t>({tokens}, std::span<const std::int32_t>(words));
+    expect_own_steps(graph, {}, feed, 700 * 700 * kUnit);
+  }
+}
+
+TEST(SelectInSequenceStep, LeavesZerosInALargeGradient) {
+  const Graph graph = parse_graph(R"(
+    dy = input() : f32[S,96]
+    offsets = input() : i32[S+1]
+    x = input() : f32[T,96]
+    dx = select_in_sequence_gradient(dy, offsets) : f32[T,96]
+    y = add(dx, x)
+    output dx <- dx
+    output y <- y)");
+  Feed feed = random_feed(graph, {{"S", 3}, {"T", 1500}}, 1);
+  feed["offsets"] = Tensor::from<std::int32_t>({4}, {0, 1, 700, 1500});
+  expect_own_steps(graph, {}, feed, 0);
+}
+
+TEST(OptimizerSteps, ShareTheElementsOfAParameter) {
+  const Graph graph = parse_graph(R"(
+    g = input() : f32[601,131]
+    rate = input() : f32[]
+    scale = input() : f32[]
+    random = input() : i32[3]
+    p = state() : f32[601,131]
+    m = state() : f32[601,131]
+    v = state() : f32[601,131]
+    squares = sum_squares(g)
+    n = adamw(p, g, m, v, rate, scale, random)
+    output squares <- squares
+    output n <- n)");
+  Feed feed = random_feed(graph, {}, 1);
+  feed["random"] = Tensor::from<std::int32_t>({3}, {1, 0, 3});
+  feed["rate"] = Tensor::from<float>({}, {1e-3f});
+  feed["scale"] = Tensor::from<float>({}, {0.5f});
+  State state = random_state(graph, 2);
+  for (float& moment : state.find("v")->second.mutable_data<float>()) moment = std::abs(moment);
+  expect_own_steps(graph, state, feed, 1e-2);
+}
+
 TEST(AxisPartsStep, RefusesAnIndexThatTheBatchDoesNotHave) {
   const Graph graph = parse_graph(R"(
     x = input() : f32[B,L,4]

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 
 #include "lathe/engine/cpu/step.h"
@@ -6,7 +7,12 @@ namespace lathe::engine {
 namespace {
 
 // Table rows a task sums: few enough to balance frequent words over threads.
-constexpr std::int64_t kGrain = 64;
+constexpr std::int64_t kMostRows = 64;
+constexpr std::int64_t kLeastRows = 8;
+// As many tasks as keep all threads busy. Where a table has fewer rows (two types of tokens, all of
+// one), tasks share columns, of which none is summed in another order for that.
+constexpr std::int64_t kTasks = 64;
+constexpr std::int64_t kLeastColumns = 16;
 
 // The places of each row of a table among `ids`, in their order, by a counting sort: then no two
 // threads write one row, and no order depends on threads.
@@ -36,12 +42,23 @@ struct PlacesOfRows {
   void sum(const WholeCall& call, const float* dy, std::int64_t n, bool accumulate,
            Target target) const {
     const auto num_used = static_cast<std::int64_t>(used.size());
-    call.parallel((num_used + kGrain - 1) / kGrain, [&](std::int64_t task, int) {
-      const std::int64_t end = std::min(num_used, (task + 1) * kGrain);
-      for (std::int64_t u = task * kGrain; u < end; ++u) {
+    const std::int64_t grain = std::clamp(num_used / kTasks, kLeastRows, kMostRows);
+    const std::int64_t row_tasks = (num_used + grain - 1) / grain;
+    const std::int64_t column_tasks =
+        std::clamp<std::int64_t>(kTasks / std::max<std::int64_t>(row_tasks, 1), 1,
+                                 std::max<std::int64_t>(n / kLeastColumns, 1));
+    call.parallel(row_tasks * column_tasks, [&](std::int64_t task, int) {
+      const std::int64_t first = task / column_tasks * grain;
+      const auto column = [&](std::int64_t part) {
+        return part == column_tasks ? n : n / kLeastColumns * part / column_tasks * kLeastColumns;
+      };
+      const std::int64_t from = column(task % column_tasks);
+      const std::int64_t columns = column(task % column_tasks + 1) - from;
+      for (std::int64_t u = first; u < std::min(num_used, first + grain); ++u) {
         const auto row = static_cast<std::size_t>(used[static_cast<std::size_t>(u)]);
-        call.kernels.sum_selected_rows(dy, n, order.data() + starts[row],
-                                       starts[row + 1] - starts[row], n, target(u), accumulate);
+        call.kernels.sum_selected_rows(dy + from, n, order.data() + starts[row],
+                                       starts[row + 1] - starts[row], columns, target(u) + from,
+                                       accumulate);
       }
     });
   }

@@ -11,6 +11,9 @@ namespace {
 // Ops that only move or make bytes: copies of whole rows, and the small integers that packed
 // batches are described by.
 
+// Bytes a task clears: one core alone takes as long for all tokens as many do to compute with them.
+constexpr std::int64_t kGrain = std::int64_t{128} << 10;
+
 std::int64_t row_bytes(const Type& type, const SymbolValues& symbols, std::size_t first_axis) {
   std::int64_t bytes = size_of(type.dtype);
   for (std::size_t axis = first_axis; axis < type.rank(); ++axis)
@@ -31,7 +34,7 @@ class SelectInSequenceStep final : public Step {
         graph.type(graph.input(call.node, 1)).shape[0].evaluate(call.symbols) - 1;
     const std::int64_t index = graph.attribute(call.node).integer("index");
     const auto* offsets = reinterpret_cast<const std::int32_t*>(call.inputs[1]);
-    if (is_gradient_) std::memset(call.outputs[0], 0, static_cast<std::size_t>(num_tokens * bytes));
+    if (is_gradient_) clear(call, num_tokens * bytes);
     for (std::int64_t s = 0; s < sequences; ++s) {
       const std::int64_t token = (index < 0 ? offsets[s + 1] : offsets[s]) + index;
       if (token < 0 || token < offsets[s] || token >= offsets[s + 1] || token >= num_tokens)
@@ -43,6 +46,14 @@ class SelectInSequenceStep final : public Step {
   }
 
  private:
+  static void clear(const WholeCall& call, std::int64_t bytes) {
+    call.parallel((bytes + kGrain - 1) / kGrain, [&](std::int64_t chunk, int) {
+      const std::int64_t begin = chunk * kGrain;
+      std::memset(call.outputs[0] + begin, 0,
+                  static_cast<std::size_t>(std::min(kGrain, bytes - begin)));
+    });
+  }
+
   bool is_gradient_;
 };
 

@@ -6,11 +6,20 @@
 namespace lathe::engine {
 namespace {
 
-// Elements a task updates: a multiple of the blocks that sums of squares are made of.
-constexpr std::int64_t kGrain = 16 * kSquaresBlock;
+// Elements a task updates. The weights of a small model are many tasks too: one after another they
+// would be a tenth of a step on sixteen threads.
+constexpr std::int64_t kGrain = kSquaresBlock;
+constexpr std::int64_t kMostGrain = 8 * kGrain;
+constexpr std::int64_t kTasks = 64;
+// Blocks whose sums are added before those of the next ones: part of what the sum is.
+constexpr std::int64_t kBlocksOfSum = 16;
 
-std::int64_t num_chunks(std::int64_t count) {
-  return (count + kGrain - 1) / kGrain;
+std::int64_t grain_of(std::int64_t count) {
+  return std::clamp(count / kTasks / kGrain * kGrain, kGrain, kMostGrain);
+}
+
+std::int64_t num_chunks(std::int64_t count, std::int64_t grain) {
+  return (count + grain - 1) / grain;
 }
 
 float scalar(const WholeCall& call, std::size_t operand) {
@@ -40,16 +49,17 @@ void over_ranges(const WholeCall& call, const std::byte* places_bytes, Update up
   std::int64_t count = 1;
   for (const std::int64_t size : dims) count *= size;
   const float* const gradient = floats(call.inputs[1]);
+  const std::int64_t elements = grain_of(count);
   if (places_bytes == nullptr) {
-    call.parallel(num_chunks(count), [&](std::int64_t chunk, int) {
-      const std::int64_t begin = chunk * kGrain;
-      update(begin, std::min(kGrain, count - begin), gradient + begin);
+    call.parallel(num_chunks(count, elements), [&](std::int64_t chunk, int) {
+      const std::int64_t begin = chunk * elements;
+      update(begin, std::min(elements, count - begin), gradient + begin);
     });
     return;
   }
   const auto* const places = reinterpret_cast<const std::int32_t*>(places_bytes);
   const std::int64_t rows = dims[0], n = dims[1];
-  const std::int64_t grain = std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, n));
+  const std::int64_t grain = std::max<std::int64_t>(1, elements / std::max<std::int64_t>(1, n));
   call.parallel((rows + grain - 1) / grain, [&](std::int64_t chunk, int) {
     const std::int64_t end = std::min(rows, (chunk + 1) * grain);
     for (std::int64_t row = chunk * grain; row < end;) {
@@ -133,14 +143,22 @@ class SumSquaresStep final : public Step {
     for (const std::int64_t size : dims) count *= size;
     if (call.inputs.size() > 1)
       count = *reinterpret_cast<const std::int32_t*>(call.inputs[1]) * dims[1];
-    std::vector<double> parts(static_cast<std::size_t>(num_chunks(count)));
-    call.parallel(num_chunks(count), [&](std::int64_t chunk, int) {
-      const std::int64_t begin = chunk * kGrain;
-      parts[static_cast<std::size_t>(chunk)] =
-          call.kernels.sum_squares(floats(call.inputs[0]) + begin, std::min(kGrain, count - begin));
+    const float* const x = floats(call.inputs[0]);
+    std::vector<double> blocks(static_cast<std::size_t>(num_chunks(count, kSquaresBlock)));
+    const std::int64_t grain = grain_of(count);
+    call.parallel(num_chunks(count, grain), [&](std::int64_t chunk, int) {
+      for (std::int64_t begin = chunk * grain; begin < std::min(count, (chunk + 1) * grain);
+           begin += kSquaresBlock)
+        blocks[static_cast<std::size_t>(begin / kSquaresBlock)] =
+            call.kernels.sum_squares(x + begin, std::min(kSquaresBlock, count - begin));
     });
     double total = 0;
-    for (const double part : parts) total += part;
+    for (std::size_t first = 0; first < blocks.size(); first += kBlocksOfSum) {
+      double part = 0;
+      for (std::size_t i = first; i < std::min(blocks.size(), first + kBlocksOfSum); ++i)
+        part += blocks[i];
+      total += part;
+    }
     *reinterpret_cast<float*>(call.outputs[0]) = static_cast<float>(total);
   }
 };
