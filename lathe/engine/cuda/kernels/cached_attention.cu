@@ -1,8 +1,10 @@
 // Attention to caches of keys and values, which new tokens are put into first.
 //
-// A block is one query of one head. Its warps take turns at 32 keys, a lane each: a score by lane,
-// then the weighted values by features. What warps hold, a largest score, a sum and a sum of
-// values, is joined at the end in their order, so that the bits do not depend on who was first.
+// A block is one query of one head, and its warps take turns at keys. Where four features a lane
+// make whole parts of a warp, each part has a key, and loads of the next ones are under way; in
+// heads of other sizes a lane has a key, then features. What warps hold, a largest score, a sum and
+// a sum of values, is joined at the end in their order, so that the bits do not depend on who was
+// first.
 
 #include "lathe/engine/cuda/kernels/kernels.cuh"
 #include "lathe/engine/cuda/kernels/launch.cuh"
@@ -145,6 +147,116 @@ __global__ void __launch_bounds__(kCacheWarps* kWarp) attend_kernel(CachedAttent
   }
 }
 
+constexpr int kRowWarps = 8, kTurns = 8;
+
+__device__ float4 times(float4 a, float by) {
+  return {a.x * by, a.y * by, a.z * by, a.w * by};
+}
+__device__ float4 plus_times(float4 sum, float4 a, float by) {
+  return {fmaf(a.x, by, sum.x), fmaf(a.y, by, sum.y), fmaf(a.z, by, sum.z), fmaf(a.w, by, sum.w)};
+}
+
+// Heads of 4 kLanes features: a part of so many lanes has a key, kTurns of them at a time.
+template <int kLanes>
+__global__ void __launch_bounds__(kRowWarps* kWarp) attend_parts_kernel(CachedAttentionArgs args) {
+  constexpr int kKeys = kWarp / kLanes, kStep = kKeys * kTurns, kFeatures = 4 * kLanes;
+  __shared__ float tops[kRowWarps], totals[kRowWarps];
+  __shared__ float4 values[kRowWarps][kLanes];
+  const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
+  const int part = lane / kLanes, place = lane % kLanes;
+  const std::int64_t real = real_size(args.tokens), width = std::int64_t{args.kv_heads} * kFeatures;
+  const std::int64_t all = args.tokens.capacity * args.heads;
+  for (std::int64_t item = blockIdx.x; item < all; item += gridDim.x) {
+    const std::int64_t token = item / args.heads;
+    const int head = static_cast<int>(item - token * args.heads);
+    float4* const y = reinterpret_cast<float4*>(args.y + item * kFeatures);
+    CachePlace found;
+    if (token < real) found = place_of_token(args, token);
+    if (!found.is_inside) {
+      if (threadIdx.x < kLanes) y[threadIdx.x] = {0, 0, 0, 0};
+      continue;
+    }
+    const float4 query =
+        times(reinterpret_cast<const float4*>(args.q + item * kFeatures)[place], args.scale);
+    const std::int64_t first =
+        found.start * width + head / (args.heads / args.kv_heads) * kFeatures + 4 * place;
+    float top = -INFINITY, total = 0;
+    float4 sum = {0, 0, 0, 0};
+    for (std::int64_t begin = warp * kStep; begin < found.keys; begin += kRowWarps * kStep) {
+      float4 keys[kTurns], rows[kTurns];
+      float scores[kTurns];
+      const std::int64_t own = begin + part;
+#pragma unroll
+      for (int turn = 0; turn < kTurns; ++turn) {
+        const std::int64_t key = own + turn * kKeys, at = first + key * width;
+        const bool is_there = key < found.keys;
+        keys[turn] = rows[turn] = {0, 0, 0, 0};
+        if (is_there) keys[turn] = *reinterpret_cast<const float4*>(args.new_k + at);
+        if (is_there) rows[turn] = *reinterpret_cast<const float4*>(args.new_v + at);
+      }
+      float higher = top;
+#pragma unroll
+      for (int turn = 0; turn < kTurns; ++turn) {
+        float score = query.x * keys[turn].x;
+        score = fmaf(query.y, keys[turn].y, score);
+        score = fmaf(query.z, keys[turn].z, score);
+        score = fmaf(query.w, keys[turn].w, score);
+#pragma unroll
+        for (int distance = kLanes / 2; distance > 0; distance /= 2)
+          score += __shfl_xor_sync(kAllLanes, score, distance);
+        scores[turn] = own + turn * kKeys < found.keys ? score : -INFINITY;
+        higher = fmaxf(higher, scores[turn]);
+      }
+#pragma unroll
+      for (int distance = kWarp / 2; distance >= kLanes; distance /= 2)
+        higher = fmaxf(higher, __shfl_xor_sync(kAllLanes, higher, distance));
+      const float shrink = expf(top - higher);  // 0 at first
+      total *= shrink;
+      sum = times(sum, shrink);
+#pragma unroll
+      for (int turn = 0; turn < kTurns; ++turn) {
+        const float weight = expf(scores[turn] - higher);
+        total += weight;
+        sum = plus_times(sum, rows[turn], weight);
+      }
+      top = higher;
+    }
+#pragma unroll
+    for (int distance = kWarp / 2; distance >= kLanes; distance /= 2) {
+      total += __shfl_xor_sync(kAllLanes, total, distance);
+      sum.x += __shfl_xor_sync(kAllLanes, sum.x, distance);
+      sum.y += __shfl_xor_sync(kAllLanes, sum.y, distance);
+      sum.z += __shfl_xor_sync(kAllLanes, sum.z, distance);
+      sum.w += __shfl_xor_sync(kAllLanes, sum.w, distance);
+    }
+    if (lane == 0) {
+      tops[warp] = top;
+      totals[warp] = total;
+    }
+    if (part == 0) values[warp][place] = sum;
+    __syncthreads();
+    if (threadIdx.x < kLanes) {
+      float highest = tops[0], weights = 0;
+      for (int w = 1; w < kRowWarps; ++w) highest = fmaxf(highest, tops[w]);
+      float4 joined = {0, 0, 0, 0};
+      for (int w = 0; w < kRowWarps; ++w) {
+        const float share = expf(tops[w] - highest);
+        weights += totals[w] * share;
+        joined = plus_times(joined, values[w][threadIdx.x], share);
+      }
+      y[threadIdx.x] = {joined.x / weights, joined.y / weights, joined.z / weights,
+                        joined.w / weights};
+    }
+    __syncthreads();
+  }
+}
+
+template <int kLanes>
+void attend_parts(const CachedAttentionArgs& args, Stream* stream) {
+  attend_parts_kernel<kLanes><<<blocks_for(args.tokens.capacity * args.heads, 1, 1 << 16),
+                                kRowWarps * kWarp, 0, stream_of(stream)>>>(args);
+}
+
 }  // namespace
 
 void cached_attention(const CachedAttentionArgs& args, Stream* stream) {
@@ -153,6 +265,9 @@ void cached_attention(const CachedAttentionArgs& args, Stream* stream) {
     copy_caches_kernel<<<blocks_for(args.rows * args.kv_heads * args.d, kThreads), kThreads, 0,
                          stream_of(stream)>>>(args);
   append_kernel<<<blocks_for(args.tokens.capacity, 1), kThreads, 0, stream_of(stream)>>>(args);
+  if (args.d == 32) return attend_parts<8>(args, stream);
+  if (args.d == 64) return attend_parts<16>(args, stream);
+  if (args.d == 128) return attend_parts<32>(args, stream);
   attend_kernel<<<blocks_for(args.tokens.capacity * args.heads, 1, 1 << 16), kCacheWarps * kWarp, 0,
                   stream_of(stream)>>>(args);
 }

@@ -1,0 +1,70 @@
+// Attention to caches on a GPU: in heads of every kind of size it is what the reference gives, and
+// the caches are written where they lie.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "lathe/core/graph_text.h"
+#include "lathe/engine/testing/cuda_gpu.h"
+
+namespace lathe::engine {
+namespace {
+
+constexpr std::int32_t kHeads = 4, kCacheHeads = 2;
+constexpr std::int64_t kRows = 700;
+
+Tensor row_of_integers(std::vector<std::int32_t> values) {
+  return Tensor::from<std::int32_t>({std::ssize(values)}, std::span<const std::int32_t>(values));
+}
+
+class CudaCachedAttention : public testing::TestWithParam<std::int64_t> {};
+
+// Scores are of size 1 and weights sum to 1: a hundred roundings of values below 1.
+TEST_P(CudaCachedAttention, IsWhatTheReferenceGives) {
+  LATHE_NEEDS_GPU();
+  const std::int64_t d = GetParam();
+  const Graph graph =
+      parse_graph(fmt::format(R"(
+    symbols T, S
+    q = input() : f32[T,{0}]
+    k = input() : f32[T,{1}]
+    v = input() : f32[T,{1}]
+    offsets = input() : i32[S+1]
+    starts = input() : i32[S]
+    lengths = input() : i32[S]
+    k_cache = state() {{role="cache"}} : f32[{2},{1}]
+    v_cache = state() {{role="cache"}} : f32[{2},{1}]
+    y = cached_attention(q, k, v, k_cache, v_cache, offsets, starts, lengths) {{heads={3}, kv_heads={4}}}
+    output y <- y#0
+    state k_cache <- y#1
+    state v_cache <- y#2
+  )",
+                              kHeads * d, kCacheHeads * d, kRows, kHeads, kCacheHeads));
+  const State caches{{"k_cache", Tensor(DType::F32, {kRows, kCacheHeads * d})},
+                     {"v_cache", Tensor(DType::F32, {kRows, kCacheHeads * d})}};
+  const auto reference = make_executor(graph, caches, {.device = "reference"});
+  const auto cuda = make_executor(graph, caches, {.device = "cuda"});
+  // Two sequences side by side: prompts, single tokens and a few.
+  std::vector<std::int32_t> lengths = {0, 0};
+  unsigned seed = 1;
+  for (const std::vector<std::int32_t>& counts :
+       {std::vector<std::int32_t>{130, 3}, {1, 1}, {170, 1}, {1, 0}, {1, 9}, {1, 1}}) {
+    Feed feed = random_feed(graph, {{"T", counts[0] + counts[1]}, {"S", 2}}, seed++);
+    feed["offsets"] = row_of_integers({0, counts[0], counts[0] + counts[1]});
+    feed["starts"] = row_of_integers({20, 400});
+    feed["lengths"] = row_of_integers(lengths);
+    const Tensor expected = reference->run(feed).at("y"), y = cuda->run(feed).at("y");
+    for (std::int64_t i = 0; i < y.num_elements(); ++i)
+      ASSERT_NEAR(y.at(i), expected.at(i), 2e-5) << "behind " << lengths[0] << ", element " << i;
+    for (std::size_t s = 0; s < 2; ++s) lengths[s] += counts[s];
+  }
+  const State left = reference->state(), right = cuda->state();
+  for (const char* name : {"k_cache", "v_cache"})
+    EXPECT_TRUE(std::ranges::equal(left.at(name).data<float>(), right.at(name).data<float>()));
+}
+
+INSTANTIATE_TEST_SUITE_P(HeadSizes, CudaCachedAttention, testing::Values(12, 20, 32, 64, 128, 192));
+
+}  // namespace
+}  // namespace lathe::engine
