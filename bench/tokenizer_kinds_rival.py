@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Trains tokenizers of many kinds with Hugging Face tokenizers and writes its ids of varied lines.
 
-    tokenizer_kinds_rival.py TEXT --out FOLDER [--lines N] [--charsmap FILE] [--time FILE.tsv] [--lathe LATHE]
+    tokenizer_kinds_rival.py TEXT --out FOLDER [--lines N] [--kinds a,b] [--charsmap FILE] [--time FILE.tsv] [--lathe LATHE]
         [--bench BENCH_TOKENIZER]
 
 TEXT is what they learn from. FOLDER gets lines.txt and, for each kind, KIND/tokenizer.json and KIND/ids.jsonl. To
@@ -30,6 +30,7 @@ parser.add_argument("--out", type=pathlib.Path, required=True)
 parser.add_argument("--lines", type=int, default=10_000)
 parser.add_argument("--charsmap", type=pathlib.Path)
 parser.add_argument("--time", metavar="FILE.tsv")
+parser.add_argument("--kinds", help="some of them, separated by commas")
 parser.add_argument("--lathe", help="the program, to compare the ids of all lines")
 parser.add_argument("--bench", help="bench_tokenizer, to time it with --time on the same core")
 arguments = parser.parse_args()
@@ -243,6 +244,8 @@ def main():
             timed = [line.split("\t", 1)[1] for line in file.read().split("\n") if "\t" in line]
     for name, make in KINDS.items():
         if "charsmap" in make.__code__.co_names and not arguments.charsmap:
+            continue
+        if arguments.kinds and name not in arguments.kinds.split(","):
             continue
         folder = arguments.out / name
         folder.mkdir(exist_ok=True)

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "lathe/data/newer_characters.h"
+
 namespace lathe::data {
 
 inline std::uint32_t category_mask(char32_t c) {
@@ -28,7 +30,7 @@ inline bool is_word_character(char32_t c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
   return u_hasBinaryProperty(static_cast<UChar32>(c), UCHAR_ALPHABETIC) != 0 ||
          (category_mask(c) & (U_GC_M_MASK | U_GC_ND_MASK | U_GC_PC_MASK)) != 0 || c == 0x200C ||
-         c == 0x200D;
+         c == 0x200D || is_newer_word_character(c);
 }
 /// ASCII's punctuation includes its symbols, such as `$`; Unicode's does not. The library goes by
 /// Unicode 8, in which later characters were none and two were that are no longer.
