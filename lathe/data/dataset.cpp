@@ -5,6 +5,8 @@
 
 #include "lathe/core/error.h"
 #include "lathe/data/data_kind.h"
+#include "lathe/data/folds.h"
+#include "lathe/data/validation_split.h"
 
 namespace lathe::data {
 namespace {
@@ -113,6 +115,22 @@ void refuse_columns(const std::string& spec, const DataKind& kind, const Dataset
          problem_type(*options.labels));
 }
 
+// One part of the data that a folded name cuts.
+Dataset load_fold(const FoldedData& folded, std::string_view spec, std::string_view split,
+                  const DatasetOptions& options, const ShouldStop& should_stop) {
+  if (split != "train" && split != "test")
+    fail("{}: has the splits train and test alone, not \"{}\"", spec, split);
+  const bool has_train = has_split(folded.base, "train", options);
+  const Dataset all = load_dataset(folded.base, has_train ? "train" : "test", options, should_stop);
+  const std::vector<std::int64_t> folds =
+      with_place(spec, [&] { return assign_folds(all.labels(), folded.count); });
+  std::vector<std::int64_t> chosen;
+  for (std::size_t i = 0; i < folds.size(); ++i)
+    if ((folds[i] == folded.fold) == (split == "test"))
+      chosen.push_back(static_cast<std::int64_t>(i));
+  return select(all, chosen);
+}
+
 }  // namespace
 
 std::int64_t Arrays::size_of_one() const {
@@ -148,6 +166,8 @@ std::vector<std::int32_t> Dataset::labels() const {
 Dataset load_dataset(std::string_view spec, std::string_view split, const DatasetOptions& options,
                      const ShouldStop& should_stop) {
   check_split_name(split);
+  if (const std::optional<FoldedData> folded = parse_folds(spec))
+    return load_fold(*folded, spec, split, options, should_stop);
   const std::string place(spec), name(split);
   const DataKind& kind = require_kind(place, name, options.reads);
   if (!kind.has_columns) refuse_columns(place, kind, options);
@@ -166,11 +186,16 @@ Dataset load_dataset(std::string_view spec, std::string_view split, const Should
 }
 
 bool is_directory_of_data(std::string_view spec) {
+  if (const std::optional<FoldedData> folded = parse_folds(spec))
+    return is_directory_of_data(folded->base);
   return named_kind(spec) == nullptr;
 }
 
 bool has_split(std::string_view spec, std::string_view split, const DatasetOptions& options) {
   check_split_name(split);
+  if (const std::optional<FoldedData> folded = parse_folds(spec))
+    return (split == "train" || split == "test") &&
+           (has_split(folded->base, "train", options) || has_split(folded->base, "test", options));
   const std::string place(spec), name(split);
   if (const DataKind* const kind = named_kind(spec))
     return kind->reads == options.reads && kind->has_split(place, name);
