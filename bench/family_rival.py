@@ -11,7 +11,10 @@ Each directory holds a model with random weights in a random configuration and t
 feed it with (`inputs.safetensors`) and what transformers answers (`expected.safetensors`).
 `--greedy` writes prompts of ids and their greedy continuations instead (`greedy.json`), which
 `--continue rivals --lathe LATHE --devices cpu,cuda` compares with what `lathe generate` puts behind them.
+`--family resnet` writes images in place of ids, and one model in three with torchvision's names of
+its tensors, as a pickled file.
 `--compare` prints the largest difference of each and fails above --tolerance.
+`--reopen` lets transformers open `exported` in each directory (`lathe export`) and compares too.
 Needs torch, transformers and safetensors.
 """
 
@@ -207,10 +210,37 @@ def qwen2_config(rng):
     return transformers.Qwen2Config(**decoder_sizes(rng))
 
 
+def resnet_config(rng):
+    import transformers
+
+    kind = rng.choice(["basic", "bottleneck"])
+    stages = rng.randint(1, 4)
+    return transformers.ResNetConfig(
+        num_channels=rng.choice([1, 3]),
+        embedding_size=rng.choice([4, 8, 16]),
+        hidden_sizes=[rng.choice([8, 16, 24, 32]) for _ in range(stages)],
+        depths=[rng.randint(1, 3) for _ in range(stages)],
+        layer_type=kind,
+        hidden_act=rng.choice(["relu", "relu", "silu", "gelu"]),
+        downsample_in_first_stage=rng.random() < 0.3,
+        downsample_in_bottleneck=rng.random() < 0.3,
+        num_labels=rng.randint(2, 6),
+        image_size=[rng.randint(40, 70), rng.randint(40, 70)],
+    )
+
+
 def families():
     import transformers
 
     return {
+        "resnet": (
+            resnet_config,
+            [
+                transformers.ResNetForImageClassification,
+                transformers.ResNetForImageClassification,
+                transformers.ResNetModel,
+            ],
+        ),
         "llama": (
             llama_config,
             [
@@ -283,6 +313,88 @@ def shake(model, generator):
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.1 * torch.randn(parameter.shape, generator=generator))
+
+
+TORCHVISION_NAMES = [
+    (r"^resnet\.embedder\.embedder\.convolution\.", "conv1."),
+    (r"^resnet\.embedder\.embedder\.normalization\.", "bn1."),
+    (r"^classifier\.1\.", "fc."),
+    (r"shortcut\.convolution\.", "downsample.0."),
+    (r"shortcut\.normalization\.", "downsample.1."),
+]
+
+
+def torchvision_name(name):
+    """What torchvision calls a tensor of transformers' ResNet."""
+    import re
+
+    def counted(match):
+        stage, part, rest = match.groups()
+        inner = re.match(r"layer\.(\d+)\.(convolution|normalization)\.", rest)
+        if inner:
+            kind = "conv" if inner.group(2) == "convolution" else "bn"
+            rest = f"{kind}{int(inner.group(1)) + 1}." + rest[inner.end() :]
+        return f"layer{int(stage) + 1}.{part}.{rest}"
+
+    for pattern, replacement in TORCHVISION_NAMES:
+        name = re.sub(pattern, replacement, name)
+    return re.sub(r"^resnet\.encoder\.stages\.(\d+)\.layers\.(\d+)\.(.*)$", counted, name)
+
+
+def make_images(family, index, out, seed):
+    """The same for a family that reads images, with running statistics of its own."""
+    rng = random.Random(f"{family}/{seed}/{index}")
+    generator = torch.Generator().manual_seed(rng.randrange(2**31))
+    torch.manual_seed(rng.randrange(2**31))
+    config_of, classes = families()[family]
+    config = config_of(rng)
+    model = classes[index % len(classes)](config).eval()
+    shake(model, generator)
+    with torch.no_grad():
+        for name, buffer in model.named_buffers():
+            if name.endswith("running_mean"):
+                buffer.copy_(0.5 * torch.randn(buffer.shape, generator=generator))
+            if name.endswith("running_var"):
+                buffer.copy_(0.5 + torch.rand(buffer.shape, generator=generator))
+    rows = rng.randint(1, 3)
+    pixels = torch.randn((rows, config.num_channels, *config.image_size), generator=generator)
+    with torch.no_grad():
+        result = model(pixel_values=pixels)
+    name = "logits" if "logits" in result else "last_hidden_state"
+    directory = out / f"{family}-{index}-{type(model).__name__}"
+    model.save_pretrained(directory)
+    if index % 3 == 1:
+        (directory / "model.safetensors").unlink()
+        tensors = {torchvision_name(key): value for key, value in model.state_dict().items()}
+        torch.save(tensors, directory / "pytorch_model.bin")
+    save_file({"pixel_values": pixels}, directory / "inputs.safetensors")
+    save_file({name: result[name].contiguous()}, directory / "expected.safetensors")
+    print(directory, config.layer_type, config.depths, tuple(pixels.shape), f"{result[name].std():.3f}")
+
+
+def reopen(out, tolerance):
+    """Opens what `lathe export` wrote in transformers and compares its answers."""
+    import transformers
+
+    worst = 0.0
+    for directory in sorted(path for path in out.iterdir() if path.is_dir()):
+        kind = directory.name.split("-")[2]
+        model, loading = getattr(transformers, kind).from_pretrained(
+            directory / "exported", output_loading_info=True
+        )
+        wrong = [key for key in loading["missing_keys"] if "num_batches_tracked" not in key]
+        wrong += list(loading["unexpected_keys"])
+        if wrong:
+            print(f"{directory.name}: {wrong[:4]}")
+            worst = float("inf")
+        with torch.no_grad():
+            result = model.eval()(**load_file(directory / "inputs.safetensors"))
+        for name, value in load_file(directory / "expected.safetensors").items():
+            difference = (result[name] - value).abs().max().item()
+            worst = max(worst, difference)
+            print(f"{directory.name:45} {name:18} {difference:.2e}")
+    print(f"largest difference {worst:.2e}")
+    return 0 if worst <= tolerance else 1
 
 
 def make(family, index, out, seed):
@@ -365,10 +477,10 @@ def compare(out, tolerance):
     for directory in sorted(path for path in out.iterdir() if path.is_dir()):
         expected = load_file(directory / "expected.safetensors")
         outputs = load_file(directory / "outputs.safetensors")
-        mask = load_file(directory / "inputs.safetensors")["attention_mask"]
+        mask = load_file(directory / "inputs.safetensors").get("attention_mask")
         for name, value in expected.items():
             got = outputs[name]
-            if got.dim() == 3:
+            if got.dim() == 3 and mask is not None:
                 got = got * mask[:, :, None]
             difference = (got - value).abs().max().item()
             worst = max(worst, difference)
@@ -408,14 +520,20 @@ def main():
     parser.add_argument("--continue", dest="continued", type=pathlib.Path, help="directory of --greedy models")
     parser.add_argument("--lathe", default="lathe")
     parser.add_argument("--devices", default="cpu,cuda")
+    parser.add_argument("--reopen", type=pathlib.Path, help="directory of models that were exported")
     parser.add_argument("--tolerance", type=float, default=1e-4)
     arguments = parser.parse_args()
     if arguments.continued:
         sys.exit(compare_continuations(arguments.continued, arguments.lathe, arguments.devices.split(",")))
     if arguments.compare:
         sys.exit(compare(arguments.compare, arguments.tolerance))
+    if arguments.reopen:
+        sys.exit(reopen(arguments.reopen, arguments.tolerance))
+    write = make_images if arguments.family == "resnet" else make
+    if arguments.greedy:
+        write = continuations
     for index in range(arguments.count):
-        (continuations if arguments.greedy else make)(arguments.family, index, arguments.out, arguments.seed)
+        write(arguments.family, index, arguments.out, arguments.seed)
 
 
 if __name__ == "__main__":

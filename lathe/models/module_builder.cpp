@@ -58,6 +58,18 @@ Value ModuleBuilder::rms_norm(const std::string& name, Value x, double eps) {
   return add(name, "rms_norm", {x, weight}, {{"eps", eps}});
 }
 
+Value ModuleBuilder::batch_norm(const std::string& name, Value x, double eps) {
+  const Size channels = graph_.type(x).axis(1);
+  std::vector<Value> operands{x};
+  for (const auto& [part, init] : {std::pair(".weight", "ones"), {".bias", "zeros"}})
+    operands.push_back(state(name + part, {channels}, init));
+  for (const auto& [part, init] : {std::pair(".running_mean", "zeros"), {".running_var", "ones"}}) {
+    operands.push_back(state(name + part, {channels}, init));
+    graph_.set_attribute(operands.back().node, "role", std::string("buffer"));
+  }
+  return add(name, "batch_norm", std::move(operands), {{"eps", eps}});
+}
+
 Value ModuleBuilder::activation(const std::string& name, std::string_view key,
                                 const std::string& function, Value x) {
   if (function == "gelu") return add(name, "gelu", {x});

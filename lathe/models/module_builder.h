@@ -28,6 +28,9 @@ class ModuleBuilder {
   Value embedding(const std::string& name, Value ids, std::int64_t rows, std::int64_t width);
   Value layer_norm(const std::string& name, Value x, double eps);
   Value rms_norm(const std::string& name, Value x, double eps);
+  /// Scales and shifts channels, with the statistics that training measures as buffers
+  /// `.running_mean` and `.running_var`.
+  Value batch_norm(const std::string& name, Value x, double eps);
   /// The activation that a configuration calls `function` under `key`, in Hugging Face's words.
   Value activation(const std::string& name, std::string_view key, const std::string& function,
                    Value x);

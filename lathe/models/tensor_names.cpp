@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "lathe/models/other_names.h"
+
 namespace lathe::models {
 namespace {
 
@@ -31,7 +33,7 @@ std::string current_name(const ModelFamily& family, std::string_view tensor) {
   for (const auto& [old, current] : family.naming.older)
     if (tensor.ends_with(old))
       return std::string(tensor.substr(0, tensor.size() - old.size())) + current;
-  return std::string(tensor);
+  return name_from_elsewhere(family, tensor);
 }
 
 bool belongs_to_head(const ModelFamily& family, std::string_view state) {

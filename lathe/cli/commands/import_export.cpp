@@ -10,6 +10,7 @@
 #include "lathe/io/graph_json.h"
 #include "lathe/io/model.h"
 #include "lathe/io/onnx/export_onnx.h"
+#include "lathe/io/write_elsewhere.h"
 
 namespace lathe::cli::import_export_command {
 namespace {
@@ -114,14 +115,16 @@ std::function<int(const Settings&)> setup_export(Flags flags) {
       .range(1e-6, 1e9, "0.000001 to 1e9");
   flags.add_flag("--float", arguments->is_float, "plain float weights, whatever the model stores");
   flags.add_option("--format", arguments->format,
-                   "what to write: huggingface, a directory, or onnx, a file [huggingface]");
+                   "what to write: huggingface or torchvision, a directory with that library's "
+                   "names of tensors, or onnx, a file [huggingface]");
   return [arguments](const Settings& settings) {
     if (arguments->format == "onnx") {
       export_onnx_file(*arguments, settings);
       return 0;
     }
-    if (arguments->format != "huggingface")
-      throw unknown_name("format", arguments->format, {"huggingface", "onnx"});
+    const bool is_huggingface = arguments->format == "huggingface";
+    if (!is_huggingface && arguments->format != "torchvision")
+      throw unknown_name("format", arguments->format, {"huggingface", "onnx", "torchvision"});
     check_output_directory(arguments->out, arguments->force);
     io::Model model = load(*arguments, settings);
     // Other programs would leave the paths out and run another model.
@@ -137,9 +140,14 @@ std::function<int(const Settings&)> setup_export(Flags flags) {
       say("note: factors of low rank were multiplied in {} weights\n", count);
     const auto shard_bytes = static_cast<std::int64_t>(arguments->shard_megabytes * 1e6);
     write_output_directory(arguments->out, arguments->force, [&](const auto& path) {
-      io::write_huggingface(path, model, shard_bytes);
+      if (is_huggingface)
+        io::write_huggingface(path, model, shard_bytes);
+      else
+        io::write_elsewhere(path, model, arguments->format, shard_bytes);
     });
-    report(model, *arguments, "Hugging Face directory", settings);
+    report(model, *arguments,
+           is_huggingface ? "Hugging Face directory" : "directory with torchvision's names",
+           settings);
     return 0;
   };
 }
