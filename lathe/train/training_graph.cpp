@@ -12,9 +12,13 @@
 #include "lathe/train/make_source.h"
 #include "lathe/train/movement.h"
 #include "lathe/train/targets.h"
+#include "lathe/train/use_batch_statistics.h"
 
 namespace lathe::train {
 namespace {
+
+// Share of a batch in the statistics that are kept, as PyTorch has it.
+constexpr double kStatisticsMomentum = 0.1;
 
 bool matches_any(const std::string& name, const std::vector<std::string>& patterns) {
   for (const std::string& text : patterns) {
@@ -49,6 +53,8 @@ class TrainingGraphBuilder {
       : graph_(graph), options_(options), taught_(taught), state_(state) {}
 
   std::vector<std::string> build() {
+    const std::vector<SeenStatistic> statistics =
+        use_batch_statistics(graph_, [&](const std::string& name) { return !is_trained(name); });
     const Loss loss = find_loss(graph_);
     std::vector<Value> parameters;
     std::vector<std::string> names;
@@ -69,6 +75,7 @@ class TrainingGraphBuilder {
     Value count = loss.count;
     if (options_.accumulation > 1) count = accumulate(gradients, names, count);
     scale_ = gradient_scale(gradients, count);
+    keep_statistics(statistics);
     std::vector<std::string> trained;
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       if (gradients[i].is_none()) continue;  // the loss does not depend on it
@@ -157,10 +164,19 @@ class TrainingGraphBuilder {
     graph_.set_output("gradient_norm", {scale.node, 1});
     const Value failed = add("gradient_norm/failed", "sub", {scale, scale});
     graph_.bind_state(guard.node, add("gradient_norm/guard", "add", {guard, failed}));
+    finite_ = scale;
     if (apply_.is_none()) return scale;
     // 0/0 is NaN, which tells the optimizer to leave everything as it is.
     return add("accumulation/scale", "div",
                {add("accumulation/scale/gated", "mul", {scale, apply_}), apply_});
+  }
+
+  // Every micro-batch is seen, whether a step ends with it or not.
+  void keep_statistics(const std::vector<SeenStatistic>& statistics) {
+    for (const auto& [buffer, seen] : statistics)
+      graph_.bind_state(
+          buffer, add(graph_.name(buffer) + "/next", "running_average",
+                      {Value{buffer, 0}, seen, finite_}, {{"momentum", kStatisticsMomentum}}));
   }
 
   // With a rate of 1 and no momentum, a step of gradient descent adds up, and like the optimizer it
@@ -227,6 +243,7 @@ class TrainingGraphBuilder {
   const DistillationStates& taught_;
   State& state_;
   Value learning_rate_, random_, apply_, scale_, one_;
+  Value finite_;  // NaN where the gradient is not finite
 };
 
 }  // namespace
