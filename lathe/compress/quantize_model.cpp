@@ -5,6 +5,7 @@
 #include "lathe/compress/bias_correction.h"
 #include "lathe/compress/gptq.h"
 #include "lathe/compress/insert_quantizers.h"
+#include "lathe/compress/without_batch_norms.h"
 #include "lathe/core/role.h"
 
 namespace lathe::compress {
@@ -30,6 +31,7 @@ QuantizeResult quantize_model(io::Model& model, const QuantizeOptions& options,
                               const engine::ExecutionOptions& execution,
                               const std::function<bool(std::int64_t)>& progress) {
   check_finite(model.graph, model.state);
+  fold_batch_norms(model.graph, model.state);
   const io::Model original = model;
   const Insertion insertion = insert_quantizers(model.graph, model.state, options.rules);
   QuantizeResult result{.quantizers = insertion.quantizers,

@@ -63,5 +63,61 @@ TEST(BatchNorm, UsesTheStatisticsOfEachChannel) {
               ElementsAre(1, 2, 11, 21));
 }
 
+TEST(NormalizeBatch, UsesTheStatisticsOfItsBatch) {
+  // One channel with the elements 1 and 3: mean 2, and a mean square of 1 from there, to which 3 is
+  // added before the root.
+  const std::vector<Tensor> results =
+      evaluate("normalize_batch(f32[2,1], f32[1], f32[1]) {eps=3.0}",
+               {f32({2, 1}, {1, 3}), f32({1}, {10}), f32({1}, {1})});
+  EXPECT_THAT(results[0].data<float>(), ElementsAre(-4, 6));
+  EXPECT_THAT(results[1].data<float>(), ElementsAre(2));
+  EXPECT_THAT(results[2].data<float>(), ElementsAre(2)) << "estimated: divided by n - 1";
+}
+
+// As torch.nn.functional.batch_norm(x, None, None, w, b, training=True, eps=3) gives it for the
+// loss of its first element: by hand, with s = 1/2 and h = (-1/2, 1/2).
+TEST(NormalizeBatch, HasTheGradientOfStatisticsThatDependOnIt) {
+  const std::vector<Tensor> results = evaluate(
+      "normalize_batch_gradient(f32[2,1], f32[2,1], f32[1], f32[1], f32[1]) {eps=3.0}",
+      {f32({2, 1}, {1, 0}), f32({2, 1}, {1, 3}), f32({1}, {10}), f32({1}, {2}), f32({1}, {2})});
+  EXPECT_THAT(results[0].data<float>(), ElementsAre(1.875f, -1.875f));
+  EXPECT_THAT(results[1].data<float>(), ElementsAre(-0.5f));
+  EXPECT_THAT(results[2].data<float>(), ElementsAre(1));
+}
+
+TEST(NormalizeBatch, NeedsTwoElementsOfAChannel) {
+  EXPECT_EQ(message_of([] {
+              evaluate("normalize_batch(f32[1,1], f32[1], f32[1])",
+                       {f32({1, 1}, {1}), f32({1}, {1}), f32({1}, {1})});
+            }),
+            "node \"y\": normalize_batch: one element a channel has no variance: expected more");
+}
+
+TEST(RunningAverage, MovesATenthOfTheWay) {
+  EXPECT_THAT(result_of("running_average(f32[2], f32[2], f32[])",
+                        {f32({2}, {0, 1}), f32({2}, {10, 1}), f32({}, {0.5})}),
+              ElementsAre(1, 1));
+}
+
+TEST(RunningAverage, StaysWhereAStepFailed) {
+  EXPECT_THAT(result_of("running_average(f32[1], f32[1], f32[])",
+                        {f32({1}, {3}), f32({1}, {NAN}), f32({}, {NAN})}),
+              ElementsAre(3));
+}
+
+// f = 6 / sqrt(5 + 4) = 2.
+TEST(FoldedNorm, ScalesRowsAndShiftsTheBias) {
+  EXPECT_THAT(result_of("folded_weight(f32[1,2], f32[1], f32[1]) {eps=4.0}",
+                        {f32({1, 2}, {1, -3}), f32({1}, {6}), f32({1}, {5})}),
+              ElementsAre(2, -6));
+  EXPECT_THAT(
+      result_of("folded_bias(f32[1], f32[1], f32[1], f32[1], f32[1]) {eps=4.0}",
+                {f32({1}, {6}), f32({1}, {10}), f32({1}, {1}), f32({1}, {5}), f32({1}, {4})}),
+      ElementsAre(16));
+  EXPECT_THAT(result_of("folded_bias(f32[1], f32[1], f32[1], f32[1]) {eps=4.0}",
+                        {f32({1}, {6}), f32({1}, {10}), f32({1}, {1}), f32({1}, {5})}),
+              ElementsAre(8));
+}
+
 }  // namespace
 }  // namespace lathe::ops

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "lathe/core/pass.h"
 #include "lathe/engine/backend.h"
 #include "lathe/engine/bound_value.h"
 #include "lathe/engine/cpu/cpu_machine.h"
@@ -47,6 +48,8 @@ CpuExecutor::CpuExecutor(const Graph& graph, State state, const ExecutionOptions
                          bool fuses)
     : machine_(std::make_unique<Machine>()) {
   Graph computed = graph;
+  // While weights are not split off: a folded one is computed when states change.
+  if (computed.state_updates().empty()) run_pass("fold-batch-norm", computed);
   if (options.uses_integers) {
     machine_->fixed_states = remove_idle_masks(computed, state);
     computed = with_integer_products(computed);

@@ -199,6 +199,56 @@ TEST(JoinBiases, MakesAnAdditionTheBias) {
   EXPECT_EQ(print(graph, "p"), "p = linear(x, w, b) : f32[B,3]");
 }
 
+TEST(FoldBatchNorm, MakesANormPartOfAConvolution) {
+  Graph graph = parse_graph(R"(
+    x = input() : f32[B,3,4,4]
+    w = state() : f32[2,3,3,3]
+    g = state() : f32[2]
+    s = state() : f32[2]
+    m = state() {role="buffer"} : f32[2]
+    v = state() {role="buffer"} : f32[2]
+    c = conv2d(x, w) {pads=[1,1,1,1]} : f32[B,2,4,4]
+    n = batch_norm(c, g, s, m, v) {eps=0.5} : f32[B,2,4,4]
+    r = relu(n) : f32[B,2,4,4]
+    output y <- r
+  )");
+  EXPECT_EQ(run_pass("fold-batch-norm", graph), 1);
+  EXPECT_EQ(run_pass("fold-batch-norm", graph), 0);
+  EXPECT_EQ(print(graph, "c/folded_weight"),
+            "c/folded_weight = folded_weight(w, g, v) {eps=0.5} : f32[2,3,3,3]");
+  EXPECT_EQ(print(graph, "c/folded_bias"),
+            "c/folded_bias = folded_bias(g, s, m, v, none) {eps=0.5} : f32[2]");
+  EXPECT_EQ(print(graph, "c"),
+            "c = conv2d(x, c/folded_weight, c/folded_bias) {pads=[1,1,1,1]} : f32[B,2,4,4]");
+  EXPECT_EQ(print(graph, "r"), "r = relu(c) : f32[B,2,4,4]");
+}
+
+TEST(FoldBatchNorm, LeavesWhatSomebodyElseReadsOrARoundedWeight) {
+  for (const char* text : {R"(
+    x = input() : f32[B,3]
+    w = state() : f32[2,3]
+    g = state() : f32[2]
+    m = state() {role="buffer"} : f32[2]
+    c = linear(x, w) : f32[B,2]
+    n = batch_norm(c, g, g, m, m) : f32[B,2]
+    output y <- n
+    output z <- c
+  )",
+                           R"(
+    x = input() : f32[B,3]
+    w = state() : f32[2,3]
+    g = state() : f32[2]
+    m = state() {role="buffer"} : f32[2]
+    q = quantize(w) {format="mxint:8"} : f32[2,3]
+    c = linear(x, q) : f32[B,2]
+    n = batch_norm(c, g, g, m, m) : f32[B,2]
+    output y <- n
+  )"}) {
+    Graph graph = parse_graph(text);
+    EXPECT_EQ(run_pass("fold-batch-norm", graph), 0);
+  }
+}
+
 TEST(MergeReshapes, LeavesAChainItsLastShape) {
   Graph graph = parse_graph(R"(
     x = input() : f32[B,L,4]
