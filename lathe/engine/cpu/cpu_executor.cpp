@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 
 #include "lathe/core/pass.h"
 #include "lathe/engine/backend.h"
@@ -12,6 +13,7 @@
 #include "lathe/engine/idle_masks.h"
 #include "lathe/engine/integer_products.h"
 #include "lathe/engine/lower.h"
+#include "lathe/engine/origin.h"
 #include "lathe/engine/parameter_graph.h"
 #include "lathe/engine/symbol_binding.h"
 
@@ -19,6 +21,16 @@ namespace lathe::engine {
 namespace {
 
 constexpr const char* kUnfused = "cpu-unfused";
+
+// Lets reports say that a layer computes the norm behind it too.
+void fold_batch_norms(Graph& graph) {
+  std::map<std::string, std::string> norms;  // by layer
+  for (const NodeId id : graph.nodes_of("batch_norm"))
+    norms[graph.name(graph.input(id, 0).node)] = graph.name(id);
+  if (run_pass("fold-batch-norm", graph) == 0) return;
+  for (const auto& [layer, norm] : norms)
+    if (!graph.find(norm)) graph.annotation<Origin>(graph.at(layer)).nodes = {layer, norm};
+}
 
 bool has_kernel(const Graph& graph, NodeId id) {
   return graph.op(id).is_alias || make_own_step(graph, id) != nullptr;
@@ -49,7 +61,7 @@ CpuExecutor::CpuExecutor(const Graph& graph, State state, const ExecutionOptions
     : machine_(std::make_unique<Machine>()) {
   Graph computed = graph;
   // While weights are not split off: a folded one is computed when states change.
-  if (computed.state_updates().empty()) run_pass("fold-batch-norm", computed);
+  if (computed.state_updates().empty()) fold_batch_norms(computed);
   if (options.uses_integers) {
     machine_->fixed_states = remove_idle_masks(computed, state);
     computed = with_integer_products(computed);
