@@ -3,7 +3,7 @@
 #include <set>
 
 #include "lathe/models/bert_config.h"
-#include "lathe/models/encoder_layer.h"
+#include "lathe/models/encoder_end.h"
 #include "lathe/models/family.h"
 #include "lathe/models/module_builder.h"
 
@@ -64,14 +64,14 @@ EncoderNames layer_names(const Bert& bert, std::int64_t layer) {
   return names;
 }
 
-void classification_head(ModuleBuilder& builder, const Bert& bert, const BuildOptions& options,
-                         Value encoded) {
+Value classification_head(ModuleBuilder& builder, const Bert& bert, const BuildOptions& options,
+                          Value encoded) {
   Value pooled = first_token(builder, "bert.pooler.first_token", encoded);
   if (!bert.identities.contains("pooler"))
     pooled = builder.linear("bert.pooler.dense", pooled, bert.hidden);
   pooled = builder.add("bert.pooler.activation", "tanh", {pooled});
   const Value dropped = builder.dropout("dropout", pooled, bert.classifier_dropout);
-  builder.graph().set_output("logits", builder.linear("classifier", dropped, options.num_labels));
+  return builder.linear("classifier", dropped, options.num_labels);
 }
 
 // Labels are the tokens to predict, each at the place it is predicted from; those of a decoder are
@@ -107,12 +107,11 @@ Graph build_bert(const AttributeReader& config, const BuildOptions& options) {
   for (std::int64_t layer = 0; layer < bert.layers; ++layer)
     x = encoder_layer(builder, sizes, layer_names(bert, layer), x, mask);
   if (bert.is_pre_norm) x = builder.layer_norm("bert.encoder.LayerNorm", x, bert.eps);
-  if (options.task == "classify")
-    classification_head(builder, bert, options, x);
-  else if (options.task == "mlm" || options.task == "causal-lm")
-    graph.set_output("logits", language_head(builder, head_of(bert), x));
-  else
-    graph.set_output("last_hidden_state", x);
+  const EncoderEnd end{
+      .classify =
+          [&](Value encoded) { return classification_head(builder, bert, options, encoded); },
+      .language = head_of(bert)};
+  end_encoder(builder, end, options, x);
   return graph;
 }
 

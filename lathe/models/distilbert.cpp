@@ -1,5 +1,5 @@
 #include "lathe/models/config_checks.h"
-#include "lathe/models/encoder_layer.h"
+#include "lathe/models/encoder_end.h"
 #include "lathe/models/family.h"
 #include "lathe/models/fit_config.h"
 #include "lathe/models/module_builder.h"
@@ -93,29 +93,28 @@ Graph build(const AttributeReader& config, const BuildOptions& options) {
   for (std::int64_t layer = 0; layer < model.layers; ++layer)
     x = encoder_layer(builder, sizes, layer_names(layer), x, mask);
 
-  if (options.task == "classify") {
-    const Value first = first_token(builder, "first_token", x);
-    const Value active =
-        builder.add("relu", "relu", {builder.linear("pre_classifier", first, model.hidden)});
-    const Value dropped = builder.dropout("dropout", active, model.classifier_dropout);
-    graph.set_output("logits", builder.linear("classifier", dropped, options.num_labels));
-  } else if (options.task == "mlm") {
-    const LanguageHead head{.vocabulary = model.vocabulary,
-                            .width = model.hidden,
-                            .eps = kEps,
-                            .activation = model.activation,
-                            .activation_key = "activation",
-                            .dense = "vocab_transform",
-                            .activation_name = "activation",
-                            .norm = "vocab_layer_norm",
-                            .decoder = "vocab_projector",
-                            .table = model.is_tied ? "distilbert.embeddings.word_embeddings.weight"
-                                                   : "vocab_projector.weight",
-                            .bias = "vocab_projector.bias"};
-    graph.set_output("logits", language_head(builder, head, x));
-  } else {
-    graph.set_output("last_hidden_state", x);
-  }
+  const EncoderEnd end{
+      .classify =
+          [&](Value encoded) {
+            const Value first = first_token(builder, "first_token", encoded);
+            const Value active = builder.add(
+                "relu", "relu", {builder.linear("pre_classifier", first, model.hidden)});
+            const Value dropped = builder.dropout("dropout", active, model.classifier_dropout);
+            return builder.linear("classifier", dropped, options.num_labels);
+          },
+      .language = {.vocabulary = model.vocabulary,
+                   .width = model.hidden,
+                   .eps = kEps,
+                   .activation = model.activation,
+                   .activation_key = "activation",
+                   .dense = "vocab_transform",
+                   .activation_name = "activation",
+                   .norm = "vocab_layer_norm",
+                   .decoder = "vocab_projector",
+                   .table = model.is_tied ? "distilbert.embeddings.word_embeddings.weight"
+                                          : "vocab_projector.weight",
+                   .bias = "vocab_projector.bias"}};
+  end_encoder(builder, end, options, x);
   return graph;
 }
 

@@ -1,5 +1,6 @@
 #include "lathe/models/bert_config.h"
 #include "lathe/models/config_checks.h"
+#include "lathe/models/encoder_end.h"
 
 namespace lathe::models::electra {
 namespace {
@@ -28,25 +29,24 @@ Graph build(const AttributeReader& config, const BuildOptions& options) {
     x = encoder_layer(builder, model.layer_sizes(),
                       bert_layer_names(fmt::format("electra.encoder.layer.{}.", layer)), x, mask);
 
-  if (options.task == "classify") {
-    graph.set_output("logits", first_token_classifier(builder, "gelu", model.classifier_dropout,
-                                                      model.hidden, options.num_labels, x));
-  } else if (options.task == "mlm") {
-    const LanguageHead head{.vocabulary = model.vocabulary,
-                            .width = width,
-                            .eps = model.eps,
-                            .activation = "gelu",
-                            .dense = "generator_predictions.dense",
-                            .activation_name = "generator_predictions.activation",
-                            .norm = "generator_predictions.LayerNorm",
-                            .decoder = "generator_lm_head",
-                            .table = model.is_tied ? "electra.embeddings.word_embeddings.weight"
-                                                   : "generator_lm_head.weight",
-                            .bias = "generator_lm_head.bias"};
-    graph.set_output("logits", language_head(builder, head, x));
-  } else {
-    graph.set_output("last_hidden_state", x);
-  }
+  const EncoderEnd end{
+      .classify =
+          [&](Value encoded) {
+            return first_token_classifier(builder, "gelu", model.classifier_dropout, model.hidden,
+                                          options.num_labels, encoded);
+          },
+      .language = {.vocabulary = model.vocabulary,
+                   .width = width,
+                   .eps = model.eps,
+                   .activation = "gelu",
+                   .dense = "generator_predictions.dense",
+                   .activation_name = "generator_predictions.activation",
+                   .norm = "generator_predictions.LayerNorm",
+                   .decoder = "generator_lm_head",
+                   .table = model.is_tied ? "electra.embeddings.word_embeddings.weight"
+                                          : "generator_lm_head.weight",
+                   .bias = "generator_lm_head.bias"}};
+  end_encoder(builder, end, options, x);
   return graph;
 }
 

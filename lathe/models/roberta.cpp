@@ -1,4 +1,5 @@
 #include "lathe/models/bert_config.h"
+#include "lathe/models/encoder_end.h"
 
 namespace lathe::models::roberta {
 namespace {
@@ -29,25 +30,24 @@ Graph build(const AttributeReader& config, const BuildOptions& options) {
     x = encoder_layer(builder, model.layer_sizes(),
                       bert_layer_names(fmt::format("roberta.encoder.layer.{}.", layer)), x, mask);
 
-  if (options.task == "classify") {
-    graph.set_output("logits", first_token_classifier(builder, "tanh", model.classifier_dropout,
-                                                      model.hidden, options.num_labels, x));
-  } else if (options.task == "mlm") {
-    const LanguageHead head{.vocabulary = model.vocabulary,
-                            .width = model.hidden,
-                            .eps = model.eps,
-                            .activation = "gelu",
-                            .dense = "lm_head.dense",
-                            .activation_name = "lm_head.activation",
-                            .norm = "lm_head.layer_norm",
-                            .decoder = "lm_head.decoder",
-                            .table = model.is_tied ? "roberta.embeddings.word_embeddings.weight"
-                                                   : "lm_head.decoder.weight",
-                            .bias = model.is_tied ? "lm_head.bias" : "lm_head.decoder.bias"};
-    graph.set_output("logits", language_head(builder, head, x));
-  } else {
-    graph.set_output("last_hidden_state", x);
-  }
+  const EncoderEnd end{
+      .classify =
+          [&](Value encoded) {
+            return first_token_classifier(builder, "tanh", model.classifier_dropout, model.hidden,
+                                          options.num_labels, encoded);
+          },
+      .language = {.vocabulary = model.vocabulary,
+                   .width = model.hidden,
+                   .eps = model.eps,
+                   .activation = "gelu",
+                   .dense = "lm_head.dense",
+                   .activation_name = "lm_head.activation",
+                   .norm = "lm_head.layer_norm",
+                   .decoder = "lm_head.decoder",
+                   .table = model.is_tied ? "roberta.embeddings.word_embeddings.weight"
+                                          : "lm_head.decoder.weight",
+                   .bias = model.is_tied ? "lm_head.bias" : "lm_head.decoder.bias"}};
+  end_encoder(builder, end, options, x);
   return graph;
 }
 
