@@ -44,6 +44,27 @@ void print_labels(const train::LabelSetScore& result, const std::vector<std::str
   fmt::print("\n{}", score_table(result.labels, labels).to_text());
 }
 
+void print_words(const train::WordScore& result, const std::string& where) {
+  fmt::print("accuracy   {:.4f}  (of words; 95 % interval {:.4f} to {:.4f}{})\n", result.accuracy,
+             result.accuracy_low, result.accuracy_high, where);
+  if (result.has_entities)
+    fmt::print("F1         {:.4f}  (of {} entities; precision {:.4f}, recall {:.4f})\n",
+               result.entities.f1(), result.entities.expected, result.entities.precision(),
+               result.entities.recall());
+  fmt::print("words      {}{}\n", result.words,
+             result.cut > 0 ? fmt::format(", {} more were not read", result.cut) : "");
+}
+
+void print_types(const train::WordScore& result) {
+  if (!result.has_entities) return;
+  report::Table table({"type", "entities", "predicted", "precision", "recall", "F1"});
+  for (const auto& [type, count] : result.types)
+    table.row({type, fmt::format("{}", count.expected), fmt::format("{}", count.predicted),
+               fmt::format("{:.4f}", count.precision()), fmt::format("{:.4f}", count.recall()),
+               fmt::format("{:.4f}", count.f1())});
+  fmt::print("\n{}", table.to_text());
+}
+
 void print_classes(const train::Evaluation& result, const std::vector<std::string>& labels) {
   const std::vector<train::ClassScore> scores = train::class_scores(result.confusion);
   fmt::print("\n{}\nmean F1    {:.4f}\n", score_table(scores, labels).to_text(),

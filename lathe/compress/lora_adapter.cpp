@@ -53,6 +53,7 @@ std::vector<std::string> target_modules(const Graph& graph, const std::vector<Lo
 
 const char* task_type(const std::string& task) {
   if (task == "classify") return "SEQ_CLS";
+  if (task == "tokens") return "TOKEN_CLS";
   if (task == "causal-lm") return "CAUSAL_LM";
   return nullptr;  // PEFT has no name for the others
 }

@@ -120,6 +120,12 @@ Batch make_batch(const TokenizedDataset& dataset, std::span<const std::int64_t> 
   for (const std::int64_t example : examples) {
     const auto ids = dataset.example(example);
     batch.ids.insert(batch.ids.end(), ids.begin(), ids.end());
+    if (!dataset.token_labels.empty()) {
+      const auto first =
+          dataset.token_labels.begin() + dataset.offsets[static_cast<std::size_t>(example)];
+      batch.token_labels.insert(batch.token_labels.end(), first,
+                                first + static_cast<std::ptrdiff_t>(ids.size()));
+    }
     batch.offsets.push_back(static_cast<std::int32_t>(batch.ids.size()));
     batch.labels.push_back(dataset.labels[static_cast<std::size_t>(example)]);
     if (!dataset.first_lengths.empty())
@@ -127,6 +133,16 @@ Batch make_batch(const TokenizedDataset& dataset, std::span<const std::int64_t> 
     batch.example_indices.push_back(example);
   }
   return batch;
+}
+
+std::vector<std::int32_t> padded_labels(const Batch& batch, std::int64_t length) {
+  std::vector<std::int32_t> labels(static_cast<std::size_t>(batch.num_sequences() * length),
+                                   kIgnoredLabel);
+  for (std::size_t row = 0; row + 1 < batch.offsets.size(); ++row)
+    std::copy(batch.token_labels.begin() + batch.offsets[row],
+              batch.token_labels.begin() + batch.offsets[row + 1],
+              labels.begin() + static_cast<std::ptrdiff_t>(row) * length);
+  return labels;
 }
 
 PaddedBatch to_padded(const Batch& batch, std::int32_t padding_id, std::int64_t length) {

@@ -17,6 +17,8 @@ struct Batch {
   std::vector<std::int64_t> example_indices;
   /// Of pairs: how many ids of each sequence belong to its first text; empty where there are none.
   std::vector<std::int32_t> first_lengths = {};
+  /// Of words with labels: that of each id, `kIgnoredLabel` where it is not a word's first.
+  std::vector<std::int32_t> token_labels = {};
   bool operator==(const Batch&) const = default;
 
   std::int32_t num_sequences() const { return static_cast<std::int32_t>(labels.size()); }
@@ -71,6 +73,10 @@ BatchPlan plan_batches(std::span<const std::int64_t> lengths, const BatchOptions
 
 /// Gathers examples into a batch.
 Batch make_batch(const TokenizedDataset& dataset, std::span<const std::int64_t> examples);
+
+/// The labels of a batch's tokens as a row-major array [num_rows, length], padding left out of any
+/// loss.
+std::vector<std::int32_t> padded_labels(const Batch& batch, std::int64_t length);
 
 /// Pads every sequence at its end to the longest of the batch, or to `length` when that is more.
 PaddedBatch to_padded(const Batch& batch, std::int32_t padding_id, std::int64_t length = 0);

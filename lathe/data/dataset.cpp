@@ -35,7 +35,7 @@ std::vector<const DataKind*> kinds_with(const std::string& spec, const std::stri
 }
 
 std::string_view described(Reads reads) {
-  return reads == Reads::Text ? "texts" : "numbers";
+  return reads == Reads::Text ? "texts" : reads == Reads::Numbers ? "numbers" : "words with labels";
 }
 
 std::string what_is_looked_for(Reads reads, std::string_view split) {
@@ -101,8 +101,11 @@ const DataKind& require_kind(const std::string& spec, const std::string& split, 
          what_is_looked_for(reads, split));
   refuse_parquet(spec, split);
   if (is_one_file(spec))
-    fail("{}: is no table of {}: expected .csv{}, also with .zst or .gz, or a directory", spec,
-         described(reads), reads == Reads::Text ? ", .tsv, .jsonl or .txt" : "");
+    fail("{}: is no table of {}: expected {}, also with .zst or .gz, or a directory", spec,
+         described(reads),
+         reads == Reads::Text      ? ".csv, .tsv, .jsonl or .txt"
+         : reads == Reads::Numbers ? ".csv"
+                                   : ".conll, .txt or .jsonl");
   fail("{}: has no split \"{}\": looked for {}", spec, split, what_is_looked_for(reads, split));
 }
 

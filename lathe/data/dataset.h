@@ -18,11 +18,17 @@ namespace lathe::data {
 /// The label of an example of the split `unsup`.
 inline constexpr std::int32_t kNoLabel = -1;
 
+/// The label of a token that a loss leaves out, as Hugging Face has it.
+inline constexpr std::int32_t kIgnoredLabel = -100;
+
 struct Example {
   std::string text;  ///< empty where the dataset holds arrays, or a store holds the text
   std::int32_t label = kNoLabel;  ///< 0 for a label that is no class
   std::string second = {};        ///< of a pair of texts
   std::int64_t stored = -1;       ///< its number in the dataset's store
+  /// Of a sentence whose words have labels: the words, and as many labels or none.
+  std::vector<std::string> words = {};
+  std::vector<std::int32_t> word_labels = {};
   bool operator==(const Example&) const = default;
 };
 
@@ -48,6 +54,7 @@ struct Dataset {
   /// 0 for one that it has not. Empty for classes.
   std::vector<float> targets = {};
   bool has_pairs = false;  ///< of texts
+  bool has_words = false;  ///< with a label each, in place of texts
   /// Texts that do not fit memory.
   std::shared_ptr<TextStore> store = {};
   bool operator==(const Dataset&) const = default;
@@ -63,8 +70,9 @@ struct Dataset {
   std::vector<std::int32_t> labels() const;
 };
 
-/// What a model reads. It decides how a file is understood: a CSV may hold texts or numbers.
-enum class Reads : std::uint8_t { Text, Numbers };
+/// What a model reads. It decides how a file is understood: a CSV may hold texts or numbers, a
+/// JSONL texts or words.
+enum class Reads : std::uint8_t { Text, Numbers, Words };
 
 struct DatasetOptions {
   Reads reads = Reads::Text;

@@ -58,6 +58,15 @@ std::optional<std::int32_t> match(const std::string& name, const Names& used, co
        fmt::join(data, ", "), fmt::join(model, ", "));
 }
 
+// The classes of examples, or of their words.
+template <typename Use>
+void for_each_label(Dataset& dataset, const Use& use) {
+  for (Example& example : dataset.examples) {
+    use(example.label);
+    for (std::int32_t& label : example.word_labels) use(label);
+  }
+}
+
 // Puts each label's column where the model has it; labels that the data does not know are absent.
 Dataset match_sets(Dataset dataset, const Names& model) {
   if (dataset.label_names == model) return dataset;
@@ -85,8 +94,9 @@ Dataset match_labels(Dataset dataset, const Names& model_label_names) {
     fail("the model has a label twice: {}", fmt::join(model, ", "));
   if (dataset.label_kind == LabelKind::Set) return match_sets(std::move(dataset), model);
   std::vector<bool> occurs(dataset.label_names.size());
-  for (const Example& example : dataset.examples)
-    if (example.label != kNoLabel) occurs.at(static_cast<std::size_t>(example.label)) = true;
+  for_each_label(dataset, [&](std::int32_t label) {
+    if (label != kNoLabel) occurs.at(static_cast<std::size_t>(label)) = true;
+  });
   Names used;
   for (std::size_t label = 0; label < occurs.size(); ++label)
     if (occurs[label]) used.push_back(dataset.label_names[label]);
@@ -98,9 +108,9 @@ Dataset match_labels(Dataset dataset, const Names& model_label_names) {
     if (!position) refuse(dataset.label_names, model);
     positions[label] = *position;
   }
-  for (Example& example : dataset.examples)
-    if (example.label != kNoLabel)
-      example.label = positions[static_cast<std::size_t>(example.label)];
+  for_each_label(dataset, [&](std::int32_t& label) {
+    if (label != kNoLabel) label = positions[static_cast<std::size_t>(label)];
+  });
   dataset.label_names = model;
   return dataset;
 }

@@ -14,7 +14,19 @@ struct Part {
   std::vector<std::int32_t> ids;
   std::vector<std::int64_t> lengths;
   std::vector<std::int32_t> first_lengths;
+  std::vector<std::int32_t> token_labels;
 };
+
+void encode_words(const Example& example, const Tokenizer& tokenizer, const EncodedTokens& tokens,
+                  std::int64_t max_length) {
+  std::vector<std::int32_t> words;
+  tokenizer.encode_words(example.words, tokens.ids, words, max_length);
+  if (tokens.labels == nullptr) return;
+  for (const std::int32_t word : words)
+    tokens.labels->push_back(word < 0 || example.word_labels.empty()
+                                 ? kIgnoredLabel
+                                 : example.word_labels[static_cast<std::size_t>(word)]);
+}
 
 }  // namespace
 
@@ -26,14 +38,18 @@ std::vector<std::int64_t> TokenizedDataset::lengths() const {
 }
 
 std::int32_t encode_example(const Dataset& dataset, std::size_t example, const Tokenizer& tokenizer,
-                            std::vector<std::int32_t>& ids, std::int64_t max_length,
+                            const EncodedTokens& tokens, std::int64_t max_length,
                             Truncation truncation) {
+  if (dataset.has_words) {
+    encode_words(dataset.examples[example], tokenizer, tokens, max_length);
+    return 0;
+  }
   TextStore::Texts buffer;
   const Dataset::Texts texts = dataset.texts(example, buffer);
   if (dataset.has_pairs)
     return static_cast<std::int32_t>(
-        tokenizer.encode_pair(texts.text, texts.second, ids, max_length, truncation));
-  tokenizer.encode(texts.text, ids, max_length, truncation);
+        tokenizer.encode_pair(texts.text, texts.second, tokens.ids, max_length, truncation));
+  tokenizer.encode(texts.text, tokens.ids, max_length, truncation);
   return 0;
 }
 
@@ -52,8 +68,9 @@ TokenizedDataset tokenize(const Dataset& dataset, const Tokenizer& tokenizer,
     Part& part = parts[static_cast<std::size_t>(task)];
     for (std::int64_t i = begin; i < end; ++i) {
       const std::size_t before = part.ids.size();
-      const std::int32_t first = encode_example(dataset, static_cast<std::size_t>(i), tokenizer,
-                                                part.ids, max_length, truncation);
+      const std::int32_t first =
+          encode_example(dataset, static_cast<std::size_t>(i), tokenizer,
+                         {part.ids, &part.token_labels}, max_length, truncation);
       if (dataset.has_pairs) part.first_lengths.push_back(first);
       part.lengths.push_back(static_cast<std::int64_t>(part.ids.size() - before));
     }
@@ -70,6 +87,8 @@ TokenizedDataset tokenize(const Dataset& dataset, const Tokenizer& tokenizer,
       tokenized.offsets.push_back(tokenized.offsets.back() + length);
     tokenized.first_lengths.insert(tokenized.first_lengths.end(), part.first_lengths.begin(),
                                    part.first_lengths.end());
+    tokenized.token_labels.insert(tokenized.token_labels.end(), part.token_labels.begin(),
+                                  part.token_labels.end());
     part = {};  // so that the ids are not held twice to the end
   }
   tokenized.labels = dataset.labels();

@@ -18,6 +18,8 @@ struct TokenizedDataset {
   std::vector<std::int32_t> labels;
   /// Of pairs: how many ids of each example belong to its first text; empty where there are none.
   std::vector<std::int32_t> first_lengths = {};
+  /// Of words with labels: that of each id, `kIgnoredLabel` where it is not a word's first.
+  std::vector<std::int32_t> token_labels = {};
   bool operator==(const TokenizedDataset&) const = default;
 
   std::int64_t size() const { return static_cast<std::int64_t>(labels.size()); }
@@ -33,10 +35,17 @@ struct TokenizedDataset {
   std::vector<std::int64_t> lengths() const;
 };
 
-/// Appends the ids of an example, a text or a pair of them; gives how many belong to its first
-/// text, 0 where there is no second.
+/// What encoding an example appends to.
+struct EncodedTokens {
+  std::vector<std::int32_t>& ids;
+  /// Of words with labels, one for each id: that of the word it begins, else `kIgnoredLabel`.
+  std::vector<std::int32_t>* labels = nullptr;
+};
+
+/// Appends the ids of an example, a text or a pair of them, or words; gives how many belong to its
+/// first text, 0 where there is no second.
 std::int32_t encode_example(const Dataset& dataset, std::size_t example, const Tokenizer& tokenizer,
-                            std::vector<std::int32_t>& ids, std::int64_t max_length,
+                            const EncodedTokens& tokens, std::int64_t max_length,
                             Truncation truncation);
 
 /// Tokenizes every example, in order, on all threads of the pool. `max_length` counts the

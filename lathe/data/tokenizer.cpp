@@ -88,6 +88,27 @@ std::int64_t Tokenizer::encode_pair(std::string_view first, std::string_view sec
   return num_first;
 }
 
+void Tokenizer::encode_words(std::span<const std::string> sentence, std::vector<std::int32_t>& ids,
+                             std::vector<std::int32_t>& words, std::int64_t max_length) const {
+  check_length(max_length);
+  const std::size_t begin = ids.size(), begin_words = words.size();
+  ids.insert(ids.end(), vocabulary_.before.begin(), vocabulary_.before.end());
+  const auto end =
+      begin + static_cast<std::size_t>(std::min(max_length, kNoLimit / 2) -
+                                       static_cast<std::int64_t>(vocabulary_.after.size()));
+  words.resize(begin_words + ids.size() - begin, -1);
+  for (std::size_t i = 0; i < sentence.size() && ids.size() < end; ++i) {
+    const std::size_t first = ids.size();
+    append_ids(" " + sentence[i], ids, end);
+    ids.resize(std::min(ids.size(), end));
+    words.resize(begin_words + ids.size() - begin, -1);
+    // Nothing may be left of a word, such as of one of control characters alone.
+    if (ids.size() > first) words[begin_words + first - begin] = static_cast<std::int32_t>(i);
+  }
+  ids.insert(ids.end(), vocabulary_.after.begin(), vocabulary_.after.end());
+  words.resize(begin_words + ids.size() - begin, -1);
+}
+
 std::vector<std::int32_t> Tokenizer::encode(std::string_view text) const {
   std::vector<std::int32_t> ids;
   encode(text, ids);

@@ -82,6 +82,12 @@ class Tokenizer {
                            std::vector<std::int32_t>& ids, std::int64_t max_length = kNoLimit,
                            Truncation truncation = Truncation::Head) const;
 
+  /// Appends the ids of a sentence that is cut into words already, at most `max_length` in all,
+  /// and to `words` for each id the number of the word whose first piece it is, or -1. Words are
+  /// cut as if a space stood before each.
+  void encode_words(std::span<const std::string> sentence, std::vector<std::int32_t>& ids,
+                    std::vector<std::int32_t>& words, std::int64_t max_length = kNoLimit) const;
+
   std::int32_t vocabulary_size() const {
     return static_cast<std::int32_t>(vocabulary_.tokens.size());
   }

@@ -55,6 +55,7 @@ Dataset select(const Dataset& dataset, std::span<const std::int64_t> examples) {
   selected.examples.reserve(examples.size());
   selected.label_kind = dataset.label_kind;
   selected.has_pairs = dataset.has_pairs;
+  selected.has_words = dataset.has_words;
   selected.store = dataset.store;
   const std::int64_t width = dataset.num_targets();
   if (dataset.arrays) selected.arrays = Arrays{dataset.arrays->shape, {}};

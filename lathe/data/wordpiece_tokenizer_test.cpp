@@ -38,6 +38,21 @@ TEST(WordpieceTokenizer, CutsWordsIntoTheLongestPieces) {
   EXPECT_EQ(tokens_of(" \t\r\n "), "[CLS] [SEP]");
 }
 
+TEST(WordpieceTokenizer, SaysWhichIdBeginsWhichWord) {
+  const WordpieceTokenizer tokenizer = WordpieceTokenizer::from_vocabulary(kVocabulary);
+  const std::vector<std::string> sentence{"The", "films", "\x01", "unwatchable", "!"};
+  std::vector<std::int32_t> ids, words;
+  tokenizer.encode_words(sentence, ids, words);
+  EXPECT_THAT(ids, ElementsAre(2, 5, 6, 7, 8, 9, 10, 11, 3));
+  EXPECT_THAT(words, ElementsAre(-1, 0, 1, -1, 3, -1, -1, 4, -1));
+  // Cut within a word: what is left of it keeps its label.
+  ids.clear();
+  words.clear();
+  tokenizer.encode_words(sentence, ids, words, 6);
+  EXPECT_THAT(ids, ElementsAre(2, 5, 6, 7, 8, 3));
+  EXPECT_THAT(words, ElementsAre(-1, 0, 1, -1, 3, -1));
+}
+
 TEST(WordpieceTokenizer, CanKnowFewerTokens) {
   const WordpieceTokenizer tokenizer = WordpieceTokenizer::from_vocabulary(kVocabulary);
   const SmallerTokenizer smaller = tokenizer.with_tokens({6, 5, 10, 8});

@@ -48,10 +48,10 @@ train::EvaluationOptions batch_options(const EvaluateOptions& options, const std
 
 io::Model load_for_evaluation(const std::string& model, const std::string& task,
                               std::uint64_t seed) {
-  if (!task.empty() && task != "classify" && !is_language_task(task))
-    fail("task {}: has nothing to measure; expected classify, mlm or causal-lm", task);
+  if (!task.empty() && !models::gives_labels(task) && !is_language_task(task))
+    fail("task {}: has nothing to measure; expected classify, tokens, mlm or causal-lm", task);
   io::Model loaded = io::load_model(model, {.task = task, .seed = seed});
-  if (loaded.task == "classify" || is_language_task(loaded.task)) return loaded;
+  if (models::gives_labels(loaded.task) || is_language_task(loaded.task)) return loaded;
   return io::load_model(model, {.task = "classify", .seed = seed});
 }
 
@@ -89,6 +89,11 @@ ModelEvaluation evaluate_examples(const io::Model& model, const data::Dataset& e
   }
   train::Classifier classifier(reading, classifier_options(options, execution));
   result = evaluate_source(classifier, model, *source, examples.targets, batches);
+  if (result.words) {
+    for (const data::Example& example : examples.examples)
+      result.words->cut += std::ssize(example.words);
+    result.words->cut -= result.words->words;
+  }
   result.weight_bytes = classifier.executor().report().weight_bytes;
   return result;
 }
@@ -97,7 +102,9 @@ ModelEvaluation evaluate_source(train::Classifier& classifier, const io::Model& 
                                 train::ExampleSource& source, std::span<const float> targets,
                                 const train::EvaluationOptions& batches) {
   ModelEvaluation result;
-  if (model.labels == LabelKind::Number)
+  if (model.task == "tokens")
+    result.words = train::evaluate_words(classifier, source, model.label_names, batches);
+  else if (model.labels == LabelKind::Number)
     result.numbers = train::score_numbers(train::answer_all(classifier, source, batches), targets);
   else if (model.labels == LabelKind::Set)
     result.sets = train::score_label_sets(train::answer_all(classifier, source, batches), targets);

@@ -14,6 +14,7 @@
 #include "lathe/train/label_set_score.h"
 #include "lathe/train/loss_evaluation.h"
 #include "lathe/train/number_score.h"
+#include "lathe/train/word_score.h"
 
 namespace lathe::experiment {
 
@@ -37,14 +38,15 @@ struct ModelEvaluation {
   std::optional<train::Evaluation> classes = {};   ///< of a classifier
   std::optional<train::NumberScore> numbers = {};  ///< of a model of numbers
   std::optional<train::LabelSetScore> sets = {};   ///< of a model of sets of labels
+  std::optional<train::WordScore> words = {};      ///< of a model that labels words
   std::optional<train::LossEvaluation> loss = {};  ///< of a language model
   /// Of weights in memory, the layouts of products included; 0 where that is not known.
   std::int64_t weight_bytes = 0;
 };
 
 /// Measures a model on data: a classifier by its accuracy, a model of numbers by its squared error
-/// and correlations, one of sets of labels by F1, a language model by its loss. Labels are matched
-/// by name.
+/// and correlations, one of sets of labels by F1, one that labels words by accuracy and by F1 of
+/// entities, a language model by its loss. Labels are matched by name.
 ModelEvaluation evaluate_on(const io::Model& model, const EvaluateOptions& options,
                             const engine::ExecutionOptions& execution,
                             const Callbacks& callbacks = {});

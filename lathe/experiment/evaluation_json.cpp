@@ -58,6 +58,26 @@ ordered_json to_json(const ModelEvaluation& result, const io::Model& model) {
     line["loss"] = result.sets->loss;
     line["examples"] = result.sets->examples;
   }
+  if (result.words) {
+    const train::WordScore& words = *result.words;
+    line["task"] = model.task;
+    line["accuracy"] = words.accuracy;
+    line["accuracy_low"] = words.accuracy_low;
+    line["accuracy_high"] = words.accuracy_high;
+    if (words.has_entities) {
+      line["precision"] = words.entities.precision();
+      line["recall"] = words.entities.recall();
+      line["f1"] = words.entities.f1();
+      line["entities"] = words.entities.expected;
+      line["f1_by_type"] = ordered_json::object();
+      for (const auto& [type, count] : words.types) line["f1_by_type"][type] = count.f1();
+    }
+    line["labels"] = model.label_names;
+    line["loss"] = words.loss;
+    line["words"] = words.words;
+    line["words_cut"] = words.cut;
+    line["examples"] = words.examples;
+  }
   if (result.loss) {
     line["task"] = model.task;
     line["loss"] = result.loss->loss;

@@ -16,6 +16,7 @@ const Figure kPearson{.name = "Pearson", .key = "pearson", .is_share = false};
 const Figure kSpearman{.name = "Spearman", .key = "spearman", .is_share = false};
 const Figure kMicroF1{.name = "F1", .key = "micro_f1", .detail = "of all labels together"};
 const Figure kMacroF1{.name = "mean F1", .key = "macro_f1", .detail = "over labels"};
+const Figure kEntityF1{.name = "F1", .key = "f1", .detail = "of entities"};
 const Figure kLoss{.name = "loss", .key = "loss", .is_share = false};
 const Figure kPerplexity{.name = "perplexity", .key = "perplexity", .is_share = false};
 
@@ -46,6 +47,7 @@ Work work_of(const ModelEvaluation& evaluation) {
   if (evaluation.classes) return work(*evaluation.classes);
   if (evaluation.numbers) return work(*evaluation.numbers);
   if (evaluation.sets) return work(*evaluation.sets);
+  if (evaluation.words) return work(*evaluation.words);
   return {};
 }
 
@@ -87,6 +89,11 @@ std::vector<MeasuredFigure> figures_of(const ModelEvaluation& evaluation) {
   if (evaluation.sets) {
     add(kMicroF1, evaluation.sets->micro_f1);
     add(kMacroF1, evaluation.sets->macro_f1);
+  }
+  if (evaluation.words) {
+    add(kAccuracy, evaluation.words->accuracy);
+    figures.back().interval = {evaluation.words->accuracy_low, evaluation.words->accuracy_high};
+    if (evaluation.words->has_entities) add(kEntityF1, evaluation.words->entities.f1());
   }
   if (evaluation.loss) {
     add(kLoss, evaluation.loss->loss);

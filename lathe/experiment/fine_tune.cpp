@@ -102,11 +102,12 @@ FineTuned fine_tune(FineTuneOptions options, const engine::ExecutionOptions& exe
   const train::TrainingCheckpoint* const checkpoint =
       directory && directory->checkpoint() ? &*directory->checkpoint() : nullptr;
 
-  train::task_of(options.graph.objective);  // refuses an unknown one
+  const std::string task = train::task_of(options.graph.objective);  // refuses an unknown one
+  models::find_task(io::model_family(options.model), task);
   const data::ColumnOptions columns = columns_of(options);
-  data::Dataset all =
-      read_examples(options.model, options.data, options.split, options.limit,
-                    callbacks.should_stop, columns, train::labels_of(options.graph.objective));
+  data::Dataset all = read_examples(options.model, options.data, options.split, options.limit,
+                                    callbacks.should_stop, columns,
+                                    train::labels_of(options.graph.objective), task);
   options.graph.objective = train::objective_for(options.graph.objective, all.label_kind);
   if (!options.teacher.empty() && options.graph.objective != "classify")
     fail("teacher: is for the objective classify, not {}", options.graph.objective);
@@ -114,7 +115,7 @@ FineTuned fine_tune(FineTuneOptions options, const engine::ExecutionOptions& exe
     fail("balanced: is for the objective classify, not {}", options.graph.objective);
   check_classes(options, all);
   const bool validates_on_file =
-      has_validation_file(options, train::reads_of(io::model_family(options.model)));
+      has_validation_file(options, train::reads_of(io::model_family(options.model), task));
   if (!validates_on_file && options.trainer.patience > 0 && options.validation == 0)
     throw UserError(fmt::format("patience {}: there are no rows held out to be patient with",
                                 options.trainer.patience),
@@ -122,8 +123,7 @@ FineTuned fine_tune(FineTuneOptions options, const engine::ExecutionOptions& exe
   if (!validates_on_file)
     decide_validation(options, static_cast<std::int64_t>(all.examples.size()));
   io::Model model = checkpoint != nullptr ? checkpoint->model : load_student(options, all);
-  const bool has_labels = train::task_of(options.graph.objective) == "classify";
-  if (has_labels) adopt_labels(model, all);
+  if (models::gives_labels(task)) adopt_labels(model, all);
   if (!options.truncation) options.truncation = model.reading.truncation;
   remember_reading(model, options);
   options.graph.class_weights = class_weights_of(options, model, all);

@@ -69,10 +69,13 @@ void decide_validation(FineTuneOptions& options, std::int64_t examples) {
 }
 
 void check_classes(const FineTuneOptions& options, const data::Dataset& examples) {
-  if (examples.label_kind != LabelKind::Class || options.graph.objective != "classify") return;
+  if (examples.label_kind != LabelKind::Class ||
+      !models::gives_labels(train::task_of(options.graph.objective)))
+    return;
   if (examples.label_names.size() == 1)
-    fail("{}: every example of {} has the label \"{}\": expected two labels or more to tell apart",
-         options.data, options.split, examples.label_names.front());
+    fail("{}: every {} of {} has the label \"{}\": expected two labels or more to tell apart",
+         options.data, examples.has_words ? "word" : "example", options.split,
+         examples.label_names.front());
 }
 
 std::vector<float> class_weights_of(const FineTuneOptions& options, const io::Model& model,
@@ -117,8 +120,8 @@ EvaluateOptions test_options(const FineTuneOptions& options) {
 
 std::optional<data::Dataset> read_test(const FineTuneOptions& options, const io::Model& model,
                                        const Callbacks& callbacks) {
-  if (!options.is_tested || model.task != "classify" ||
-      !data::has_split(options.data, "test", {.reads = train::reads_of(*model.family)}))
+  if (!options.is_tested || !models::gives_labels(model.task) ||
+      !data::has_split(options.data, "test", {.reads = train::reads_of(*model.family, model.task)}))
     return std::nullopt;
   return read_for(model, test_options(options), callbacks.should_stop);
 }

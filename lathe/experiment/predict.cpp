@@ -71,7 +71,7 @@ std::vector<Prediction> Predictor::predict(const data::Dataset& examples) {
   data::TokenizedDataset tokens;
   for (std::size_t i = 0; i < examples.examples.size(); ++i) {
     const std::int32_t first =
-        data::encode_example(examples, i, *tokenizer_, tokens.ids, length_, truncation_);
+        data::encode_example(examples, i, *tokenizer_, {tokens.ids}, length_, truncation_);
     if (examples.has_pairs) tokens.first_lengths.push_back(first);
     tokens.offsets.push_back(static_cast<std::int64_t>(tokens.ids.size()));
     tokens.labels.push_back(0);  // not read: predictions have no labels yet

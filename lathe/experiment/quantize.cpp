@@ -86,7 +86,8 @@ data::Dataset calibration_examples(const io::Model& model, const QuantizeOptions
                                    std::int64_t count, const Callbacks& callbacks) {
   data::Dataset some =
       read_examples(model, options.calibrate, "train", count, callbacks.should_stop);
-  return model.task == "classify" ? data::match_labels(std::move(some), model.label_names) : some;
+  return models::gives_labels(model.task) ? data::match_labels(std::move(some), model.label_names)
+                                          : some;
 }
 
 Quantized quantize(const io::Model& original, const QuantizeOptions& options,

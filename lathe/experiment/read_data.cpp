@@ -77,16 +77,18 @@ bool is_unnamed(const std::vector<std::string>& names) {
 data::Dataset read_examples(const std::string& model, const std::string& data,
                             const std::string& splits, std::int64_t limit,
                             const ShouldStop& should_stop, const data::ColumnOptions& columns,
-                            std::optional<LabelKind> labels) {
-  return read(
-      {.reads = train::reads_of(io::model_family(model)), .columns = columns, .labels = labels},
-      data, splits, limit, should_stop);
+                            std::optional<LabelKind> labels, std::string_view task) {
+  return read({.reads = train::reads_of(io::model_family(model), task),
+               .columns = columns,
+               .labels = labels},
+              data, splits, limit, should_stop);
 }
 
 data::Dataset read_examples(const io::Model& model, const std::string& data,
                             const std::string& splits, std::int64_t limit,
                             const ShouldStop& should_stop, const data::ColumnOptions& columns) {
-  data::DatasetOptions options{.reads = train::reads_of(*model.family), .columns = columns};
+  data::DatasetOptions options{.reads = train::reads_of(*model.family, model.task),
+                               .columns = columns};
   options.columns.known_text = model.reading.text_columns;
   options.columns.known_label = model.reading.label_columns;
   if (columns.separator == data::ColumnOptions().separator)

@@ -9,12 +9,13 @@
 /// How models and data find each other.
 namespace lathe::experiment {
 
-/// Reads one split, or several joined by commas, of what a model of that name reads.
+/// Reads one split, or several joined by commas, of what a model of that name reads for a task.
 data::Dataset read_examples(const std::string& model, const std::string& data,
                             const std::string& splits, std::int64_t limit,
                             const ShouldStop& should_stop = {},
                             const data::ColumnOptions& columns = {},
-                            std::optional<LabelKind> labels = {});
+                            std::optional<LabelKind> labels = {},
+                            std::string_view task = "classify");
 
 /// The same for a model that is there: columns and labels are those it was trained with, unless
 /// others are asked for.

@@ -71,7 +71,7 @@ io::Model load_student(const FineTuneOptions& options, const data::Dataset& exam
                           .inputs = inputs_with_labels(io::model_family(options.model), task),
                           .seed = options.trainer.seed,
                           .with_masters = true};
-  const bool is_classifier = task == "classify";
+  const bool is_classifier = models::gives_labels(task);
   if (is_classifier) loading.labels = examples.label_kind;
   if (is_classifier && examples.label_kind == LabelKind::Number) loading.num_labels = 1;
   if (examples.has_pairs) {

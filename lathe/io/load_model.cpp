@@ -136,7 +136,7 @@ void add_head(const Model& model, std::vector<std::string>& fresh) {
 
 // Makes the graph give the number of labels asked for; returns the states that start afresh then.
 std::vector<std::string> choose_labels(Model& model, const LoadOptions& options) {
-  if (model.task != "classify") {
+  if (!models::gives_labels(model.task)) {
     if (options.num_labels > 0)
       fail("{} labels: a model for {} has none to choose", options.num_labels, model.task);
     return {};

@@ -23,6 +23,17 @@ json to_json(const Reading& reading) {
   return result;
 }
 
+// A list of texts is the same as one with strokes between them, as Hugging Face reads either.
+std::optional<std::string> joined_texts(const json& value) {
+  if (!value.is_array()) return std::nullopt;
+  std::string joined;
+  for (const json& item : value) {
+    if (!item.is_string()) return std::nullopt;
+    joined += (joined.empty() ? "" : "|") + item.get<std::string>();
+  }
+  return joined;
+}
+
 Attribute read_attribute(const AttributeSpec& spec, const json& value) {
   const AttributeKind kind = kind_of(spec.default_value);
   switch (kind) {
@@ -39,6 +50,7 @@ Attribute read_attribute(const AttributeSpec& spec, const json& value) {
       break;
     case AttributeKind::Text:
       if (value.is_string()) return value.get<std::string>();
+      if (const std::optional<std::string> list = joined_texts(value)) return *list;
       break;
     case AttributeKind::Integers: {
       if (!value.is_array()) break;
@@ -235,7 +247,7 @@ json write_config(const Model& model) {
   // The weights are written as float32, whatever the file they came from held.
   config.erase("torch_dtype");
   config["dtype"] = "float32";
-  if (model.task == "classify" && !model.label_names.empty()) {
+  if (models::gives_labels(model.task) && !model.label_names.empty()) {
     json id2label = json::object(), label2id = json::object();
     for (std::size_t i = 0; i < model.label_names.size(); ++i) {
       id2label[std::to_string(i)] = model.label_names[i];
@@ -244,7 +256,7 @@ json write_config(const Model& model) {
     config.erase("num_labels");
     config["id2label"] = id2label;
     config["label2id"] = label2id;
-    config["problem_type"] = problem_type(model.labels);
+    if (model.task == "classify") config["problem_type"] = problem_type(model.labels);
   }
   if (model.reading != Reading())
     config[kReadingKey] = to_json(model.reading);

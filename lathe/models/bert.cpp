@@ -110,6 +110,7 @@ Graph build_bert(const AttributeReader& config, const BuildOptions& options) {
   const EncoderEnd end{
       .classify =
           [&](Value encoded) { return classification_head(builder, bert, options, encoded); },
+      .token_dropout = bert.classifier_dropout,
       .language = head_of(bert)};
   end_encoder(builder, end, options, x);
   return graph;
@@ -144,6 +145,11 @@ const Register registration{ModelFamily{
                    .padding = "pad_token_id"},
     .tasks = {{.name = "classify",
                .architecture = "BertForSequenceClassification",
+               .inputs = {"input_ids", "attention_mask", "labels"},
+               .optional_inputs = {"token_type_ids"},
+               .label_layer = "classifier"},
+              {.name = "tokens",
+               .architecture = "BertForTokenClassification",
                .inputs = {"input_ids", "attention_mask", "labels"},
                .optional_inputs = {"token_type_ids"},
                .label_layer = "classifier"},

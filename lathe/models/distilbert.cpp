@@ -102,6 +102,7 @@ Graph build(const AttributeReader& config, const BuildOptions& options) {
             const Value dropped = builder.dropout("dropout", active, model.classifier_dropout);
             return builder.linear("classifier", dropped, options.num_labels);
           },
+      .token_dropout = model.dropout,
       .language = {.vocabulary = model.vocabulary,
                    .width = model.hidden,
                    .eps = kEps,
@@ -136,6 +137,10 @@ const Register registration{ModelFamily{
                    .padding = "pad_token_id"},
     .tasks = {{.name = "classify",
                .architecture = "DistilBertForSequenceClassification",
+               .inputs = {"input_ids", "attention_mask", "labels"},
+               .label_layer = "classifier"},
+              {.name = "tokens",
+               .architecture = "DistilBertForTokenClassification",
                .inputs = {"input_ids", "attention_mask", "labels"},
                .label_layer = "classifier"},
               {.name = "mlm",

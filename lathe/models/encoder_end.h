@@ -11,6 +11,7 @@ namespace lathe::models {
 struct EncoderEnd {
   /// Logits of a text, of what the last layer gives for its tokens.
   std::function<Value(Value)> classify;
+  double token_dropout = 0;  ///< before the labels of tokens
   /// Predicts tokens, for `mlm` and `causal-lm`.
   LanguageHead language;
 };

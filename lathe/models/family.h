@@ -80,7 +80,7 @@ struct TensorNaming {
 
 /// A job a family can do, and what Hugging Face calls the model that does it.
 struct TaskRecord {
-  std::string name;          ///< classify, mlm, causal-lm, encode
+  std::string name;          ///< classify, tokens, mlm, causal-lm, encode
   std::string architecture;  ///< BertForSequenceClassification, ...
   /// Other models of Hugging Face whose files hold what the task needs.
   std::vector<std::string> other_architectures = {};
@@ -133,6 +133,12 @@ std::vector<std::string> named_models();
 
 /// The record of a task of the family; fails listing the tasks it has.
 const TaskRecord& find_task(const ModelFamily& family, std::string_view task);
+
+/// Whether graphs for the task give a logit for each of a model's labels: `classify` for each
+/// example, `tokens` for each token of it.
+inline bool gives_labels(std::string_view task) {
+  return task == "classify" || task == "tokens";
+}
 
 /// Builds the graph with the inputs asked for (`set_inputs`).
 Graph build(const ModelFamily& family, const Attributes& config, const BuildOptions& options);

@@ -68,7 +68,7 @@ TEST(NamedModels, AreSortedAndFound) {
 TEST(FindTask, ListsTheTasksOfTheFamily) {
   const ModelFamily& bert = FamilyRegistry::instance().at("bert", "model");
   EXPECT_EQ(error_text([&] { find_task(bert, "clasify"); }),
-            "unknown task of bert \"clasify\"; known: classify, mlm, causal-lm, encode\n"
+            "unknown task of bert \"clasify\"; known: classify, tokens, mlm, causal-lm, encode\n"
             "hint: did you mean \"classify\"?");
 }
 

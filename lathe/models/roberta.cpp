@@ -36,6 +36,7 @@ Graph build(const AttributeReader& config, const BuildOptions& options) {
             return first_token_classifier(builder, "tanh", model.classifier_dropout, model.hidden,
                                           options.num_labels, encoded);
           },
+      .token_dropout = model.classifier_dropout,
       .language = {.vocabulary = model.vocabulary,
                    .width = model.hidden,
                    .eps = model.eps,
@@ -67,6 +68,10 @@ const Register registration{ModelFamily{
                .architecture = "RobertaForSequenceClassification",
                .inputs = {"input_ids", "attention_mask", "labels"},
                .label_layer = "classifier.out_proj"},
+              {.name = "tokens",
+               .architecture = "RobertaForTokenClassification",
+               .inputs = {"input_ids", "attention_mask", "labels"},
+               .label_layer = "classifier"},
               {.name = "mlm",
                .architecture = "RobertaForMaskedLM",
                .inputs = {"input_ids", "attention_mask", "labels"},

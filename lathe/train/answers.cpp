@@ -51,8 +51,8 @@ std::vector<double> log_softmax(std::span<const float> logits) {
 
 }  // namespace
 
-Answers answer_all(Classifier& classifier, ExampleSource& source,
-                   const EvaluationOptions& options) {
+data::BatchPlan plan_answers(const Classifier& classifier, ExampleSource& source,
+                             const EvaluationOptions& options) {
   // Sorting everything by length groups equal lengths: padded batches waste nothing, and packed
   // ones have equal work in each sequence.
   data::BatchOptions batching;
@@ -62,8 +62,12 @@ Answers answer_all(Classifier& classifier, ExampleSource& source,
         options.batch_tokens > 0 ? options.batch_tokens : classifier.batch_tokens();
   batching.sort_window = source.size();
   const std::vector<std::int64_t> lengths = source.lengths();
-  const data::BatchPlan plan = data::plan_batches(lengths, batching);
+  return data::plan_batches(lengths, batching);
+}
 
+Answers answer_all(Classifier& classifier, ExampleSource& source,
+                   const EvaluationOptions& options) {
+  const data::BatchPlan plan = plan_answers(classifier, source, options);
   Answers result;
   std::int64_t done = 0;
   for (std::int64_t index = 0; index < plan.num_batches(); ++index) {

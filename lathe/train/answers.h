@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "lathe/data/batching.h"
 #include "lathe/train/classifier.h"
 #include "lathe/train/example_source.h"
 
@@ -26,6 +27,10 @@ struct Answers {
   std::int64_t tokens = 0;
   double forward_seconds = 0;  ///< the model alone
 };
+
+/// The batches in which all examples of a source are answered.
+data::BatchPlan plan_answers(const Classifier& classifier, ExampleSource& source,
+                             const EvaluationOptions& options);
 
 /// Runs a classifier on every example once. Answers do not depend on the batches.
 Answers answer_all(Classifier& classifier, ExampleSource& source,

@@ -35,8 +35,9 @@ void check_is_classifier(const Graph& graph, const io::Model& model, bool is_pad
         fail("{}: its graph has the input \"{}\", which is not made from texts", place_of(model),
              graph.name(id));
   const Type& logits = graph.type(graph.outputs().front().second);
-  const Type expected{
-      DType::F32, {Size::symbol("B"), Size(static_cast<std::int64_t>(model.label_names.size()))}};
+  Type expected{DType::F32, {Size::symbol("B")}};
+  if (model.task == "tokens") expected.shape.push_back(Size::symbol("L"));
+  expected.shape.emplace_back(static_cast<std::int64_t>(model.label_names.size()));
   if (logits != expected)
     fail("{}: its graph gives logits {}: expected {}, one for each label", place_of(model),
          to_text(logits), to_text(expected));
@@ -46,7 +47,7 @@ void check_is_classifier(const Graph& graph, const io::Model& model, bool is_pad
 
 Classifier::Classifier(const io::Model& model, const ClassifierOptions& options)
     : batch_tokens_(engine::find_backend(options.execution.device).batch_tokens) {
-  if (model.task != "classify")
+  if (!models::gives_labels(model.task))
     throw UserError(
         fmt::format("{}: is a model for {}, not a classifier", place_of(model), model.task),
         kTrainFirst);

@@ -16,13 +16,14 @@ struct ClassifierOptions {
   engine::ExecutionOptions execution = {};
 };
 
-/// A model that gives logits for examples, ready to run batch after batch.
+/// A model that gives logits for examples, or for their tokens, ready to run batch after batch.
 class Classifier {
  public:
   /// Fails when the classifier's own weights are fresh: its answers would mean nothing.
   Classifier(const io::Model& model, const ClassifierOptions& options);
 
-  /// One row of logits for each example. `feed` may hold more than the graph reads.
+  /// One row of logits for each example, or of a model for `tokens` for each token. `feed` may hold
+  /// more than the graph reads.
   Tensor logits(const Feed& feed) { return executor_->run(feed).at("logits"); }
   engine::Executor& executor() { return *executor_; }
   /// Tokens in a batch that suit the device.

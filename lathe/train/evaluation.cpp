@@ -21,14 +21,6 @@ Interval wilson_interval(std::int64_t correct, std::int64_t total) {
 
 namespace {
 
-// log(sum exp) - logit, with the largest logit taken out so that nothing overflows.
-double cross_entropy(std::span<const float> logits, std::size_t label) {
-  const double most = *std::max_element(logits.begin(), logits.end());
-  double sum = 0;
-  for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - most);
-  return std::log(sum) + most - static_cast<double>(logits[label]);
-}
-
 void check_labels(std::span<const std::int32_t> labels, std::int64_t num_labels) {
   if (num_labels < 2) fail("a model of {} label has no accuracy", num_labels);
   for (std::size_t i = 0; i < labels.size(); ++i)
@@ -39,6 +31,14 @@ void check_labels(std::span<const std::int32_t> labels, std::int64_t num_labels)
 }
 
 }  // namespace
+
+// log(sum exp) - logit, with the largest logit taken out so that nothing overflows.
+double cross_entropy(std::span<const float> logits, std::size_t label) {
+  const double most = *std::max_element(logits.begin(), logits.end());
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - most);
+  return std::log(sum) + most - static_cast<double>(logits[label]);
+}
 
 Evaluation score(const Answers& answers, std::span<const std::int32_t> labels) {
   const auto num_labels = static_cast<std::size_t>(answers.logits.dim(1));

@@ -27,6 +27,9 @@ struct Interval {
 };
 Interval wilson_interval(std::int64_t correct, std::int64_t total);
 
+/// The cross-entropy of one row of logits, by which `label` should be the highest.
+double cross_entropy(std::span<const float> logits, std::size_t label);
+
 /// How well answers fit the examples' labels; fails on a label that is not below their number.
 Evaluation score(const Answers& answers, std::span<const std::int32_t> labels);
 

@@ -97,7 +97,8 @@ io::Model with_token_types(io::Model model) {
   return model;
 }
 
-data::Reads reads_of(const models::ModelFamily& family) {
+data::Reads reads_of(const models::ModelFamily& family, std::string_view task) {
+  if (task == "tokens") return data::Reads::Words;
   return family.reads == models::Reads::Tokens ? data::Reads::Text : data::Reads::Numbers;
 }
 

@@ -34,7 +34,7 @@ inline constexpr const char* kTokenTypes = "token_type_ids";
 io::Model with_token_types(io::Model model);
 
 /// What data must hold for a model: what its family reads.
-data::Reads reads_of(const models::ModelFamily& family);
+data::Reads reads_of(const models::ModelFamily& family, std::string_view task = "classify");
 
 /// The tokenizer of a model: its own, or its directory's. Fails for a model that reads no text, and
 /// when the vocabulary's size is not the configuration's.

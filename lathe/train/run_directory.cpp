@@ -122,6 +122,12 @@ void RunDirectory::log(const Validation& validation) {
     scalars["validation/micro_f1"] = validation.sets->micro_f1;
     scalars["validation/macro_f1"] = validation.sets->macro_f1;
   }
+  if (validation.words) {
+    line["validation_accuracy"] = scalars["validation/accuracy"] = validation.words->accuracy;
+    if (validation.words->has_entities)
+      line["validation_entity_f1"] = scalars["validation/entity_f1"] =
+          validation.words->entities.f1();
+  }
   metrics_->write(line);
   events_->write(validation.step, scalars);
 }

@@ -25,7 +25,11 @@ Feed padded_feed(const data::Batch& batch, std::int32_t padding_id) {
               1);
   }
   feed["token_type_ids"] = std::move(types);
-  feed["labels"] = tensor({padded.num_rows}, batch.labels);
+  if (batch.token_labels.empty())
+    feed["labels"] = tensor({padded.num_rows}, batch.labels);
+  else
+    feed["labels"] =
+        tensor({padded.num_rows, padded.length}, data::padded_labels(batch, padded.length));
   return feed;
 }
 
@@ -41,7 +45,7 @@ std::vector<std::int64_t> UnkeptTexts::lengths() {
   std::vector<std::int32_t> ids;
   for (std::size_t i = 0; i < dataset_.examples.size(); ++i) {
     ids.clear();
-    data::encode_example(dataset_, i, *tokenizer_, ids, max_length_, truncation_);
+    data::encode_example(dataset_, i, *tokenizer_, {ids}, max_length_, truncation_);
     all.push_back(static_cast<std::int64_t>(ids.size()));
   }
   return all;
@@ -51,8 +55,8 @@ data::Batch UnkeptTexts::batch(std::span<const std::int64_t> examples) const {
   data::Batch batch;
   for (const std::int64_t example : examples) {
     const auto index = static_cast<std::size_t>(example);
-    const std::int32_t first =
-        data::encode_example(dataset_, index, *tokenizer_, batch.ids, max_length_, truncation_);
+    const std::int32_t first = data::encode_example(
+        dataset_, index, *tokenizer_, {batch.ids, &batch.token_labels}, max_length_, truncation_);
     if (dataset_.has_pairs) batch.first_lengths.push_back(first);
     batch.offsets.push_back(static_cast<std::int32_t>(batch.ids.size()));
     batch.labels.push_back(dataset_.examples[index].label);

@@ -30,7 +30,8 @@ TokenStream::TokenStream(const data::Dataset& dataset, const data::Tokenizer& to
       order_(std::move(order)),
       rank_(order_.size(), -1),
       ids_(order_.size()),
-      first_lengths_(dataset.has_pairs ? order_.size() : 0) {
+      first_lengths_(dataset.has_pairs ? order_.size() : 0),
+      token_labels_(order_.size()) {
   if (max_length < 3)
     fail("sequences of {} tokens: expected at least 3: [CLS], a token, [SEP]", max_length);
   check(order_.size() == dataset.examples.size(), "an order of all examples");
@@ -56,7 +57,8 @@ void TokenStream::tokenize() {
       for (; done < end; ++done) {
         const auto example = static_cast<std::size_t>(order_[static_cast<std::size_t>(done)]);
         const std::int32_t first = data::encode_example(dataset_, example, tokenizer_,
-                                                        ids_[example], max_length_, truncation_);
+                                                        {ids_[example], &token_labels_[example]},
+                                                        max_length_, truncation_);
         if (dataset_.has_pairs) first_lengths_[example] = first;
         ids_[example].shrink_to_fit();
       }
@@ -96,6 +98,8 @@ data::Batch TokenStream::batch(std::span<const std::int64_t> examples) {
   for (const std::int64_t example : examples) {
     const auto index = static_cast<std::size_t>(example);
     result.ids.insert(result.ids.end(), ids_[index].begin(), ids_[index].end());
+    result.token_labels.insert(result.token_labels.end(), token_labels_[index].begin(),
+                               token_labels_[index].end());
     result.offsets.push_back(static_cast<std::int32_t>(result.ids.size()));
     result.labels.push_back(dataset_.examples[index].label);
     if (dataset_.has_pairs) result.first_lengths.push_back(first_lengths_[index]);

@@ -49,7 +49,8 @@ class TokenStream {
   std::vector<std::int64_t> order_;
   std::vector<std::int64_t> rank_;  ///< where an example stands in the order
   std::vector<std::vector<std::int32_t>> ids_;
-  std::vector<std::int32_t> first_lengths_;  ///< of pairs
+  std::vector<std::int32_t> first_lengths_;              ///< of pairs
+  std::vector<std::vector<std::int32_t>> token_labels_;  ///< of words
 
   std::mutex mutex_;
   std::condition_variable done_changed_;

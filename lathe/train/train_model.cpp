@@ -43,6 +43,13 @@ Validation validate(const io::Model& model, ExampleSource& examples, std::span<c
                     const TrainOptions& options) {
   Validation result;
   const std::optional<LabelKind> labels = labels_of(options.graph.objective);
+  if (options.graph.objective == "tokens") {
+    Classifier classifier(model, {.execution = options.execution});
+    result.words = evaluate_words(classifier, examples, model.label_names);
+    result.loss = result.words->loss;
+    result.score = result.words->score();
+    return result;
+  }
   if (options.graph.objective != "classify" && !labels) {
     result.loss = evaluate_loss(model, examples, options.execution).loss;
     result.score = -result.loss;

@@ -45,15 +45,17 @@ std::vector<std::int32_t> next_tokens(const data::Batch& batch) {
 
 Feed make_feed(const data::Batch& batch, const Objective& objective) {
   Feed feed = data_feed(batch, batch.ids, objective);
-  feed["labels"] = vector_of(objective.name == "causal-lm" ? next_tokens(batch) : batch.labels);
+  feed["labels"] = vector_of(objective.name == "causal-lm" ? next_tokens(batch)
+                             : objective.name == "tokens"  ? batch.token_labels
+                                                           : batch.labels);
   return feed;
 }
 
 }  // namespace
 
 const std::vector<std::string>& objective_names() {
-  static const std::vector<std::string> kNames{"causal-lm", "classify", "mlm", "multi-label",
-                                               "regression"};
+  static const std::vector<std::string> kNames{"causal-lm",   "classify",   "mlm",
+                                               "multi-label", "regression", "tokens"};
   return kNames;
 }
 

@@ -13,8 +13,7 @@
 
 namespace lathe::train {
 
-/// The label of what a loss leaves out, as Hugging Face has it.
-inline constexpr std::int32_t kIgnoredLabel = -100;
+using data::kIgnoredLabel;
 
 /// What a model learns from a batch of texts.
 struct Objective {
@@ -23,7 +22,7 @@ struct Objective {
   bool has_token_types = false;   ///< the graph reads which text of a pair a token belongs to
 };
 
-/// causal-lm, classify, mlm, multi-label, regression.
+/// causal-lm, classify, mlm, multi-label, regression, tokens.
 const std::vector<std::string>& objective_names();
 
 /// What kind of labels an objective needs: of `classify` classes, and where the labels are others,
@@ -44,8 +43,9 @@ Objective make_objective(const std::string& name, const data::Tokenizer& tokeniz
 /// index of each sequence.
 ///
 /// Labels are the class of each sequence, the next token or -100 at the end of a sequence
-/// (`causal-lm`), or the hidden tokens at the places in `masked` (`mlm`). Numbers and sets of
-/// labels are put in their place by `WithTargets`.
+/// (`causal-lm`), the label of the word that a token begins or -100 (`tokens`), or the hidden
+/// tokens at the places in `masked` (`mlm`). Numbers and sets of labels are put in their place by
+/// `WithTargets`.
 Feed make_training_feed(const data::Batch& batch, const Objective& objective, std::int64_t epoch);
 
 /// The same for a graph that scores every position: the labels of `mlm` are -100 where nothing is

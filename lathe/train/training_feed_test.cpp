@@ -76,7 +76,8 @@ TEST(MakeObjective, RefusesToMaskWithoutAMask) {
   EXPECT_EQ(io::refusal("", [&] { make_objective("mlm", tokenizer, 0.15, 0); }),
             "the vocabulary has no [MASK], which the objective mlm needs");
   EXPECT_EQ(io::refusal("", [&] { make_objective("mlp", tokenizer, 0.15, 0); }),
-            "unknown objective \"mlp\"; known: causal-lm, classify, mlm, multi-label, regression");
+            "unknown objective \"mlp\"; known: causal-lm, classify, mlm, multi-label, regression, "
+            "tokens");
 }
 
 }  // namespace

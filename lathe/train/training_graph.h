@@ -16,7 +16,7 @@ std::string_view name(OptimizerKind optimizer);
 
 /// How a model is trained: what for, by which optimizer, and which parameters.
 struct TrainingGraphOptions {
-  std::string objective = "classify";  ///< classify, regression, multi-label, mlm, causal-lm
+  std::string objective = "classify";  ///< one of `objective_names`
   OptimizerKind optimizer = OptimizerKind::AdamW;
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8, momentum = 0.9;
   double weight_decay = 0.01;            ///< on matrices only, not on biases and norms

@@ -6,6 +6,7 @@
 #include "lathe/train/evaluation.h"
 #include "lathe/train/label_set_score.h"
 #include "lathe/train/number_score.h"
+#include "lathe/train/word_score.h"
 
 namespace lathe::train {
 
@@ -14,11 +15,12 @@ struct Validation {
   std::int64_t step = 0;
   double epoch = 0;
   double loss = 0;
-  /// Higher is better: accuracy, F1 of all labels of sets, or the negated loss.
+  /// Higher is better: accuracy, F1 of all labels of sets or of entities, or the negated loss.
   double score = 0;
   std::optional<Evaluation> classes = {};  ///< of a classifier
   std::optional<NumberScore> numbers = {};
   std::optional<LabelSetScore> sets = {};
+  std::optional<WordScore> words = {};
 };
 
 }  // namespace lathe::train

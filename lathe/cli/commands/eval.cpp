@@ -59,6 +59,7 @@ void print_result(const experiment::ModelEvaluation& result, const Arguments& ar
     if (result.classes) use(*result.classes);
     if (result.numbers) use(*result.numbers);
     if (result.sets) use(*result.sets);
+    if (result.words) use(*result.words);
     if (result.loss) use(*result.loss);
   };
   if (settings.json) {
@@ -75,6 +76,7 @@ void print_result(const experiment::ModelEvaluation& result, const Arguments& ar
                result.classes->accuracy_low, result.classes->accuracy_high);
   if (result.numbers) print_numbers(*result.numbers, "");
   if (result.sets) print_sets(*result.sets, "");
+  if (result.words) print_words(*result.words, "");
   with_costs([](const auto& costs) { fmt::print("loss       {:.4f}\n", costs.loss); });
   if (result.loss)
     fmt::print("perplexity {:.4f}  ({} tokens, {})\n", std::exp(result.loss->loss),
@@ -87,6 +89,7 @@ void print_result(const experiment::ModelEvaluation& result, const Arguments& ar
     fmt::print("weights    {:.1f} MB of that\n", static_cast<double>(result.weight_bytes) / 1e6);
   if (result.classes) print_classes(*result.classes, model.label_names);
   if (result.sets) print_labels(*result.sets, model.label_names);
+  if (result.words) print_types(*result.words);
 }
 
 void print_result(const experiment::EnsembleEvaluation& result,
@@ -154,12 +157,14 @@ std::function<int(const Settings&)> setup(Flags flags) {
   experiment::EvaluateOptions& options = arguments->options;
   add_model_option(flags, arguments->model);
   flags.add_option("--task", arguments->model.task,
-                   "classify, mlm or causal-lm [what the model was saved for, or classify]");
+                   "classify, tokens, mlm or causal-lm [what the model was saved for, or "
+                   "classify]");
   flags
       .add_option(
           "--data", options.data,
           "directory with train and test as .tsv, .csv or .jsonl (also .zst), one such table, an "
-          "aclImdb tree, MNIST's idx files, folders of .png, or reviews")
+          "aclImdb tree, MNIST's idx files, folders of .png, or reviews; .conll, .txt or .jsonl "
+          "of words for tokens")
       .required();
   flags.add_option("--split", options.split,
                    "which part of the data [test, or all of a single table]");

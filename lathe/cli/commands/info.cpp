@@ -156,7 +156,8 @@ int run(const Arguments& all, const Settings& settings) {
   const std::string& architecture = models::find_task(*model.family, model.task).architecture;
   fmt::print("family      {}: {}\ntask        {}{}\n", model.family->name, model.family->summary,
              model.task, architecture.empty() ? "" : fmt::format(" ({})", architecture));
-  if (model.task == "classify") fmt::print("labels      {}\n", fmt::join(model.label_names, ", "));
+  if (models::gives_labels(model.task))
+    fmt::print("labels      {}\n", fmt::join(model.label_names, ", "));
   fmt::print("parameters  {} in {} tensors, {:.1f} MB\n", parameters, model.state.size(),
              static_cast<double>(bytes) / 1e6);
   if (is_directory) fmt::print("files       {}\n", to_text(io::model_size(model.directory)));

@@ -12,6 +12,7 @@
 #include "lathe/core/error.h"
 #include "lathe/data/text_contents.h"
 #include "lathe/experiment/predict_table.h"
+#include "lathe/experiment/predict_words.h"
 #include "lathe/io/atomic_file.h"
 
 namespace lathe::cli::predict_command {
@@ -89,15 +90,52 @@ void answer_lines(experiment::Predictor& predictor, const Arguments& arguments,
   });
 }
 
+// Hands the whole input over, with the file in front of what is wrong with a line of it.
+template <typename Answer>
+void answer_contents(const std::string& file, const Answer& answer) {
+  if (file.empty() || file == "-") {
+    const std::string text{std::istreambuf_iterator<char>(std::cin), {}};
+    answer(text);
+    return;
+  }
+  const data::TextContents contents(file);
+  try {
+    answer(contents.view());
+  } catch (const UserError& wrong) {
+    throw UserError(fmt::format("{}:{}", file, wrong.message()), wrong.hint());
+  }
+}
+
+int run_words(const io::Model& model, const Arguments& arguments, const Settings& settings) {
+  if (arguments.answers.top > 1)
+    fail("top {}: a model for tokens gives one label a word", arguments.answers.top);
+  if (arguments.answers.with_text) fail("with-text: a model for tokens repeats the words anyway");
+  if (arguments.reading.truncation == data::Truncation::HeadTail)
+    fail("truncation head+tail: a model for tokens reads sentences from the head");
+  const experiment::SentenceFormat format =
+      arguments.format.empty() ? experiment::sentence_format_of(arguments.file)
+                               : experiment::parse_sentence_format(arguments.format);
+  Execution execution(settings);
+  experiment::WordPredictor predictor(model, execution.answering(arguments.simulates),
+                                      arguments.reading);
+  AnswerLines answers(arguments.out);
+  answer_contents(arguments.file, [&](std::string_view contents) {
+    experiment::predict_sentences(predictor, contents, format, arguments.columns, settings.json,
+                                  [&](const std::string& text) { answers.write(text); });
+  });
+  answers.finish();
+  return 0;
+}
+
 int run(Arguments arguments, const Settings& settings) {
-  const bool is_standard = arguments.file.empty() || arguments.file == "-";
+  const io::Model model = experiment::load_for_prediction(arguments.model.model);
+  if (model.task == "tokens") return run_words(model, arguments, settings);
   const TextFormat format = arguments.format.empty()
                                 ? experiment::text_format_of(arguments.file)
                                 : experiment::parse_text_format(arguments.format);
   arguments.answers.is_json = settings.json;
   if (arguments.answers.with_text && !settings.json)
     fail("with-text: is for json; tables keep their texts");
-  const io::Model model = io::load_model(arguments.model.model, {.task = "classify"});
   if (arguments.answers.top > 1 && model.labels != LabelKind::Class)
     fail("top {}: the model tells no classes apart", arguments.answers.top);
   Execution execution(settings);
@@ -109,24 +147,13 @@ int run(Arguments arguments, const Settings& settings) {
     answers.finish();
     return 0;
   }
-  const auto answer = [&](std::string_view contents) {
+  answer_contents(arguments.file, [&](std::string_view contents) {
     ProgressLine line(settings);
     experiment::predict_table(
         predictor, contents, format, arguments.columns, arguments.answers,
         [&](const std::string& text) { answers.write(text); }, line.callbacks().should_stop);
     answers.finish();
-  };
-  if (is_standard) {
-    const std::string text{std::istreambuf_iterator<char>(std::cin), {}};
-    answer(text);
-    return 0;
-  }
-  const data::TextContents contents(arguments.file);
-  try {
-    answer(contents.view());
-  } catch (const UserError& wrong) {
-    throw UserError(fmt::format("{}:{}", arguments.file, wrong.message()), wrong.hint());
-  }
+  });
   return 0;
 }
 
@@ -134,7 +161,7 @@ std::function<int(const Settings&)> setup(Flags flags) {
   auto arguments = std::make_shared<Arguments>();
   add_model_option(flags, arguments->model);
   flags.add_option("--format", arguments->format,
-                   "of the input: lines, csv, tsv or jsonl [by the file's name]");
+                   "of the input: lines, csv, tsv, jsonl or conll [by the file's name]");
   flags
       .add_option("--text-column", arguments->columns.text,
                   "the texts' column of a table by name, or two for pairs: a,b [as trained]")
@@ -161,13 +188,13 @@ std::function<int(const Settings&)> setup(Flags flags) {
       },
       "what to keep: head or head+tail [as the model was trained]");
   flags.add_option("file", arguments->file,
-                   "texts, one a line, or a .csv, .tsv or .jsonl [standard input]");
+                   "texts, one a line, or a .csv, .tsv, .jsonl or .conll [standard input]");
   return [arguments](const Settings& settings) { return run(*arguments, settings); };
 }
 
 const Register registration{Command{
     .name = "predict",
-    .summary = "labels and probabilities of texts, one a line or in a table",
+    .summary = "labels and probabilities of texts, one a line or in a table, or of words",
     .examples =
         "  echo 'a fine film' | lathe predict --model DIR\n"
         "  lathe predict --model DIR reviews.txt --json --with-text\n"

@@ -69,12 +69,20 @@ void print_result(const experiment::FineTuned& result, double first_step,
     print_sets(*result.measured.sets, ", test split");
     print_labels(*result.measured.sets, result.model.label_names);
   }
+  if (result.measured.words) {
+    print_words(*result.measured.words, ", test split");
+    print_types(*result.measured.words);
+  }
   if (!options.out.empty()) fmt::print("written to {}\n", options.out.string());
 }
 
 std::string measured(const train::Validation& validation) {
   if (validation.classes) return fmt::format(", accuracy {:.4f}", validation.classes->accuracy);
   if (validation.sets) return fmt::format(", F1 {:.4f}", validation.sets->micro_f1);
+  if (validation.words)
+    return validation.words->has_entities
+               ? fmt::format(", F1 {:.4f}", validation.words->entities.f1())
+               : fmt::format(", accuracy {:.4f}", validation.words->accuracy);
   if (validation.numbers && validation.numbers->pearson)
     return fmt::format(", Pearson {:.4f}", *validation.numbers->pearson);
   return "";
@@ -95,6 +103,7 @@ nlohmann::ordered_json validation_report(const train::Validation& validation, st
   nlohmann::ordered_json line;
   line["report"] = every > 0 ? validation.step / every : std::llround(validation.epoch);
   if (validation.classes) line["accuracy"] = validation.classes->accuracy;
+  if (validation.words) line["accuracy"] = validation.words->accuracy;
   line["validation_loss"] = line["test_loss"] = validation.loss;
   line["best_score"] = best;
   return line;

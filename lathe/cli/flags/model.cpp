@@ -12,7 +12,7 @@ void add_model_option(Flags flags, ModelArguments& arguments) {
 
 void add_task_options(Flags flags, ModelArguments& arguments) {
   flags.add_option("--task", arguments.task,
-                   "what the graph is for: classify, mlm, causal-lm, encode");
+                   "what the graph is for: classify, tokens, mlm, causal-lm, encode");
   flags.add_option("--inputs", arguments.inputs, "the graph's inputs, separated by commas")
       .separated_by(',')
       .repeatable();

@@ -84,7 +84,8 @@ void add_recipe_options(Flags flags, train::TrainerOptions& trainer) {
 void add_graph_options(Flags flags, FineTuneOptions& options) {
   train::TrainingGraphOptions& graph = options.graph;
   flags.add_option("--objective", graph.objective,
-                   "classify, regression, multi-label, mlm or causal-lm [what the labels are]");
+                   "classify, regression, multi-label, tokens, mlm or causal-lm [what the labels "
+                   "are]");
   flags.add_option(
       "--optimizer",
       [&](const std::string& name) { graph.optimizer = train::parse_optimizer(name); },
