@@ -25,13 +25,25 @@ bool is_learned(const Graph& graph, NodeId state) {
   return role == StateRole::Parameter || role == StateRole::Codes;
 }
 
+// Whether an alias of parameters is worth computing: something else is computed from it, or a layer
+// packs it as its weight. Others read it where the state lies.
+bool is_needed_whole(const Graph& graph, NodeId alias, const std::set<NodeId>& found) {
+  for (const Use& use : graph.uses(alias)) {
+    if (use.kind != Use::Kind::Operand) continue;
+    if (found.contains(use.user) ||
+        operand_role(graph, use.user, static_cast<std::size_t>(use.operand)) == OperandRole::Weight)
+      return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::set<NodeId> find_parameter_nodes(const Graph& graph) {
   std::set<NodeId> found;
-  for (const NodeId id : graph.topological_order()) {
-    if (graph.op(id).is_source || graph.inputs(id).empty() || graph.op(id).is_alias ||
-        !has_constant_types(graph, id))
+  const std::vector<NodeId> order = graph.topological_order();
+  for (const NodeId id : order) {
+    if (graph.op(id).is_source || graph.inputs(id).empty() || !has_constant_types(graph, id))
       continue;
     bool all = true, any = false;
     for (const Value& value : graph.inputs(id)) {
@@ -42,6 +54,8 @@ std::set<NodeId> find_parameter_nodes(const Graph& graph) {
     }
     if (all && any) found.insert(id);
   }
+  for (auto id = order.rbegin(); id != order.rend(); ++id)
+    if (graph.op(*id).is_alias && !is_needed_whole(graph, *id, found)) found.erase(*id);
   return found;
 }
 

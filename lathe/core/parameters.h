@@ -9,7 +9,8 @@ namespace lathe {
 
 /// Nodes that states and constants alone decide, and that need a state: what has to be computed
 /// when a state changes, not when an input arrives. Other names for the same bytes (reshapes of a
-/// state) and values of symbolic size are not among them.
+/// state) are among them only where something is computed from them or a layer has them as its
+/// weight, values of symbolic size never.
 std::set<NodeId> find_parameter_nodes(const Graph& graph);
 
 /// Which values of a graph are parameters: computed from parameters alone, with masks, scales,

@@ -44,6 +44,27 @@ output y <- y
   EXPECT_THAT(split.sources, ElementsAre("s", "w"));
 }
 
+// Kernels pack states: a weight under another shape is one, too. Whoever else reads a reshaped
+// state reads the state's bytes.
+TEST(SplitParameters, MovesReshapesThatAreWeights) {
+  const SplitGraph split = split_parameters(parse_graph(R"(
+    x = input() : f32[B,4]
+    w = state() : f32[3,2,2]
+    s = state() : f32[2,2]
+    m = reshape(w) : f32[3,4]
+    r = reshape(s) : f32[4]
+    y = linear(x, m)
+    z = add(x, r)
+    output y <- y
+    output z <- z
+  )"));
+  EXPECT_EQ(print(split.parameters), R"(lathe-ir 2
+w = input() : f32[3,2,2]
+m = reshape(w) : f32[3,4]
+output m <- m
+)");
+}
+
 TEST(SplitParameters, LeavesWhatDependsOnInputsOrOnNothing) {
   const Graph graph = parse_graph(R"(
     x = input() : f32[B,4]

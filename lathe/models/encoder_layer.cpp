@@ -9,18 +9,19 @@ Value drop(ModuleBuilder& builder, const std::string& name, Value x, double rate
 
 Value self_attention(ModuleBuilder& builder, const EncoderSizes& sizes, const EncoderNames& names,
                      Value x, Value mask) {
-  const auto project = [&](const std::string& name, Value from) {
-    return name.empty() ? from : builder.linear(name, from, sizes.hidden);
+  const auto project = [&](const std::string& name, Value from, bool has_bias) {
+    return name.empty() ? from : builder.linear(name, from, sizes.hidden, has_bias);
   };
-  const Value query = project(names.query, x);
-  const Value key = project(names.key, x);
-  const Value value = project(names.value, x);
+  const Value query = project(names.query, x, sizes.has_qkv_bias);
+  const Value key = project(names.key, x, sizes.has_qkv_bias);
+  const Value value = project(names.value, x, sizes.has_qkv_bias);
   Attributes attributes{
       {"heads", sizes.heads}, {"dropout", sizes.attention_dropout}, {"site", builder.next_site()}};
   if (sizes.is_causal) attributes["causal"] = true;
   const Value context =
       builder.add(names.attention, "attention", {query, key, value, mask}, std::move(attributes));
-  return drop(builder, names.output_dropout, project(names.output, context), sizes.hidden_dropout);
+  return drop(builder, names.output_dropout, project(names.output, context, true),
+              sizes.hidden_dropout);
 }
 
 Value feed_forward(ModuleBuilder& builder, const EncoderSizes& sizes, const EncoderNames& names,
@@ -65,9 +66,16 @@ Value encoder_layer(ModuleBuilder& builder, const EncoderSizes& sizes, const Enc
     return builder.add(names.narrow_add, "add", {more, attended});
   }
   const Value change = self_attention(builder, sizes, names, x, mask);
-  const Value attended = norm(names.output_norm, builder.add(names.output_add, "add", {change, x}));
+  return feed_forward_behind(
+      builder, sizes, names,
+      norm(names.output_norm, builder.add(names.output_add, "add", {change, x})));
+}
+
+Value feed_forward_behind(ModuleBuilder& builder, const EncoderSizes& sizes,
+                          const EncoderNames& names, Value attended) {
   const Value more = feed_forward(builder, sizes, names, attended);
-  return norm(names.narrow_norm, builder.add(names.narrow_add, "add", {more, attended}));
+  return builder.layer_norm(names.narrow_norm,
+                            builder.add(names.narrow_add, "add", {more, attended}), sizes.eps);
 }
 
 Value bert_embeddings(ModuleBuilder& builder, const BertEmbeddings& sizes, Value ids) {

@@ -12,6 +12,7 @@ struct EncoderSizes {
   double hidden_dropout = 0, attention_dropout = 0, eps = 0;
   std::string activation = {};
   std::string activation_key = "hidden_act";  ///< what the configuration calls it
+  bool has_qkv_bias = true;                   ///< of queries, keys and values
   bool is_causal = false;
   bool is_pre_norm = false;  ///< norms before attention and feed-forward part, not behind them
 };
@@ -31,6 +32,11 @@ EncoderNames bert_layer_names(const std::string& prefix);
 /// Attention and a feed-forward part, each added to what it reads (Vaswani et al. 2017).
 Value encoder_layer(ModuleBuilder& builder, const EncoderSizes& sizes, const EncoderNames& names,
                     Value x, Value mask);
+
+/// The feed-forward part of a layer whose norms stand behind what they normalize, added to what it
+/// reads.
+Value feed_forward_behind(ModuleBuilder& builder, const EncoderSizes& sizes,
+                          const EncoderNames& names, Value attended);
 
 /// Embeddings as BERT adds them up, (word + type) + position, normalized.
 struct BertEmbeddings {
