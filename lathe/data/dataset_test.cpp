@@ -158,7 +158,7 @@ TEST(Dataset, SaysWhatItLookedFor) {
       error_of([&] { load_dataset(directory.path().string(), "test", {.reads = Reads::Numbers}); }),
       EndsWith(": has no split \"test\": looked for test.csv, also with .zst or .gz; "
                "test-images-idx3-ubyte and test-labels-idx1-ubyte (t10k for test), each also with "
-               ".zst or .gz; folders test/LABEL of .png files"));
+               ".zst or .gz; folders test/LABEL of .png or .jpg files"));
   EXPECT_EQ(error_of([] { load_dataset("/no/such/place", "train"); }),
             "/no/such/place: no such dataset: expected \"reviews\", a directory or a table");
   EXPECT_EQ(error_of([] { load_dataset("reviews", "tset"); }),

@@ -34,13 +34,7 @@ class Reader {
     std::vector<unsigned char> bytes(PNG_IMAGE_SIZE(image_));
     if (!png_image_finish_read(&image_, nullptr, bytes.data(), 0, nullptr)) fail_with_message();
 
-    PngImage result{is_colour ? 3 : 1, image_.height, image_.width, {}};
-    result.values.reserve(bytes.size());
-    const auto channels = static_cast<std::size_t>(result.channels);
-    for (std::size_t channel = 0; channel < channels; ++channel)
-      for (std::size_t i = channel; i < bytes.size(); i += channels)
-        result.values.push_back(static_cast<float>(bytes[i]) / 255.0f);
-    return result;
+    return to_planes(is_colour ? 3 : 1, image_.height, image_.width, bytes);
   }
 
  private:
@@ -50,6 +44,17 @@ class Reader {
 };
 
 }  // namespace
+
+PngImage to_planes(std::int64_t channels, std::int64_t height, std::int64_t width,
+                   std::span<const unsigned char> bytes) {
+  PngImage result{channels, height, width, {}};
+  result.values.reserve(bytes.size());
+  const auto step = static_cast<std::size_t>(channels);
+  for (std::size_t channel = 0; channel < step; ++channel)
+    for (std::size_t i = channel; i < bytes.size(); i += step)
+      result.values.push_back(static_cast<float>(bytes[i]) / 255.0f);
+  return result;
+}
 
 PngImage read_png(const std::filesystem::path& path) {
   const std::string bytes = read_text_file(path, kMostFileBytes);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <vector>
 
 namespace lathe::data {
@@ -14,6 +15,10 @@ struct PngImage {
   std::vector<float> values;
   bool operator==(const PngImage&) const = default;
 };
+
+/// An image of bytes in which the channels of a pixel lie side by side.
+PngImage to_planes(std::int64_t channels, std::int64_t height, std::int64_t width,
+                   std::span<const unsigned char> bytes);
 
 /// Reads a grey or coloured PNG of 8 bits or fewer a channel; one with transparency or 16 bits is
 /// refused. Errors name the file.

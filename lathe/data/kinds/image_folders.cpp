@@ -1,10 +1,11 @@
-// SPLIT/LABEL/*.png: a folder for each label.
+// SPLIT/LABEL/*.png or *.jpg: a folder for each label.
 #include <algorithm>
 #include <filesystem>
 #include <optional>
 
 #include "lathe/core/error.h"
 #include "lathe/data/data_kind.h"
+#include "lathe/data/jpeg_image.h"
 #include "lathe/data/png_image.h"
 #include "lathe/data/written_labels.h"
 
@@ -29,7 +30,7 @@ std::vector<LabelledFile> images_of(const fs::path& folder) {
     if (!fs::is_directory(label->path(), error)) continue;
     for (fs::directory_iterator file(label->path(), error), last; !error && file != last;
          file.increment(error))
-      if (file->path().extension() == ".png")
+      if (file->path().extension() == ".png" || has_jpeg_ending(file->path()))
         files.push_back({label->path().filename().string(), file->path()});
   }
   if (error) fail("{}: cannot be listed: {}", folder.string(), error.message());
@@ -66,7 +67,8 @@ Dataset load(const std::string& directory, const std::string& split, const Datas
   Arrays& arrays = *dataset.arrays;
   for (std::size_t i = 0; i < files.size(); ++i) {
     if (i % 256 == 0 && should_stop && should_stop()) throw Interrupted();
-    const PngImage image = read_png(files[i].path);
+    const PngImage image =
+        has_jpeg_ending(files[i].path) ? read_jpeg(files[i].path) : read_png(files[i].path);
     const std::vector<std::int64_t> shape = {image.channels, image.height, image.width};
     if (i == 0) {
       arrays.shape = shape;
@@ -85,9 +87,9 @@ Dataset load(const std::string& directory, const std::string& split, const Datas
 
 const Register registration{DataKind{
     .name = "image-folders",
-    .summary = "a folder of .png files for each label, all of one size, pixels from 0 to 1",
+    .summary = "a folder of .png or .jpg files for each label, all of one size, pixels from 0 to 1",
     .reads = Reads::Numbers,
-    .looks_for = "folders SPLIT/LABEL of .png files",
+    .looks_for = "folders SPLIT/LABEL of .png or .jpg files",
     .has_split = has_split,
     .load = load,
 }};

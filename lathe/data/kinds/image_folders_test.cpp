@@ -1,10 +1,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <png.h>
 #include <zlib.h>
 
 #include "lathe/data/dataset.h"
 #include "lathe/data/png_image.h"
+#include "lathe/data/testing/png_bytes.h"
 #include "lathe/data/testing/temporary_directory.h"
 
 namespace lathe::data {
@@ -13,20 +13,6 @@ namespace {
 using testing::ElementsAre;
 using testing::EndsWith;
 using testing::HasSubstr;
-
-std::string png(std::uint32_t width, std::uint32_t height, std::uint32_t format,
-                const std::vector<unsigned char>& pixels) {
-  png_image image{};
-  image.version = PNG_IMAGE_VERSION;
-  image.width = width;
-  image.height = height;
-  image.format = format;
-  png_alloc_size_t size = PNG_IMAGE_PNG_SIZE_MAX(image);
-  std::string bytes(size, '\0');
-  EXPECT_TRUE(png_image_write_to_memory(&image, bytes.data(), &size, 0, pixels.data(), 0, nullptr));
-  bytes.resize(size);
-  return bytes;
-}
 
 std::string grey(std::vector<unsigned char> pixels) {
   return png(2, 1, PNG_FORMAT_GRAY, pixels);

@@ -1,0 +1,113 @@
+#include "lathe/data/jpeg_image.h"
+
+#include <csetjmp>
+#include <cstdio>
+// libjpeg's header needs what is above.
+#include <jpeglib.h>
+
+#include <algorithm>
+
+#include "lathe/core/error.h"
+#include "lathe/data/text_file.h"
+
+namespace lathe::data {
+namespace {
+
+constexpr std::int64_t kMostJpegBytes = std::int64_t{1} << 28;
+constexpr std::uint64_t kMostJpegPixels = 1 << 24;
+constexpr long kMostWorkBytes = long{1} << 28;  // of progressive images, which are kept whole
+
+// libjpeg jumps out of an error. The two functions that it jumps back to hold nothing that would
+// have to be destroyed, and whoever calls them throws.
+struct JpegErrors {
+  jpeg_error_mgr manager;  // first: libjpeg knows it by this address
+  std::jmp_buf place;
+  char message[JMSG_LENGTH_MAX];
+};
+
+void leave_jpeg(j_common_ptr info) {
+  auto* const errors = reinterpret_cast<JpegErrors*>(info->err);
+  (*info->err->format_message)(info, errors->message);
+  std::longjmp(errors->place, 1);
+}
+
+// A warning is damage that libjpeg would paint over: the first is an error here.
+void note_jpeg(j_common_ptr info, int level) {
+  if (level < 0) leave_jpeg(info);
+}
+
+bool begin_jpeg(jpeg_decompress_struct& info, JpegErrors& errors, std::string_view bytes) {
+  if (setjmp(errors.place) != 0) return false;
+  jpeg_create_decompress(&info);
+  info.mem->max_memory_to_use = kMostWorkBytes;
+  jpeg_mem_src(&info, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
+  jpeg_read_header(&info, TRUE);
+  return true;
+}
+
+bool read_jpeg_rows(jpeg_decompress_struct& info, JpegErrors& errors, unsigned char* to) {
+  if (setjmp(errors.place) != 0) return false;
+  jpeg_start_decompress(&info);
+  const std::size_t row = std::size_t{info.output_width} * info.output_components;
+  while (info.output_scanline < info.output_height) {
+    JSAMPROW rows[] = {to + info.output_scanline * row};
+    jpeg_read_scanlines(&info, rows, 1);
+  }
+  jpeg_finish_decompress(&info);
+  return true;
+}
+
+class JpegReader {
+ public:
+  explicit JpegReader(std::string_view bytes) {
+    info_.err = jpeg_std_error(&errors_.manager);
+    errors_.manager.error_exit = leave_jpeg;
+    errors_.manager.emit_message = note_jpeg;
+    if (bytes.empty()) fail("is not a sound JPEG: it is empty");
+    if (begin_jpeg(info_, errors_, bytes)) return;
+    jpeg_destroy_decompress(&info_);  // nobody destroys what was never made
+    fail_with_message();
+  }
+  ~JpegReader() { jpeg_destroy_decompress(&info_); }
+  JpegReader(const JpegReader&) = delete;
+  JpegReader& operator=(const JpegReader&) = delete;
+
+  PngImage read() {
+    if (info_.num_components != 1 && info_.num_components != 3)
+      fail("has {} colours, expected grey or red, green and blue", info_.num_components);
+    // Only the header has been read: nothing is allocated for an image that is too large.
+    if (std::uint64_t{info_.image_width} * info_.image_height > kMostJpegPixels)
+      fail("is {} by {}, expected at most {} pixels", info_.image_width, info_.image_height,
+           kMostJpegPixels);
+    const std::size_t channels = info_.num_components == 1 ? 1 : 3;
+    info_.out_color_space = channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+    std::vector<unsigned char> bytes(std::size_t{info_.image_width} * info_.image_height *
+                                     channels);
+    if (!read_jpeg_rows(info_, errors_, bytes.data())) fail_with_message();
+    return to_planes(static_cast<std::int64_t>(channels), info_.image_height, info_.image_width,
+                     bytes);
+  }
+
+ private:
+  [[noreturn]] void fail_with_message() const { fail("is not a sound JPEG: {}", errors_.message); }
+
+  jpeg_decompress_struct info_{};
+  JpegErrors errors_{};
+};
+
+}  // namespace
+
+PngImage read_jpeg(const std::filesystem::path& path) {
+  const std::string bytes = read_text_file(path, kMostJpegBytes);
+  return with_place(path.string(), [&] { return JpegReader(bytes).read(); });
+}
+
+bool has_jpeg_ending(const std::filesystem::path& path) {
+  std::string ending = path.extension().string();
+  std::transform(ending.begin(), ending.end(), ending.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return ending == ".jpg" || ending == ".jpeg";
+}
+
+}  // namespace lathe::data
