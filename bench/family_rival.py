@@ -6,6 +6,8 @@
       lathe run --model $m --inputs $m/inputs.safetensors --out $m/outputs.safetensors
     done
     python3 bench/family_rival.py --compare rivals
+    for m in rivals/*/; do lathe export --model $m --out $m/exported; done
+    python3 bench/family_rival.py --reopen rivals
 
 Each directory holds a model with random weights in a random configuration and task, the tensors to
 feed it with (`inputs.safetensors`) and what transformers answers (`expected.safetensors`).
@@ -142,6 +144,71 @@ def roberta_config(rng):
     )
 
 
+def vit_config(rng):
+    import transformers
+
+    heads, patch = rng.choice([1, 2, 4]), rng.choice([2, 4, 7])
+    return transformers.ViTConfig(
+        hidden_size=heads * rng.choice([8, 16, 24]),
+        num_hidden_layers=rng.randint(1, 4),
+        num_attention_heads=heads,
+        intermediate_size=rng.choice([16, 40, 96]),
+        hidden_act=rng.choice(["gelu", "gelu_new", "relu", "silu"]),
+        image_size=patch * rng.randint(2, 5),
+        patch_size=patch,
+        num_channels=rng.choice([1, 3]),
+        layer_norm_eps=rng.choice([1e-12, 1e-5]),
+        initializer_range=rng.choice([0.02, 0.1, 0.3]),
+        qkv_bias=rng.random() < 0.7,
+        num_labels=rng.randint(2, 5),
+        attn_implementation="eager",
+    )
+
+
+def deberta_sizes(rng):
+    """What both versions call by the same names."""
+    heads = rng.choice([1, 2, 4])
+    hidden = heads * rng.choice([8, 16, 24])
+    return dict(
+        vocab_size=rng.randint(40, 300),
+        hidden_size=hidden,
+        num_hidden_layers=rng.randint(1, 4),
+        num_attention_heads=heads,
+        intermediate_size=rng.choice([16, 40, 96]),
+        hidden_act=rng.choice(["gelu", "gelu_new", "relu", "silu"]),
+        max_position_embeddings=rng.randint(24, 64),
+        type_vocab_size=rng.choice([0, 2]),
+        layer_norm_eps=rng.choice([1e-7, 1e-5]),
+        initializer_range=rng.choice([0.02, 0.1, 0.3]),
+        relative_attention=rng.random() < 0.9,
+        max_relative_positions=rng.choice([-1, 8, 24]),
+        position_biased_input=rng.random() < 0.5,
+        pos_att_type=rng.choice([["c2p", "p2c"], ["c2p"], ["p2c"], "p2c|c2p"]),
+        num_labels=rng.randint(2, 5),
+        pad_token_id=0,
+        attn_implementation="eager",
+    )
+
+
+def deberta_config(rng):
+    import transformers
+
+    return transformers.DebertaConfig(**deberta_sizes(rng))
+
+
+def deberta_v2_config(rng):
+    import transformers
+
+    sizes = deberta_sizes(rng)
+    sizes["max_relative_positions"] = rng.choice([-1, 24])  # more than half of the buckets
+    return transformers.DebertaV2Config(
+        position_buckets=rng.choice([-1, 8, 16]),
+        share_att_key=rng.random() < 0.5,
+        norm_rel_ebd=rng.choice(["none", "layer_norm"]),
+        **sizes,
+    )
+
+
 def rope(rng, positions):
     """Parameters of rotary positions, of the kinds that are common."""
     base = {"rope_theta": rng.choice([10000.0, 500000.0])}
@@ -269,6 +336,7 @@ def families():
             distilbert_config,
             [
                 transformers.DistilBertForSequenceClassification,
+                transformers.DistilBertForTokenClassification,
                 transformers.DistilBertForMaskedLM,
                 transformers.DistilBertModel,
             ],
@@ -277,6 +345,7 @@ def families():
             roberta_config,
             [
                 transformers.RobertaForSequenceClassification,
+                transformers.RobertaForTokenClassification,
                 transformers.RobertaForMaskedLM,
                 transformers.RobertaModel,
             ],
@@ -285,6 +354,7 @@ def families():
             electra_config,
             [
                 transformers.ElectraForSequenceClassification,
+                transformers.ElectraForTokenClassification,
                 transformers.ElectraForMaskedLM,
                 transformers.ElectraModel,
             ],
@@ -293,8 +363,26 @@ def families():
             bert_config,
             [
                 transformers.BertForSequenceClassification,
+                transformers.BertForTokenClassification,
                 transformers.BertForMaskedLM,
                 transformers.BertModel,
+            ],
+        ),
+        "vit": (vit_config, [transformers.ViTForImageClassification, transformers.ViTModel]),
+        "deberta": (
+            deberta_config,
+            [
+                transformers.DebertaForSequenceClassification,
+                transformers.DebertaForTokenClassification,
+                transformers.DebertaModel,
+            ],
+        ),
+        "deberta-v2": (
+            deberta_v2_config,
+            [
+                transformers.DebertaV2ForSequenceClassification,
+                transformers.DebertaV2ForTokenClassification,
+                transformers.DebertaV2Model,
             ],
         ),
         "gpt2": (
@@ -378,7 +466,7 @@ def reopen(out, tolerance):
 
     worst = 0.0
     for directory in sorted(path for path in out.iterdir() if path.is_dir()):
-        kind = directory.name.split("-")[2]
+        kind = directory.name.rsplit("-", 1)[1]
         model, loading = getattr(transformers, kind).from_pretrained(
             directory / "exported", output_loading_info=True
         )
@@ -387,14 +475,45 @@ def reopen(out, tolerance):
         if wrong:
             print(f"{directory.name}: {wrong[:4]}")
             worst = float("inf")
-        with torch.no_grad():
-            result = model.eval()(**load_file(directory / "inputs.safetensors"))
+        name, found = answer(model.eval(), load_file(directory / "inputs.safetensors"))
         for name, value in load_file(directory / "expected.safetensors").items():
-            difference = (result[name] - value).abs().max().item()
+            difference = (found - value).abs().max().item()
             worst = max(worst, difference)
             print(f"{directory.name:45} {name:18} {difference:.2e}")
     print(f"largest difference {worst:.2e}")
     return 0 if worst <= tolerance else 1
+
+
+def text_inputs(rng, generator, config):
+    rows, length = rng.randint(1, 4), rng.randint(2, 20)
+    lengths = [length] + [rng.randint(1, length) for _ in range(rows - 1)]
+    # Every id but that of padding, which marks where a classifier looks for the last token.
+    choices = [i for i in range(config.vocab_size) if i != config.pad_token_id]
+    ids = torch.full((rows, length), config.pad_token_id, dtype=torch.int64)
+    mask = torch.zeros((rows, length), dtype=torch.int64)
+    for row, count in enumerate(lengths):
+        ids[row, :count] = torch.tensor([rng.choice(choices) for _ in range(count)])
+        mask[row, :count] = 1
+    return {"input_ids": ids, "attention_mask": mask}
+
+
+def image_inputs(rng, generator, config):
+    shape = (rng.randint(1, 4), config.num_channels, config.image_size, config.image_size)
+    return {"pixel_values": torch.randn(shape, generator=generator)}
+
+
+def without_padding(value, inputs):
+    """What stands at padding means nothing."""
+    if value.dim() == 3 and "attention_mask" in inputs:
+        return value * inputs["attention_mask"][:, :, None]
+    return value
+
+
+def answer(model, inputs):
+    with torch.no_grad():
+        result = model(**inputs)
+    name = "logits" if "logits" in result else "last_hidden_state"
+    return name, without_padding(result[name], inputs)
 
 
 def make(family, index, out, seed):
@@ -409,27 +528,14 @@ def make(family, index, out, seed):
     with torch.no_grad():  # answers in float, from what the file will hold; buffers are not stored
         for parameter in model.parameters():
             parameter.copy_(parameter.to(stored))
-    rows, length = rng.randint(1, 4), rng.randint(2, 20)
-    lengths = [length] + [rng.randint(1, length) for _ in range(rows - 1)]
-    # Every id but that of padding, which marks where a classifier looks for the last token.
-    choices = [i for i in range(config.vocab_size) if i != config.pad_token_id]
-    ids = torch.full((rows, length), config.pad_token_id, dtype=torch.int64)
-    mask = torch.zeros((rows, length), dtype=torch.int64)
-    for row, count in enumerate(lengths):
-        ids[row, :count] = torch.tensor([rng.choice(choices) for _ in range(count)])
-        mask[row, :count] = 1
-    with torch.no_grad():
-        result = model(input_ids=ids, attention_mask=mask)
-    name = "logits" if "logits" in result else "last_hidden_state"
-    expected = result[name]
-    if expected.dim() == 3:  # what stands at padding means nothing
-        expected = expected * mask[:, :, None]
+    inputs = (image_inputs if family == "vit" else text_inputs)(rng, generator, config)
+    name, expected = answer(model, inputs)
     directory = out / f"{family}-{index}-{type(model).__name__}"
     shards = {"max_shard_size": "24KB"} if rng.random() < 0.3 else {}
     model.to(stored).save_pretrained(directory, **shards)
-    save_file({"input_ids": ids, "attention_mask": mask}, directory / "inputs.safetensors")
+    save_file(inputs, directory / "inputs.safetensors")
     save_file({name: expected.contiguous()}, directory / "expected.safetensors")
-    print(directory, type(model).__name__, f"{rows}x{length}")
+    print(directory, type(model).__name__, [list(x.shape) for x in inputs.values()])
 
 
 def continuations(family, index, out, seed, num_prompts=5, num_tokens=64):
@@ -476,15 +582,12 @@ def compare(out, tolerance):
     worst = 0.0
     for directory in sorted(path for path in out.iterdir() if path.is_dir()):
         expected = load_file(directory / "expected.safetensors")
+        inputs = load_file(directory / "inputs.safetensors")
         outputs = load_file(directory / "outputs.safetensors")
-        mask = load_file(directory / "inputs.safetensors").get("attention_mask")
         for name, value in expected.items():
-            got = outputs[name]
-            if got.dim() == 3 and mask is not None:
-                got = got * mask[:, :, None]
-            difference = (got - value).abs().max().item()
+            difference = (without_padding(outputs[name], inputs) - value).abs().max().item()
             worst = max(worst, difference)
-            print(f"{directory.name:45} {name:18} {difference:.2e}  of {value.abs().max():.3f}")
+            print(f"{directory.name:50} {name:18} {difference:.2e}  of {value.abs().max():.3f}")
     print(f"largest difference {worst:.2e}")
     return 0 if worst <= tolerance else 1
 
