@@ -70,17 +70,30 @@ inline constexpr std::int64_t query_part_bytes(const std::int64_t queries, std::
                                                std::int64_t d) {
   return queries * heads * d * static_cast<std::int64_t>(sizeof(float));
 }
-inline constexpr std::int64_t num_query_parts(std::int64_t queries, std::int64_t sequences,
-                                              std::int64_t heads, std::int64_t kv_heads,
-                                              std::int64_t d) {
-  constexpr std::int64_t kBlocks = 264;  // two for each multiprocessor of the largest GPUs
+/// A block takes the tiles of keys of one part, and a multiprocessor one block at a time, or two of
+/// small heads: the number with which the last of them are done soonest, sequences being equally
+/// long. Of several, the largest: real sequences are not, and short blocks even that out.
+inline constexpr std::int64_t num_query_parts(std::int64_t queries, std::int64_t keys,
+                                              std::int64_t sequences, std::int64_t heads,
+                                              std::int64_t kv_heads, std::int64_t d) {
+  constexpr std::int64_t kMultiprocessors = 132;
+  const auto divide_up = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
   const std::int64_t each = query_part_bytes(queries, heads, d);
   std::int64_t most = each == 0 ? kMostQueryParts : kQueryPartsBytes / each;
   most = most > kMostQueryParts ? kMostQueryParts : most;
   most = most < kLeastQueryParts ? kLeastQueryParts : most;
-  const std::int64_t chains = sequences * kv_heads;
-  const std::int64_t wanted = chains == 0 ? 1 : (kBlocks + chains - 1) / chains;
-  return wanted < most ? wanted : most;
+  if (sequences == 0) return 1;
+  const std::int64_t at_once = d <= 32 ? 2 * kMultiprocessors : kMultiprocessors;
+  const std::int64_t tiles = divide_up(divide_up(keys, sequences), kAttentionTile);
+  std::int64_t best = 1, least = 0;
+  for (std::int64_t parts = 1; parts <= most && parts <= tiles; ++parts) {
+    const std::int64_t rounds = divide_up(sequences * kv_heads * parts, at_once);
+    const std::int64_t time = rounds * divide_up(tiles, parts);
+    if (parts > 1 && time > least) continue;
+    best = parts;
+    least = time;
+  }
+  return best;
 }
 /// Four numbers for each query and head, and num_query_parts of this size or of any smaller one.
 inline constexpr std::int64_t attention_gradient_scratch(std::int64_t queries, std::int64_t keys,

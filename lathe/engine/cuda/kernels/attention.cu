@@ -141,8 +141,9 @@ void attention_gradient(const AttentionGradientArgs& args, Stream* stream) {
   if (is_wide) return differentiate_wide(args, on);
   if (shape.precision == Precision::Bf16) return differentiate_bf16(args, on);
   if (shape.precision == Precision::Tf32 && try_differentiate_tf32(args, on)) return;
-  const int parts = static_cast<int>(num_query_parts(
-      shape.queries.capacity, shape.sequences.capacity, shape.heads, shape.kv_heads, shape.d));
+  const int parts = static_cast<int>(num_query_parts(shape.queries.capacity, shape.keys.capacity,
+                                                     shape.sequences.capacity, shape.heads,
+                                                     shape.kv_heads, shape.d));
   differentiate_float(args, parts, on);
   const dim3 grid(most_tiles(shape, false), kTile / kRowsOfBlock);
   add_parts_kernel<<<grid, kThreads, 0, on>>>(args, parts);
