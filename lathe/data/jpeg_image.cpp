@@ -72,7 +72,7 @@ class JpegReader {
   JpegReader(const JpegReader&) = delete;
   JpegReader& operator=(const JpegReader&) = delete;
 
-  PngImage read() {
+  Image read() {
     if (info_.num_components != 1 && info_.num_components != 3)
       fail("has {} colours, expected grey or red, green and blue", info_.num_components);
     // Only the header has been read: nothing is allocated for an image that is too large.
@@ -97,7 +97,7 @@ class JpegReader {
 
 }  // namespace
 
-PngImage read_jpeg(const std::filesystem::path& path) {
+Image read_jpeg(const std::filesystem::path& path) {
   const std::string bytes = read_text_file(path, kMostJpegBytes);
   return with_place(path.string(), [&] { return JpegReader(bytes).read(); });
 }

@@ -10,6 +10,7 @@
 #include <cstdlib>
 
 #include "lathe/data/dataset.h"
+#include "lathe/data/png_image.h"
 #include "lathe/data/testing/png_bytes.h"
 #include "lathe/data/testing/temporary_directory.h"
 
@@ -62,14 +63,14 @@ TEST(JpegImage, PutsOneChannelAfterTheOther) {
   const TemporaryDirectory directory;
   std::vector<unsigned char> pixels;
   for (int i = 0; i < 8; ++i) pixels.insert(pixels.end(), {200, 100, 50});
-  const PngImage image = read_jpeg(directory.write("a.jpg", jpeg(4, 2, 3, pixels)));
+  const Image image = read_jpeg(directory.write("a.jpg", jpeg(4, 2, 3, pixels)));
   EXPECT_EQ(image.channels, 3);
   EXPECT_EQ(image.height, 2);
   EXPECT_EQ(image.width, 4);
   ASSERT_EQ(image.values.size(), 24u);
   for (std::size_t i = 0; i < 24; ++i)
     EXPECT_NEAR(image.values[i], (i < 8 ? 200 : i < 16 ? 100 : 50) / 255.0, 2 / 255.0) << i;
-  const PngImage grey = read_jpeg(directory.write("b.jpg", jpeg(1, 2, 1, {51, 51})));
+  const Image grey = read_jpeg(directory.write("b.jpg", jpeg(1, 2, 1, {51, 51})));
   EXPECT_THAT(grey.values, ElementsAre(0.2f, 0.2f));
 }
 

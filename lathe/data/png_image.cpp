@@ -22,7 +22,7 @@ class Reader {
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
 
-  PngImage read() {
+  Image read() {
     if (image_.format & PNG_FORMAT_FLAG_ALPHA)
       fail("has transparent pixels, expected grey or red, green and blue");
     if (image_.format & PNG_FORMAT_FLAG_LINEAR) fail("has 16 bits a channel, expected at most 8");
@@ -45,18 +45,7 @@ class Reader {
 
 }  // namespace
 
-PngImage to_planes(std::int64_t channels, std::int64_t height, std::int64_t width,
-                   std::span<const unsigned char> bytes) {
-  PngImage result{channels, height, width, {}};
-  result.values.reserve(bytes.size());
-  const auto step = static_cast<std::size_t>(channels);
-  for (std::size_t channel = 0; channel < step; ++channel)
-    for (std::size_t i = channel; i < bytes.size(); i += step)
-      result.values.push_back(static_cast<float>(bytes[i]) / 255.0f);
-  return result;
-}
-
-PngImage read_png(const std::filesystem::path& path) {
+Image read_png(const std::filesystem::path& path) {
   const std::string bytes = read_text_file(path, kMostFileBytes);
   return with_place(path.string(), [&] { return Reader(bytes).read(); });
 }

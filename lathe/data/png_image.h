@@ -1,27 +1,13 @@
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
-#include <span>
-#include <vector>
+
+#include "lathe/data/image.h"
 
 namespace lathe::data {
 
-/// An image as networks read it: channel after channel, row after row, 0 to 1.
-struct PngImage {
-  std::int64_t channels = 0;  ///< 1: grey, 3: red, green, blue
-  std::int64_t height = 0;
-  std::int64_t width = 0;
-  std::vector<float> values;
-  bool operator==(const PngImage&) const = default;
-};
-
-/// An image of bytes in which the channels of a pixel lie side by side.
-PngImage to_planes(std::int64_t channels, std::int64_t height, std::int64_t width,
-                   std::span<const unsigned char> bytes);
-
 /// Reads a grey or coloured PNG of 8 bits or fewer a channel; one with transparency or 16 bits is
 /// refused. Errors name the file.
-PngImage read_png(const std::filesystem::path& path);
+Image read_png(const std::filesystem::path& path);
 
 }  // namespace lathe::data

@@ -34,8 +34,8 @@ struct PlannedStep {
 /// The plan a graph was compiled to and what it has used so far; empty where nothing is planned.
 struct PlanReport {
   std::vector<PlannedStep> steps;
-  std::string lowered;                    ///< the lowered graph's text
-  std::int64_t state_bytes = 0;           ///< a device's own copy of states and constants
+  std::string lowered;           ///< the lowered graph's text
+  std::int64_t state_bytes = 0;  ///< a device's own copy of states and constants
   /// In memory for states: the layouts that products read, and states that runs read themselves or
   /// that no file holds. What a device has is counted above.
   std::int64_t weight_bytes = 0;

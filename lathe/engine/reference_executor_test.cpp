@@ -31,7 +31,8 @@ TEST(RunReference, ComputesWhatOneComputesByHand) {
 TEST(MakeExecutor, NamesTheNearestDeviceAndChecksTheStates) {
   const Graph graph = parse_graph(kGraph);
   EXPECT_EQ(error_text([&] { make_executor(graph, {}, {.device = "cpi"}); }),
-            "unknown device \"cpi\"; known: cpu, cpu-unfused, cuda, reference\nhint: did you mean \"cpu\"?");
+            "unknown device \"cpi\"; known: cpu, cpu-unfused, cuda, reference\nhint: did you mean "
+            "\"cpu\"?");
   EXPECT_EQ(error_text([&] { make_executor(graph, {}); }),
             "tensor \"w\" is missing: expected f32[3,2]");
 }

@@ -14,7 +14,8 @@ namespace lathe::io {
 inline constexpr std::int64_t kDefaultShardBytes = 50'000'000'000;
 
 /// Reads the weights of a Hugging Face or Lathe model directory: `model.safetensors`, the shards
-/// that `model.safetensors.index.json` lists, or the same as `pytorch_model.bin`. Tensors that are stored as they are view the files.
+/// that `model.safetensors.index.json` lists, or the same as `pytorch_model.bin`. Tensors that are
+/// stored as they are view the files.
 State read_weights(const std::filesystem::path& directory);
 
 /// The same as the files hold them.

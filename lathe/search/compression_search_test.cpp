@@ -162,7 +162,9 @@ TEST_F(CompressionSearchTest, FindsAFrontOfAccuracyAndACost) {
   // Each finalist is cheaper than those that are more accurate.
   for (const Finalist& a : result.finalists)
     for (const Finalist& b : result.finalists)
-      if (a.found > b.found) EXPECT_GT(a.costs.at("parameters"), b.costs.at("parameters"));
+      if (a.found > b.found) {
+        EXPECT_GT(a.costs.at("parameters"), b.costs.at("parameters"));
+      }
 }
 
 TEST_F(CompressionSearchTest, TrainsTheChosenOneForLongerAndOnAllRows) {

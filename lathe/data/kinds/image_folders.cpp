@@ -67,7 +67,7 @@ Dataset load(const std::string& directory, const std::string& split, const Datas
   Arrays& arrays = *dataset.arrays;
   for (std::size_t i = 0; i < files.size(); ++i) {
     if (i % 256 == 0 && should_stop && should_stop()) throw Interrupted();
-    const PngImage image =
+    const Image image =
         has_jpeg_ending(files[i].path) ? read_jpeg(files[i].path) : read_png(files[i].path);
     const std::vector<std::int64_t> shape = {image.channels, image.height, image.width};
     if (i == 0) {

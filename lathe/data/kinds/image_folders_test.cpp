@@ -52,14 +52,14 @@ TEST(ImageFolders, RefuseImagesOfAnotherSize) {
               HasSubstr("2.png: is 1x1x1 (channels, height, width), expected 1x1x2 as "));
 }
 
-TEST(PngImage, PutsOneChannelAfterTheOther) {
+TEST(Image, PutsOneChannelAfterTheOther) {
   const TemporaryDirectory directory;
-  const PngImage image =
+  const Image image =
       read_png(directory.write("a.png", png(2, 1, PNG_FORMAT_RGB, {255, 0, 51, 0, 255, 102})));
-  EXPECT_EQ(image, (PngImage{3, 1, 2, {1.0f, 0.0f, 0.0f, 1.0f, 0.2f, 0.4f}}));
+  EXPECT_EQ(image, (Image{3, 1, 2, {1.0f, 0.0f, 0.0f, 1.0f, 0.2f, 0.4f}}));
 }
 
-TEST(PngImage, RefusesWhatIsNotGreyOrColoured) {
+TEST(Image, RefusesWhatIsNotGreyOrColoured) {
   const TemporaryDirectory directory;
   EXPECT_THAT(error_of([&] {
                 read_png(directory.write("a.png", png(1, 1, PNG_FORMAT_RGBA, {1, 2, 3, 4})));
@@ -70,7 +70,7 @@ TEST(PngImage, RefusesWhatIsNotGreyOrColoured) {
 }
 
 // Every cut and every changed byte gives an image or one line.
-TEST(PngImage, SurvivesDamage) {
+TEST(Image, SurvivesDamage) {
   const TemporaryDirectory directory;
   const std::string sound = png(2, 2, PNG_FORMAT_RGB, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});
   for (std::size_t length = 0; length + 12 < sound.size();
@@ -87,7 +87,7 @@ TEST(PngImage, SurvivesDamage) {
   }
 }
 
-TEST(PngImage, RefusesAHugeImageByItsHeader) {
+TEST(Image, RefusesAHugeImageByItsHeader) {
   const TemporaryDirectory directory;
   std::string bytes = png(2, 1, PNG_FORMAT_GRAY, {0, 0});
   // IHDR: its width is at byte 16 and its checksum at byte 29.

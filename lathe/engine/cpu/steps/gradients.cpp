@@ -47,9 +47,8 @@ class LinearWeightGradientStep final : public Step {
   // Each of the weight's elements is one sum over all rows: threads share the weight, not the rows.
   const Product* as_product() const override { return &product_; }
   PartitionLimits block_limits() const override {
-    return {.most_rows = 448,
-            .operand_cycles = is_bf16_ ? kBf16PackCycles : 0.5,
-            .last_block = 0.25};
+    return {
+        .most_rows = 448, .operand_cycles = is_bf16_ ? kBf16PackCycles : 0.5, .last_block = 0.25};
   }
   ProductGrain block_grain(const Kernels& kernels) const override {
     return is_bf16_ ? bf16_->grain() : kernels.gemm_grain();
