@@ -96,9 +96,11 @@ const DataKind& require_kind(const std::string& spec, const std::string& split, 
          found[0]->name, found[1]->name);
   if (!found.empty()) return *found[0];
   if (!all.empty())
-    fail("{}: split \"{}\" holds {} ({}), but {} are needed: looked for {}", spec, split,
-         described(all[0]->reads), all[0]->name, described(reads),
-         what_is_looked_for(reads, split));
+    throw UserError(
+        fmt::format("{}: split \"{}\" holds {} ({}), but {} are needed: looked for {}", spec, split,
+                    described(all[0]->reads), all[0]->name, described(reads),
+                    what_is_looked_for(reads, split)),
+        all[0]->reads == Reads::Words ? "the objective \"tokens\" learns labels of words" : "");
   refuse_parquet(spec, split);
   if (is_one_file(spec))
     fail("{}: is no table of {}: expected {}, also with .zst or .gz, or a directory", spec,

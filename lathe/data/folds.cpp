@@ -28,8 +28,8 @@ std::optional<FoldedData> parse_folds(std::string_view spec) {
   const std::optional<std::int64_t> count = whole_number(spec.substr(slash + 1));
   if (!fold || !count) return std::nullopt;
   if (*count < 2 || *fold < 1 || *fold > *count)
-    fail("{}: there is no fold {} of {}: expected two folds or more, and one of them", spec, *fold,
-         *count);
+    fail("{}: there is no fold {} of {}: expected {}", spec, *fold, *count,
+         *count < 2 ? "two folds or more" : fmt::format("1 to {}", *count));
   return FoldedData{std::string(spec.substr(0, at)), *fold, *count};
 }
 

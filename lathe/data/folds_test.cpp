@@ -19,7 +19,7 @@ TEST(ParseFolds, ReadsWhatANameEndsWith) {
   for (const char* other : {"a/b", "a@b/5", "a@2", "a@2/", "a@/5", "a@2/5/c", ""})
     EXPECT_EQ(parse_folds(other), std::nullopt) << other;
   EXPECT_EQ(error_of([] { parse_folds("m@6/5"); }),
-            "m@6/5: there is no fold 6 of 5: expected two folds or more, and one of them");
+            "m@6/5: there is no fold 6 of 5: expected 1 to 5");
   EXPECT_NE(error_of([] { parse_folds("m@0/5"); }), "no error");
   EXPECT_NE(error_of([] { parse_folds("m@1/1"); }), "no error");
 }
