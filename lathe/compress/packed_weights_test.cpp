@@ -6,6 +6,7 @@
 #include "lathe/compress/calibrate.h"
 #include "lathe/compress/insert_quantizers.h"
 #include "lathe/compress/quantizers.h"
+#include "lathe/compress/trained_parameters.h"
 #include "lathe/core/graph_text.h"
 #include "lathe/core/testing/error_text.h"
 #include "lathe/engine/executor.h"
@@ -327,6 +328,24 @@ TEST(PackModel, KeepsMastersThatTrainingGoesOnFrom) {
   ASSERT_EQ(whole.state.size(), floats.size());
   for (const auto& [name, tensor] : floats)
     EXPECT_TRUE(identical(whole.state.at(name), tensor)) << name;
+}
+
+// Without masters a head that nobody has trained lies there as codes alone, and is as untrained.
+TEST(PackModel, RemembersWhatIsFreshBehindItsCodes) {
+  const io::ScratchDirectory scratch;
+  io::Model model = io::load_model(io::write_tiny_bert(scratch, "m"), {.task = "classify"});
+  model.fresh = {"classifier.weight", "classifier.bias"};
+  insert_quantizers(model.graph, model.state, {{.formats = {{TensorRole::Weights, "int:4"}}}});
+  set_parameter_scales(model.graph, model.state, {});
+  pack_model(model, false);
+  io::write_checkpoint(scratch / "q", model);
+
+  io::Model read = io::load_model((scratch / "q").string(), {.with_masters = true});
+  EXPECT_FALSE(read.state.contains("classifier.weight"));
+  EXPECT_THAT(read.fresh, ElementsAre("classifier.weight", "classifier.bias"));
+  unpack_model(read);
+  EXPECT_THAT(fresh_head(read), ElementsAre("classifier.weight", "classifier.bias"));
+  EXPECT_TRUE(read.state.contains("classifier.weight"));
 }
 
 }  // namespace

@@ -10,7 +10,11 @@
 namespace lathe::compress {
 
 std::vector<std::string> fresh_head(const io::Model& model) {
-  if (model.fresh.size() < model.state.size()) return model.fresh;
+  const std::set<std::string> fresh(model.fresh.begin(), model.fresh.end());
+  const std::vector<NodeId> parameters = states_of(model.graph, StateRole::Parameter);
+  const bool is_all_fresh = std::ranges::all_of(
+      parameters, [&](NodeId id) { return fresh.contains(model.graph.name(id)); });
+  if (!is_all_fresh) return model.fresh;
   std::vector<std::string> names;
   for (const std::string& name : model.fresh) {
     const std::vector<std::string>& prefixes = model.family->head_prefixes;

@@ -53,6 +53,14 @@ void add_missing_heads(const Model& model, const State& weights, std::vector<std
   }
 }
 
+// Whether a model has a parameter, as a state or as codes: that it is untrained counts either way.
+bool is_held(const Model& model, const std::string& name) {
+  if (model.state.contains(name)) return true;
+  return std::ranges::any_of(model.graph.nodes_of("decode"), [&](NodeId id) {
+    return model.graph.attribute(id).text("of") == name;
+  });
+}
+
 // Gives every state of the graph its value: from the file, or `fresh`.
 void fill_state(Model& model, const State& weights, const std::vector<std::string>& fresh,
                 const LoadOptions& options) {
@@ -249,7 +257,7 @@ Model load_checkpoint(const fs::path& directory, const LoadOptions& options) {
     if (is_other_task) add_missing_heads(model, weights, fresh);
     fill_state(model, weights, fresh, options);
     for (const std::string& name : manifest.fresh)
-      if (model.state.contains(name) && std::ranges::find(model.fresh, name) == model.fresh.end())
+      if (is_held(model, name) && std::ranges::find(model.fresh, name) == model.fresh.end())
         model.fresh.push_back(name);
   });
   return model;
