@@ -56,7 +56,8 @@ TEST_P(ConvolutionSteps, AreRightForOddShapes) {
       for (const std::int64_t kernel : {1, 3, 5, 7})
         for (const std::int64_t stride : {1, 2}) {
           const std::int64_t pad = (kernel + channels) % 4;
-          if (size + 2 * pad < kernel) continue;
+          // The largest take the reference minutes on an emulated processor.
+          if (size + 2 * pad < kernel || channels * size * kernel > 800) continue;
           images = images % 3 + 1;
           expect_right(one(channels, size, 2 * channels + 1, kernel, stride, pad), images, 1e-4);
         }
