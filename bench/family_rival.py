@@ -429,8 +429,8 @@ def torchvision_name(name):
     return re.sub(r"^resnet\.encoder\.stages\.(\d+)\.layers\.(\d+)\.(.*)$", counted, name)
 
 
-def make_images(family, index, out, seed):
-    """The same for a family that reads images, with running statistics of its own."""
+def random_model(family, index, seed):
+    """A model of random sizes and weights, and what to draw the rest from."""
     rng = random.Random(f"{family}/{seed}/{index}")
     generator = torch.Generator().manual_seed(rng.randrange(2**31))
     torch.manual_seed(rng.randrange(2**31))
@@ -438,6 +438,12 @@ def make_images(family, index, out, seed):
     config = config_of(rng)
     model = classes[index % len(classes)](config).eval()
     shake(model, generator)
+    return rng, generator, config, model
+
+
+def make_images(family, index, out, seed):
+    """The same for a family that reads images, with running statistics of its own."""
+    rng, generator, config, model = random_model(family, index, seed)
     with torch.no_grad():
         for name, buffer in model.named_buffers():
             if name.endswith("running_mean"):
@@ -517,13 +523,7 @@ def answer(model, inputs):
 
 
 def make(family, index, out, seed):
-    rng = random.Random(f"{family}/{seed}/{index}")
-    generator = torch.Generator().manual_seed(rng.randrange(2**31))
-    torch.manual_seed(rng.randrange(2**31))
-    config_of, classes = families()[family]
-    config = config_of(rng)
-    model = classes[index % len(classes)](config).eval()
-    shake(model, generator)
+    rng, generator, config, model = random_model(family, index, seed)
     stored = torch.bfloat16 if rng.random() < 0.3 else torch.float32
     with torch.no_grad():  # answers in float, from what the file will hold; buffers are not stored
         for parameter in model.parameters():

@@ -30,8 +30,7 @@ BertConfig::BertConfig(const AttributeReader& config)
   check_size("max_position_embeddings", positions);
   check_size("type_vocab_size", types);
   check_depth("num_hidden_layers", layers);
-  if (hidden % heads != 0)
-    fail("hidden_size {} is not a multiple of num_attention_heads {}", hidden, heads);
+  check_heads(hidden, heads);
   for (const double rate : {hidden_dropout, attention_dropout, classifier_dropout})
     check_dropout(rate);
   const std::string& position_type = config.text("position_embedding_type");

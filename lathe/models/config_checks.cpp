@@ -13,6 +13,11 @@ void check_depth(std::string_view key, std::int64_t value) {
   if (value < 0 || value > 1024) fail("{} is {}: expected 0 to 1024", key, value);
 }
 
+void check_heads(std::int64_t hidden, std::int64_t heads) {
+  if (hidden % heads != 0)
+    fail("hidden_size {} is not a multiple of num_attention_heads {}", hidden, heads);
+}
+
 void check_dropout(double rate) {
   if (!(rate >= 0 && rate < 1)) fail("dropout probability {}: expected 0 up to below 1", rate);
 }

@@ -99,19 +99,12 @@ DebertaConfig::DebertaConfig(const AttributeReader& config)
       is_relative(config.flag("relative_attention")),
       by_content(has_kind(config.text("pos_att_type"), "c2p")),
       by_position(has_kind(config.text("pos_att_type"), "p2c")),
-      sizes{.hidden = hidden,
-            .heads = config.integer("num_attention_heads"),
-            .intermediate = config.integer("intermediate_size"),
-            .hidden_dropout = config.real("hidden_dropout_prob"),
-            .attention_dropout = config.real("attention_probs_dropout_prob"),
-            .eps = config.real("layer_norm_eps"),
-            .activation = config.text("hidden_act")} {
+      sizes(read_encoder_sizes(config)) {
   for (const char* const key : {"vocab_size", "hidden_size", "num_attention_heads",
                                 "intermediate_size", "max_position_embeddings"})
     check_size(key, config.integer(key));
   check_depth("num_hidden_layers", layers);
-  if (hidden % sizes.heads != 0)
-    fail("hidden_size {} is not a multiple of num_attention_heads {}", hidden, sizes.heads);
+  check_heads(hidden, sizes.heads);
   if (types < 0) fail("type_vocab_size {}: expected 0 or more", types);
   for (const double rate :
        {sizes.hidden_dropout, sizes.attention_dropout, classifier_dropout, pooler_dropout})

@@ -35,6 +35,16 @@ Value feed_forward(ModuleBuilder& builder, const EncoderSizes& sizes, const Enco
 
 }  // namespace
 
+EncoderSizes read_encoder_sizes(const AttributeReader& config) {
+  return {.hidden = config.integer("hidden_size"),
+          .heads = config.integer("num_attention_heads"),
+          .intermediate = config.integer("intermediate_size"),
+          .hidden_dropout = config.real("hidden_dropout_prob"),
+          .attention_dropout = config.real("attention_probs_dropout_prob"),
+          .eps = config.real("layer_norm_eps"),
+          .activation = config.text("hidden_act")};
+}
+
 EncoderNames bert_layer_names(const std::string& prefix) {
   const std::string self = prefix + "attention.self.", attention = prefix + "attention.output.";
   const std::string output = prefix + "output.";

@@ -17,6 +17,9 @@ struct EncoderSizes {
   bool is_pre_norm = false;  ///< norms before attention and feed-forward part, not behind them
 };
 
+/// By the keys of a configuration that BERT has and others kept.
+EncoderSizes read_encoder_sizes(const AttributeReader& config);
+
 /// What the parts of a layer are called. A part without a name is left out: what it would change
 /// passes as it is.
 struct EncoderNames {

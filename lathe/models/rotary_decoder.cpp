@@ -42,8 +42,7 @@ struct RotaryDecoder {
     if (heads % kv_heads != 0)
       fail("num_attention_heads {} is not a multiple of num_key_value_heads {}", heads, kv_heads);
     if (head_size == 0) {
-      if (hidden % heads != 0)
-        fail("hidden_size {} is not a multiple of num_attention_heads {}", hidden, heads);
+      check_heads(hidden, heads);
       head_size = hidden / heads;
     }
     check_size("head_dim", head_size);

@@ -28,21 +28,14 @@ struct Vit {
         patch(config.integer("patch_size")),
         channels(config.integer("num_channels")),
         initializer_range(config.real("initializer_range")),
-        sizes{.hidden = hidden,
-              .heads = config.integer("num_attention_heads"),
-              .intermediate = config.integer("intermediate_size"),
-              .hidden_dropout = config.real("hidden_dropout_prob"),
-              .attention_dropout = config.real("attention_probs_dropout_prob"),
-              .eps = config.real("layer_norm_eps"),
-              .activation = config.text("hidden_act"),
-              .has_qkv_bias = config.flag("qkv_bias"),
-              .is_pre_norm = true} {
+        sizes(read_encoder_sizes(config)) {
+    sizes.has_qkv_bias = config.flag("qkv_bias");
+    sizes.is_pre_norm = true;
     for (const char* const key : {"hidden_size", "num_attention_heads", "intermediate_size",
                                   "image_size", "patch_size", "num_channels"})
       check_size(key, config.integer(key));
     check_depth("num_hidden_layers", layers);
-    if (hidden % sizes.heads != 0)
-      fail("hidden_size {} is not a multiple of num_attention_heads {}", hidden, sizes.heads);
+    check_heads(hidden, sizes.heads);
     if (image % patch != 0) fail("image_size {} is not a multiple of patch_size {}", image, patch);
     for (const double rate : {sizes.hidden_dropout, sizes.attention_dropout}) check_dropout(rate);
   }

@@ -1,11 +1,11 @@
 // SPLIT.tsv, SPLIT.csv and SPLIT.jsonl: a text and a label in each row.
 #include <algorithm>
-#include <filesystem>
 #include <optional>
 
 #include "lathe/core/error.h"
 #include "lathe/data/data_kind.h"
 #include "lathe/data/dataset_reader.h"
+#include "lathe/data/find_reader.h"
 #include "lathe/data/text_contents.h"
 #include "lathe/data/text_memory.h"
 #include "lathe/data/written_labels.h"
@@ -20,16 +20,10 @@ constexpr DatasetReader kReaders[] = {
     {".jsonl", read_jsonl},
 };
 
-struct Found {
-  const DatasetReader* reader;
-  std::filesystem::path file;
-};
+using Found = FoundReader<DatasetReader>;
 
 std::optional<Found> find(const std::string& directory, const std::string& split) {
-  for (const DatasetReader& reader : kReaders)
-    if (const auto file = find_split_file(directory, split, std::string(reader.extension)))
-      return Found{&reader, *file};
-  return std::nullopt;
+  return find_reader(kReaders, directory, split);
 }
 
 // Reads a file's labels, and its examples where there is a dataset to take them.

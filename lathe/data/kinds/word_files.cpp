@@ -1,9 +1,9 @@
 // SPLIT.conll, SPLIT.txt and SPLIT.jsonl: sentences whose words have a label each.
-#include <filesystem>
 #include <optional>
 
 #include "lathe/core/error.h"
 #include "lathe/data/data_kind.h"
+#include "lathe/data/find_reader.h"
 #include "lathe/data/sentence_reader.h"
 #include "lathe/data/text_contents.h"
 #include "lathe/data/written_labels.h"
@@ -18,16 +18,10 @@ constexpr SentenceReader kReaders[] = {
     {".jsonl", read_sentences_jsonl},
 };
 
-struct Found {
-  const SentenceReader* reader;
-  std::filesystem::path file;
-};
+using Found = FoundReader<SentenceReader>;
 
 std::optional<Found> find(const std::string& directory, const std::string& split) {
-  for (const SentenceReader& reader : kReaders)
-    if (const auto file = find_split_file(directory, split, std::string(reader.extension)))
-      return Found{&reader, *file};
-  return std::nullopt;
+  return find_reader(kReaders, directory, split);
 }
 
 // Reads a file's labels, word after word, and its sentences where there is a dataset to take them.
