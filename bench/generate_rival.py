@@ -108,9 +108,8 @@ def worker(way, device):
         start = time.perf_counter()
         run(4)
         ready = time.perf_counter() - start
-        rounds = arguments.rounds if device == "cuda" else max(1, arguments.rounds - 1)
-        prefill = min(run(1) for _ in range(rounds))
-        whole = min(run(arguments.new) for _ in range(rounds))
+        prefill = min(run(1) for _ in range(arguments.rounds))
+        whole = min(run(arguments.new) for _ in range(arguments.rounds))
     decode = (whole - prefill) / (arguments.new - 1)
     say({"who": f"transformers {way}", "device": device, "threads": torch.get_num_threads(),
          "prompt_tokens_per_second": round(arguments.prompt / prefill), "tokens_per_second": round(1 / decode, 1),
