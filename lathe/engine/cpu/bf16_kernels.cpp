@@ -29,10 +29,6 @@ bool has_bf16_instruction() {
   return is_supported(Isa::Avx512) && __builtin_cpu_supports("avx512bf16");
 }
 
-bool has_bf16_tiles() {
-  return has_tile_registers() && __builtin_cpu_supports("amx-bf16");
-}
-
 }  // namespace
 
 const Bf16Kernels& bf16_kernels(Isa isa) {

@@ -171,11 +171,12 @@ struct RowTiles {
   std::int64_t begin(std::int64_t tile) const { return tile * rows / count; }
 };
 
-// What comes after sums that lie in a buffer: y = activation(sums) + residual.
+// What comes after sums that lie in a buffer: y = activation(sums + bias) + residual.
 struct Finish {
   std::int64_t rows, columns;
   const float* sums;
   std::int64_t sums_stride;
+  const float* bias = nullptr;
   Unary activation;
   const float* residual;  // or null; may be y itself
   std::int64_t residual_stride;
@@ -187,13 +188,13 @@ inline void finish_rows(const Finish& args) {
     for (std::int64_t r = 0; r < args.rows; ++r) {
       const float* sums = args.sums + r * args.sums_stride;
       float* y = args.y + r * args.y_stride;
-      if (args.residual == nullptr) {
-        map(sums, args.columns, y, f);
-        continue;
-      }
-      const float* residual = args.residual + r * args.residual_stride;
+      const float* residual = args.residual ? args.residual + r * args.residual_stride : nullptr;
       over_lanes(args.columns, [&](std::int64_t c, auto lanes) {
-        store(y + c, f(load(sums + c, lanes)) + load(residual + c, lanes), lanes);
+        Vec value = load(sums + c, lanes);
+        if (args.bias != nullptr) value = value + load(args.bias + c, lanes);
+        value = f(value);
+        if (residual != nullptr) value = value + load(residual + c, lanes);
+        store(y + c, value, lanes);
       });
     }
   });

@@ -24,8 +24,7 @@ void LinearWeights::pack_dense(const Kernels& kernels, std::span<const float> we
   pack_matrix(kernels, weight.data(), n_, k_, dense_);
 }
 
-void LinearWeights::pack(const Kernels& kernels, std::span<const float> weight) {
-  pack_dense(kernels, weight);
+void LinearWeights::choose(const Kernels& kernels, std::span<const float> weight) {
   kept_ = count_kept(weight, n_, k_);
   const SparseCosts& costs = sparse_costs(*parse_isa(kernels.isa));
   const bool can_be_sparse = kept_.elements < n_ * k_ && n_ * k_ <= kMostSparseElements;
@@ -34,8 +33,17 @@ void LinearWeights::pack(const Kernels& kernels, std::span<const float> weight) 
                                : LinearKernel::Dense;
   speed_ = expected_time(costs, LinearKernel::Dense, kept_, kMostRows) /
            expected_time(costs, choice_.back(), kept_, kMostRows);
+}
+
+void LinearWeights::pack_chosen(const Kernels& kernels, std::span<const float> weight) {
+  pack_matrix(kernels, weight.data(), n_, k_, dense_);
   for (const LinearKernel kernel : kSparseKernels)
     if (uses(kernel)) pack_one(kernel, kernels, weight);
+}
+
+void LinearWeights::pack(const Kernels& kernels, std::span<const float> weight) {
+  choose(kernels, weight);
+  pack_chosen(kernels, weight);
 }
 
 void LinearWeights::pack_for(LinearKernel kernel, const Kernels& kernels,

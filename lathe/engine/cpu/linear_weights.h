@@ -35,7 +35,14 @@ class LinearWeights {
 
   /// Packs for the dense kernel alone.
   void pack_dense(const Kernels& kernels, std::span<const float> weight);
-  /// Looks where the zeros are and packs for the kernels that are fastest for some number of rows.
+  /// Looks where the zeros are and chooses the kernels that are fastest for some number of rows.
+  void choose(const Kernels& kernels, std::span<const float> weight);
+  /// How many times as fast as the dense kernel the one that was chosen for many rows is expected
+  /// to be.
+  double speed() const { return speed_; }
+  /// Packs for what was chosen.
+  void pack_chosen(const Kernels& kernels, std::span<const float> weight);
+  /// Both.
   void pack(const Kernels& kernels, std::span<const float> weight);
   /// Packs for one kernel, whatever it costs.
   void pack_for(LinearKernel kernel, const Kernels& kernels, std::span<const float> weight);

@@ -3,6 +3,7 @@
 #include "lathe/engine/aligned_buffer.h"
 #include "lathe/engine/cpu/bf16_kernels.h"
 #include "lathe/engine/cpu/product_partition.h"
+#include "lathe/engine/cpu/split_kernels.h"
 #include "lathe/engine/cpu/step.h"
 
 namespace lathe::engine {
@@ -18,8 +19,8 @@ struct PackedProductArgs {
   std::byte* scratch = nullptr;  ///< as much as is asked for below, on a cache line
 };
 
-/// A product with a matrix that is packed ahead, in float32 or in bfloat16, for steps to run by
-/// rows and by blocks. What they override asks it.
+/// A product with a matrix that is packed ahead, in float32, in bfloat16 or as floats in parts
+/// (split_table.h), for steps to run by rows and by blocks. What they override asks it.
 class PackedProduct {
  public:
   PackedProduct(std::int64_t n, std::int64_t k) : n_(n), k_(k) {}
@@ -29,6 +30,11 @@ class PackedProduct {
   /// Packs B whose element [p, j] is b[j * stride_n + p * stride_k], one of both 1. Nothing below
   /// may be called before.
   void pack(const Kernels& kernels, const float* b, std::int64_t stride_n, std::int64_t stride_k);
+  /// Packs a weight [n, k] that suits it in parts, instead.
+  void pack_split(const SplitKernels& split, std::span<const float> weight);
+  bool is_split() const { return split_ != nullptr; }
+  /// Lets go of what is packed.
+  void clear();
 
   std::int64_t bytes() const { return packed_.size(); }
   ProductGrain grain(const Kernels& kernels) const;
@@ -40,16 +46,18 @@ class PackedProduct {
                      const PackedProductArgs& args) const;
   void multiply_block(const Kernels& kernels, const Block& block,
                       const PackedProductArgs& args) const;
-  /// Empty in float32.
+  /// Empty where floats are multiplied whole.
   KernelChoice choice() const;
 
  private:
   GemmArgs float_block(const Block& block, const PackedProductArgs& args) const;
   void multiply_bf16(const Block& block, const PackedProductArgs& args) const;
+  void multiply_split(const Block& block, const PackedProductArgs& args) const;
 
   std::int64_t n_, k_;
   bool is_bf16_ = false;
   const Bf16Kernels* bf16_ = nullptr;
+  const SplitKernels* split_ = nullptr;
   AlignedBuffer packed_;
 };
 

@@ -17,4 +17,8 @@ bool has_tile_registers() {
   return granted;
 }
 
+bool has_bf16_tiles() {
+  return has_tile_registers() && __builtin_cpu_supports("amx-bf16");
+}
+
 }  // namespace lathe::engine

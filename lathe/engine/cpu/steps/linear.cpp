@@ -7,64 +7,68 @@ namespace lathe::engine {
 namespace {
 
 // linear and fused_linear: a product with packed weights, bias, activation and residual in its
-// epilogue. Where nobody trains the weights, their zeros may be left out.
+// epilogue. Where nobody trains the weights, their zeros may be left out, and large ones be
+// multiplied in parts.
 class LinearStep final : public Step {
  public:
-  LinearStep(RowSpace space, std::int64_t n, std::int64_t k, Unary activation, bool is_trained)
+  LinearStep(RowSpace space, std::int64_t n, std::int64_t k, Unary activation, bool is_trained,
+             bool may_be_split)
       : space_(std::move(space)),
         product_{space_.rows, n, k, n * k * static_cast<std::int64_t>(sizeof(float))},
         activation_(activation),
         is_trained_(is_trained),
+        may_be_split_(may_be_split),
         weights_(n, k),
-        in_bf16_(n, k) {}
+        packed_(n, k) {}
 
   const RowSpace* rows() const override { return &space_; }
 
-  void set_precision(Precision precision) override { in_bf16_.set_precision(precision); }
+  void set_precision(Precision precision) override { packed_.set_precision(precision); }
 
   void prepare(const Kernels& kernels, std::span<const Tensor* const> states) override {
     const std::span<const float> weight = states[1]->data<float>();
-    if (in_bf16_.is_bf16())
-      in_bf16_.pack(kernels, weight.data(), space_.input_widths[0], 1);
-    else if (is_trained_)
-      weights_.pack_dense(kernels, weight);
-    else
-      weights_.pack(kernels, weight);
+    const std::int64_t k = space_.input_widths[0], n = space_.output_widths[0];
+    if (packed_.is_bf16()) return packed_.pack(kernels, weight.data(), k, 1);
+    if (is_trained_) return weights_.pack_dense(kernels, weight);
+    weights_.choose(kernels, weight);
+    const SplitKernels* const split = split_kernels(*parse_isa(kernels.isa));
+    if (may_be_split_ && split != nullptr && weights_.speed() < kSplitSpeed &&
+        suits_split(weight, n, k))
+      return packed_.pack_split(*split, weight);
+    packed_.clear();
+    weights_.pack_chosen(kernels, weight);
   }
 
-  std::int64_t layout_bytes() const override { return weights_.bytes() + in_bf16_.bytes(); }
+  std::int64_t layout_bytes() const override { return weights_.bytes() + packed_.bytes(); }
   bool reads_state(std::size_t operand) const override { return operand != 1; }
   std::int64_t scratch_bytes(const Kernels& kernels, std::int64_t rows) const override {
-    if (in_bf16_.is_bf16()) return in_bf16_.rows_scratch_bytes(rows);
+    if (is_packed()) return packed_.rows_scratch_bytes(rows);
     return weights_.scratch_floats(kernels, rows) * static_cast<std::int64_t>(sizeof(float));
   }
 
   void run_rows(const RowCall& call) const override {
     LinearArgs args = arguments(call);
     args.rows = call.rows;
-    if (in_bf16_.is_bf16())
-      return in_bf16_.multiply_rows(call.kernels, call.rows, packed_arguments(args, call.scratch));
+    if (is_packed())
+      return packed_.multiply_rows(call.kernels, call.rows, packed_arguments(args, call.scratch));
     weights_.multiply(call.kernels, args);
   }
 
   const Product* as_product() const override { return &product_; }
-  ProductGrain block_grain(const Kernels& kernels) const override {
-    return in_bf16_.grain(kernels);
-  }
+  ProductGrain block_grain(const Kernels& kernels) const override { return packed_.grain(kernels); }
   PartitionLimits block_limits() const override {
-    if (in_bf16_.is_bf16()) return in_bf16_.limits();
+    if (is_packed()) return packed_.limits();
     if (weights_.is_sparse()) return {.most_rows = kSparseRows, .cuts_columns = false};
     return {};
   }
   std::int64_t block_scratch_bytes(const Kernels& kernels, const Block& size) const override {
-    if (!in_bf16_.is_bf16() && weights_.is_sparse()) return scratch_bytes(kernels, size.rows);
-    return in_bf16_.block_scratch_bytes(kernels, size);
+    if (!is_packed() && weights_.is_sparse()) return scratch_bytes(kernels, size.rows);
+    return packed_.block_scratch_bytes(kernels, size);
   }
   void run_block(const BlockCall& call) const override {
     LinearArgs args = arguments(call);
-    if (in_bf16_.is_bf16())
-      return in_bf16_.multiply_block(call.kernels, call.block,
-                                     packed_arguments(args, call.scratch));
+    if (is_packed())
+      return packed_.multiply_block(call.kernels, call.block, packed_arguments(args, call.scratch));
     if (!weights_.is_sparse()) return weights_.multiply_block(call.kernels, args, call.block);
     args.rows = call.block.rows;
     args.x += call.block.row * call.extents.depth;
@@ -74,10 +78,13 @@ class LinearStep final : public Step {
   }
 
   KernelChoice choice() const override {
-    return in_bf16_.is_bf16() ? in_bf16_.choice() : weights_.choice();
+    return is_packed() ? packed_.choice() : weights_.choice();
   }
 
  private:
+  bool is_packed() const { return packed_.is_bf16() || packed_.is_split(); }
+  // Of floats in parts, in those of the dense kernel: `bench_kernels`.
+  static constexpr double kSplitSpeed = 1.7;
   // Few enough for x and y of them to stay in the nearest caches while all zeros' neighbours pass.
   static constexpr std::int64_t kSparseRows = 42;
 
@@ -101,8 +108,9 @@ class LinearStep final : public Step {
   Product product_;
   Unary activation_;
   bool is_trained_;
-  LinearWeights weights_;  // unless in bfloat16
-  PackedProduct in_bf16_;
+  bool may_be_split_;
+  LinearWeights weights_;  // or
+  PackedProduct packed_;   // in bfloat16 or in parts
 };
 
 std::unique_ptr<Step> make_linear(const Graph& graph, NodeId id) {
@@ -121,8 +129,10 @@ std::unique_ptr<Step> make_linear(const Graph& graph, NodeId id) {
   }
   RowSpace space{x->rows, {x->width, 0, 0, y->width}, {y->width}};
   space.input_widths.resize(graph.inputs(id).size());
+  // A run for each token reads the weights for one row, and parts are half as long again.
+  const bool goes_by_tokens = !graph.nodes_of("cached_attention").empty();
   return std::make_unique<LinearStep>(std::move(space), y->width, x->width, activation,
-                                      !graph.state_updates().empty());
+                                      !graph.state_updates().empty(), !goes_by_tokens);
 }
 
 const Register linear{CpuKernel{"linear", make_linear}};

@@ -1,0 +1,268 @@
+#include "lathe/engine/cpu/split_kernels.h"
+
+#include <cmath>
+#include <limits>
+#include <string_view>
+
+#include "lathe/core/graph_text.h"
+#include "lathe/engine/aligned_buffer.h"
+#include "lathe/engine/cpu/cpu_executor.h"
+#include "lathe/engine/cpu/every_isa.h"
+#include "lathe/engine/cpu/product_partition.h"
+#include "lathe/engine/testing/executor_cases.h"
+
+namespace lathe::engine {
+namespace {
+
+class EverySplit : public testing::TestWithParam<const SplitKernels*> {
+ protected:
+  const SplitKernels& table() const { return *GetParam(); }
+
+  std::vector<std::uint16_t> packed(const Matrix& weight) const {
+    std::vector<std::uint16_t> result(
+        static_cast<std::size_t>(table().packed_size(weight.rows(), weight.columns())), 0x7fc0);
+    table().pack(weight.data(), weight.rows(), weight.columns(), result.data());
+    return result;
+  }
+  SplitArgs arguments(const Matrix& x, const Matrix& weight,
+                      const std::vector<std::uint16_t>& packed, Matrix& y) const {
+    return {.rows = x.rows(),
+            .n = weight.rows(),
+            .k = weight.columns(),
+            .x = x.data(),
+            .x_stride = x.stride(),
+            .packed = packed.data(),
+            .bias = nullptr,
+            .activation = Unary::None,
+            .residual = nullptr,
+            .residual_stride = 0,
+            .y = y.data(),
+            .y_stride = y.stride(),
+            .scratch = nullptr};
+  }
+  void multiply(SplitArgs args) const {
+    const AlignedBuffer scratch(table().scratch_bytes(args.rows, args.n));
+    std::memset(scratch.data(), 0xff, static_cast<std::size_t>(scratch.size()));
+    args.scratch = scratch.data();
+    table().multiply(args);
+  }
+};
+
+struct Shape {
+  std::int64_t rows, n, k;
+};
+constexpr Shape kShapes[] = {{1, 1, 32}, {5, 33, 64}, {17, 70, 96}, {40, 31, 800}, {70, 65, 160}};
+
+// The product of x and weight^T by the dense kernel of floats.
+Matrix float_product(const Matrix& x, const Matrix& weight) {
+  const Kernels& floats = kernels(Isa::Avx512);
+  const std::int64_t n = weight.rows(), k = weight.columns();
+  const AlignedBuffer packed(floats.packed_size(n, k) * 4);
+  floats.pack_b(weight.data(), n, k, k, 1, packed.floats());
+  Matrix y(x.rows(), n);
+  floats.gemm({.rows = x.rows(),
+               .n = n,
+               .k = k,
+               .x = x.data(),
+               .x_stride = x.stride(),
+               .packed = packed.floats(),
+               .bias = nullptr,
+               .activation = Unary::None,
+               .residual = nullptr,
+               .residual_stride = 0,
+               .y = y.data(),
+               .y_stride = y.stride(),
+               .accumulate = false});
+  return y;
+}
+
+// Six products for each element of k are exact, and each is added once, in any order; what is left
+// out is below 2^-25 of the product.
+TEST_P(EverySplit, AgreesWithADoubleLoop) {
+  for (const Shape& shape : kShapes) {
+    SCOPED_TRACE(testing::Message() << shape.rows << " x " << shape.n << " x " << shape.k);
+    const Matrix x = Matrix::random(shape.rows, shape.k, 5, 1);
+    const Matrix weight = Matrix::random(shape.n, shape.k, 0, 2);
+    const Matrix bias = Matrix::random(1, shape.n, 0, 3);
+    const std::vector<std::uint16_t> right = packed(weight);
+    Matrix y(shape.rows, shape.n, 3);
+    SplitArgs args = arguments(x, weight, right, y);
+    args.bias = bias.data();
+    multiply(args);
+    for (std::int64_t r = 0; r < shape.rows; ++r)
+      for (std::int64_t j = 0; j < shape.n; ++j) {
+        double exact = bias(0, j), magnitude = std::abs(exact);
+        for (std::int64_t p = 0; p < shape.k; ++p) {
+          const double term = double{x(r, p)} * double{weight(j, p)};
+          exact += term;
+          magnitude += std::abs(term);
+        }
+        const double roundings = 6 * static_cast<double>(shape.k) + 1.5;
+        ASSERT_NEAR(y(r, j), exact, roundings * kUnit * magnitude) << r << "," << j;
+      }
+    EXPECT_TRUE(y.guards_are_intact());
+  }
+}
+
+// A processor's tiles add 32 elements to each other before they add them to the sum, so that fewer
+// roundings are of large numbers. The emulation adds all six products one by one: sqrt(6) times the
+// error of one.
+TEST_P(EverySplit, IsAsNearTheTruthAsTheKernelOfFloats) {
+  const Shape shape{32, 64, 768};
+  const Matrix x = Matrix::random(shape.rows, shape.k, 0, 1);
+  const Matrix weight = Matrix::random(shape.n, shape.k, 0, 2);
+  const std::vector<std::uint16_t> right = packed(weight);
+  Matrix y(shape.rows, shape.n);
+  multiply(arguments(x, weight, right, y));
+  const Matrix floats = float_product(x, weight);
+  double error = 0, float_error = 0;
+  for (std::int64_t r = 0; r < shape.rows; ++r)
+    for (std::int64_t j = 0; j < shape.n; ++j) {
+      double exact = 0;
+      for (std::int64_t p = 0; p < shape.k; ++p) exact += double{x(r, p)} * double{weight(j, p)};
+      error += std::pow(y(r, j) - exact, 2);
+      float_error += std::pow(floats(r, j) - exact, 2);
+    }
+  const bool is_emulated = std::string_view(table().name) != "split_amx";
+  EXPECT_LE(std::sqrt(error), (is_emulated ? 3 : 1) * std::sqrt(float_error));
+}
+
+TEST_P(EverySplit, GivesABlockTheBitsOfTheWhole) {
+  for (const Shape& shape : kShapes) {
+    const Matrix x = Matrix::random(shape.rows, shape.k, 0, 1);
+    const Matrix weight = Matrix::random(shape.n, shape.k, 0, 2);
+    const std::vector<std::uint16_t> right = packed(weight);
+    Matrix whole(shape.rows, shape.n), in_blocks(shape.rows, shape.n);
+    multiply(arguments(x, weight, right, whole));
+    const Partition cut({shape.rows, shape.n, shape.k}, table().grain(), (shape.rows + 4) / 5,
+                        (shape.n + 39) / 40);
+    for (std::int64_t i = 0; i < cut.count(); ++i) {
+      const Block block = cut.block(i);
+      SplitArgs args = arguments(x, weight, right, in_blocks);
+      args.rows = block.rows;
+      args.n = block.columns;
+      args.x += block.row * args.x_stride;
+      args.packed += table().packed_size(block.column, shape.k);
+      args.y += block.row * args.y_stride + block.column;
+      multiply(args);
+    }
+    EXPECT_TRUE(in_blocks.has_same_bits(whole));
+  }
+}
+
+TEST_P(EverySplit, ActivatesAndAddsTheResidualThatLiesInY) {
+  const Matrix x = Matrix::random(19, 64, 0, 1), weight = Matrix::random(45, 64, 0, 2);
+  const std::vector<std::uint16_t> right = packed(weight);
+  Matrix plain(19, 45), y = Matrix::random(19, 45, 2, 4);
+  const Matrix residual = y;
+  multiply(arguments(x, weight, right, plain));
+  SplitArgs args = arguments(x, weight, right, y);
+  args.activation = Unary::Relu;
+  args.residual = y.data();
+  args.residual_stride = y.stride();
+  multiply(args);
+  for (std::int64_t r = 0; r < y.rows(); ++r)
+    for (std::int64_t j = 0; j < y.columns(); ++j)
+      ASSERT_EQ(y(r, j), std::max(plain(r, j), 0.0f) + residual(r, j));
+}
+
+// Infinity has no remainder, and the parts of a large number may overflow where the number does
+// not.
+TEST_P(EverySplit, MultipliesRowsWithNumbersThatAreTooLargeAsFloats) {
+  Matrix x = Matrix::random(20, 800, 0, 1);
+  const Matrix weight = Matrix::random(40, 800, 0, 2);
+  x(3, 790) = std::numeric_limits<float>::infinity();
+  x(8, 5) = std::numeric_limits<float>::quiet_NaN();
+  x(17, 100) = 3e38f;
+  const std::vector<std::uint16_t> right = packed(weight);
+  Matrix y(20, 40), residual(20, 40);
+  SplitArgs args = arguments(x, weight, right, y);
+  args.residual = y.data();
+  args.residual_stride = y.stride();
+  multiply(args);
+  const Matrix floats = float_product(x, weight);
+  for (const std::int64_t r : {3, 8, 17})
+    for (std::int64_t j = 0; j < y.columns(); ++j) {
+      if (std::isnan(floats(r, j)))
+        EXPECT_TRUE(std::isnan(y(r, j)));
+      else
+        EXPECT_EQ(y(r, j), floats(r, j));
+    }
+  for (const std::int64_t r : {0, 19})
+    for (std::int64_t j = 0; j < y.columns(); ++j) EXPECT_NEAR(y(r, j), floats(r, j), 1e-4);
+}
+
+INSTANTIATE_TEST_SUITE_P(, EverySplit, testing::ValuesIn(every_split_kernels()),
+                         [](const auto& test) { return std::string(test.param->name); });
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(EverySplit);
+
+TEST(SuitsSplit, TakesLargeWeightsOfOrdinaryNumbers) {
+  Matrix weight = Matrix::random(512, 512);
+  const std::span<float> all(weight.data(), 512 * 512);
+  EXPECT_TRUE(suits_split(all, 512, 512));
+  EXPECT_FALSE(suits_split(all, 2048, 128));
+  EXPECT_FALSE(suits_split(all.first(511 * 512), 511, 512));
+  all[77] = 0x1p20f;
+  EXPECT_FALSE(suits_split(all, 512, 512));
+  all[77] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_FALSE(suits_split(all, 512, 512));
+}
+
+// The kernel that every linear of the graph runs by.
+std::vector<std::string> kernels_of_linears(const Graph& graph, Precision precision) {
+  const State state = random_state(graph, 1);
+  const CpuExecutor executor(graph, state, {.isa = best_isa(), .precision = precision});
+  std::vector<std::string> result;
+  for (const PlannedStep& step : executor.report().steps)
+    if (step.op.find("linear") != std::string::npos) result.push_back(step.choice.kernel);
+  return result;
+}
+
+TEST(SplitLinear, IsForLargeWeightsThatNobodyTrains) {
+  const Graph graph = parse_graph(R"(
+    x = input() : f32[B,512]
+    w = state() : f32[512,512]
+    v = state() : f32[64,512]
+    h = linear(x, w)
+    y = linear(h, v)
+    output y <- y)");
+  const std::string large = split_kernels(best_isa()) != nullptr ? "split_amx" : "";
+  EXPECT_EQ(kernels_of_linears(graph, Precision::Float32), (std::vector<std::string>{large, ""}));
+  EXPECT_NE(kernels_of_linears(graph, Precision::Bf16)[0], "split_amx");
+  const Graph trained = parse_graph(R"(
+    x = input() : f32[B,512]
+    w = state() : f32[512,512]
+    y = linear(x, w)
+    z = add(w, w)
+    output y <- y
+    state w <- z)");
+  EXPECT_EQ(kernels_of_linears(trained, Precision::Float32)[0], "");
+}
+
+TEST(SplitLinear, HasTheSameBitsInAnyBatchAndOnAnyNumberOfThreads) {
+  const Graph graph = parse_graph(R"(
+    x = input() : f32[B,800]
+    w = state() : f32[512,800]
+    b = state() : f32[512]
+    h = linear(x, w, b)
+    y = gelu(h)
+    output y <- y)");
+  const State state = random_state(graph, 1);
+  CpuExecutor alone(graph, state, {});
+  const Feed feed = random_feed(graph, {{"B", 75}}, 7);
+  const Feed outputs = alone.run(feed);
+  expect_near(outputs, make_executor(graph, state, {.device = "reference"})->run(feed), 1e-5);
+  ThreadPool pool(3);
+  expect_identical(CpuExecutor(graph, state, {.pool = &pool}).run(feed), outputs);
+  const std::span<const float> rows = feed.at("x").data<float>();
+  for (const std::size_t row : {0, 40, 74}) {
+    Tensor one(DType::F32, {1, 800});
+    std::ranges::copy(rows.subspan(row * 800, 800), one.mutable_data<float>().begin());
+    const Feed single = alone.run({{"x", one}});
+    const std::span<const float> expected = outputs.at("y").data<float>().subspan(row * 512, 512);
+    EXPECT_TRUE(std::ranges::equal(single.at("y").data<float>(), expected)) << row;
+  }
+}
+
+}  // namespace
+}  // namespace lathe::engine

@@ -1,0 +1,57 @@
+#pragma once
+
+// Products of floats by an instruction that multiplies bfloat16 numbers: their arguments and the
+// table of functions that one way to multiply fills in. Plain structs only: see kernel_table.h.
+
+#include <cstdint>
+
+#include "lathe/engine/cpu/kernel_table.h"
+
+namespace lathe::engine {
+
+/// y[rows, n] = activation(x[rows, k] . B[k, n] + bias[n]) + residual[rows, n].
+///
+/// A float of 24 bits is the sum of three bfloat16 numbers of 8, a = a1 + a2 + a3, exactly. Of the
+/// nine products of two such sums the six largest are added up: a1 b1, a1 b2, a2 b1, a2 b2, a1 b3
+/// and a3 b1. The others are below 2^-25 of the product, half of what rounding it to float may
+/// change. Products are exact, sums are float and are rounded at least once for 32 elements of k.
+///
+/// A row has the same bits whatever rows and columns it is computed with. A row with a number that
+/// is not below kMostSplit, not finite for instance, is multiplied as floats, with the bits of
+/// `Kernels::gemm`.
+struct SplitArgs {
+  std::int64_t rows, n, k;  ///< k is a multiple of kSplitGrain
+  const float* x;
+  std::int64_t x_stride;
+  const std::uint16_t* packed;  ///< B as `pack` wrote it
+  const float* bias;            ///< or null
+  Unary activation;
+  const float* residual;  ///< or null; may be y itself
+  std::int64_t residual_stride;
+  float* y;
+  std::int64_t y_stride;
+  void* scratch;  ///< scratch_bytes(rows, n) on a cache line
+};
+
+inline constexpr std::int64_t kSplitGrain = 32;
+
+/// Magnitudes of x and of B such that no sum of 2^16 products overflows. At the other end the
+/// instruction takes parts and products below 2^-126 for 0, which changes a product of x and a
+/// weight w by at most 2^-123 (1 + |x| + |w|).
+inline constexpr float kMostSplit = 0x1p90f;
+inline constexpr float kMostSplitWeight = 0x1p20f;
+
+/// One way to multiply.
+struct SplitKernels {
+  const char* name;
+  ProductGrain (*grain)();
+  /// Numbers that `pack` writes for B[k, n]. Columns are packed in panels of grain().columns, so
+  /// that those from a multiple of it on begin at `packed_size(column, k)`.
+  std::int64_t (*packed_size)(std::int64_t n, std::int64_t k);
+  /// Packs B whose element [p, j] is weight[j * k + p], all below kMostSplitWeight.
+  void (*pack)(const float* weight, std::int64_t n, std::int64_t k, std::uint16_t* packed);
+  std::int64_t (*scratch_bytes)(std::int64_t rows, std::int64_t n);
+  void (*multiply)(const SplitArgs&);
+};
+
+}  // namespace lathe::engine

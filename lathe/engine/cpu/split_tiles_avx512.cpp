@@ -1,0 +1,31 @@
+// The code of split_amx.cpp without AMX's instructions, for tests. Everything is in this file's own
+// namespace and nothing inline comes from outside it: see kernel_table.h.
+
+// g++ 12 takes the "undefined" operands in its own intrinsics for uninitialised variables.
+#ifndef __clang__
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#endif
+
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "lathe/engine/cpu/split_table.h"
+
+namespace lathe::engine::split_tiles {
+
+constexpr const char* kName = "emulated_split_amx";
+// The order is that of use.
+// clang-format off
+#include "lathe/engine/cpu/vector_avx512.h"
+#include "lathe/engine/cpu/lanes.inl.h"
+#include "lathe/engine/cpu/math.inl.h"
+#include "lathe/engine/cpu/elementwise.inl.h"
+#include "lathe/engine/cpu/gemm.inl.h"
+#include "lathe/engine/cpu/tiles_emulated.h"
+#include "lathe/engine/cpu/split_gemm.inl.h"
+// clang-format on
+
+}  // namespace lathe::engine::split_tiles
