@@ -30,6 +30,7 @@ constexpr const char* kName = "amx";
 
 // clang-format off
 #include "lathe/engine/cpu/tiles_amx.h"
+#include "lathe/engine/cpu/tile_sums.inl.h"
 #include "lathe/engine/cpu/bf16_tiles.inl.h"
 #include "lathe/engine/cpu/bf16_gemm.inl.h"
 #include "lathe/engine/cpu/bf16_attention.inl.h"

@@ -2,10 +2,8 @@
 // of sums, 32 rows by 32 columns. `tile_zero`, `tile_load`, `tile_store`, `tile_multiply` and
 // `TileSession` are the processor's (tiles_amx.h) or stand for them (tiles_emulated.h).
 
-constexpr std::int64_t kTileLines = 16;
 constexpr std::int64_t kPairRows = 2 * kTileLines;
 constexpr double kPairSpeed = 16;
-static_assert(kPanel == 2 * kTileLines);
 
 // Tiles begin at multiples of kPairRows: scratch has room for a last one that is not full.
 struct PairTiles {
@@ -17,24 +15,8 @@ struct PairTiles {
 
 template <bool IsTall>
 void multiply_tiles(const PairTile& tile) {
-  constexpr std::int64_t kSumsLine = kPanel * 4, kLeftLine = kLeftStride * 2,
-                         kRightLine = kPanel * 4;
-  float* const lower = tile.sums + kTileLines * kPanel;
-  if (tile.accumulate) {
-    tile_load<0>(tile.sums, kSumsLine);
-    tile_load<1>(tile.sums + kTileLines, kSumsLine);
-    if constexpr (IsTall) {
-      tile_load<2>(lower, kSumsLine);
-      tile_load<3>(lower + kTileLines, kSumsLine);
-    }
-  } else {
-    tile_zero<0>();
-    tile_zero<1>();
-    if constexpr (IsTall) {
-      tile_zero<2>();
-      tile_zero<3>();
-    }
-  }
+  constexpr std::int64_t kLeftLine = kLeftStride * 2, kRightLine = kPanel * 4;
+  start_sums<IsTall>(tile.sums, tile.accumulate);
   for (std::int64_t p = 0; p < tile.depth; p += 2 * kTileLines) {
     const std::uint16_t* const right = tile.right + p * kPanel;
     tile_load<6>(right, kRightLine);
@@ -48,12 +30,7 @@ void multiply_tiles(const PairTile& tile) {
       tile_multiply<3, 5, 7>();
     }
   }
-  tile_store<0>(tile.sums, kSumsLine);
-  tile_store<1>(tile.sums + kTileLines, kSumsLine);
-  if constexpr (IsTall) {
-    tile_store<2>(lower, kSumsLine);
-    tile_store<3>(lower + kTileLines, kSumsLine);
-  }
+  store_sums<IsTall>(tile.sums);
 }
 
 inline void multiply_pairs(const PairTile& tile, std::int64_t rows) {

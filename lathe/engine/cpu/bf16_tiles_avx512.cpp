@@ -30,6 +30,7 @@ constexpr const char* kName = "emulated_amx";
 
 // clang-format off
 #include "lathe/engine/cpu/tiles_emulated.h"
+#include "lathe/engine/cpu/tile_sums.inl.h"
 #include "lathe/engine/cpu/bf16_tiles.inl.h"
 #include "lathe/engine/cpu/bf16_gemm.inl.h"
 #include "lathe/engine/cpu/bf16_attention.inl.h"

@@ -36,6 +36,7 @@ inline bool multiplies_by_tiles(const CodeCut& cut) {
 #include "lathe/engine/cpu/code_widened.inl.h"
 #include "lathe/engine/cpu/code_vectors.inl.h"
 #include "lathe/engine/cpu/tiles_amx.h"
+#include "lathe/engine/cpu/tile_sums.inl.h"
 #include "lathe/engine/cpu/code_tiles.inl.h"
 #include "lathe/engine/cpu/code_gemm.inl.h"
 // clang-format on

@@ -1,12 +1,10 @@
 // Going through a panel by tile registers of 16 lines of 64 bytes: two by two tiles of sums, 32
-// rows by 32 columns. `tile_zero`, `tile_load`, `tile_store`, `tile_multiply_codes` and
-// `TileSession` are the processor's (tiles_amx.h) or stand for them (tiles_emulated.h). Blocks and
+// rows by 32 columns (tile_sums.inl.h). Blocks and
 // few rows go by vectors: tiles would be stored after every block, or be nearly empty.
 
-constexpr std::int64_t kTileLines = 16;
 constexpr std::int64_t kLeftRows = 2 * kTileLines;
 constexpr double kCodeSpeed = 32;
-static_assert(kPanel == 2 * kTileLines && kStep == 4 && kDepthGrain == 64);
+static_assert(kStep == 4 && kDepthGrain == 64);
 
 inline CodeLeft find_left(const CodeArgs& args, std::int64_t stride, Left* scratch) {
   const bool by_tiles = multiplies_by_tiles(args.cut);
@@ -29,13 +27,8 @@ inline CodeLeft find_left(const CodeArgs& args, std::int64_t stride, Left* scrat
 
 template <bool IsTall>
 void multiply_code_tiles(const CodeTile& tile, std::int64_t depth, std::int32_t* sums) {
-  constexpr std::int64_t kSumsLine = kPanel * 4, kRightLine = kPanel * kStep;
-  tile_zero<0>();
-  tile_zero<1>();
-  if constexpr (IsTall) {
-    tile_zero<2>();
-    tile_zero<3>();
-  }
+  constexpr std::int64_t kRightLine = kPanel * kStep;
+  start_sums<IsTall>(sums, false);
   for (std::int64_t p = 0; p < depth; p += kDepthGrain) {
     const std::int8_t* const right = tile.panel + p * kPanel;
     tile_load<6>(right, kRightLine);
@@ -49,12 +42,7 @@ void multiply_code_tiles(const CodeTile& tile, std::int64_t depth, std::int32_t*
       tile_multiply_codes<3, 5, 7>();
     }
   }
-  tile_store<0>(sums, kSumsLine);
-  tile_store<1>(sums + kTileLines, kSumsLine);
-  if constexpr (IsTall) {
-    tile_store<2>(sums + kTileLines * kPanel, kSumsLine);
-    tile_store<3>(sums + kTileLines * kPanel + kTileLines, kSumsLine);
-  }
+  store_sums<IsTall>(sums);
 }
 
 template <typename Finish>

@@ -6,7 +6,6 @@
 // parts of one. The rows of x are split into scratch once for all columns of the block, a piece of
 // the depth at a time.
 
-constexpr std::int64_t kTileLines = 16;
 constexpr std::int64_t kSplitRows = 2 * kTileLines;
 constexpr std::int64_t kTileNumbers = kTileLines * kSplitGrain;
 constexpr std::int64_t kParts = 3;
@@ -14,7 +13,7 @@ constexpr std::int64_t kLeftStep = kParts * kTileNumbers;
 constexpr std::int64_t kRightStep = kParts * 2 * kTileNumbers;
 // Of a piece: with 256 rows, their parts take half of a second-level cache.
 constexpr std::int64_t kSplitDepth = 768;
-static_assert(kPanel == 2 * kTileLines && kWidth == kTileLines);
+static_assert(kWidth == kTileLines);
 
 inline std::int64_t split_packed_size(std::int64_t n, std::int64_t k) {
   return round_up(n, kPanel) * k * kParts;
@@ -97,23 +96,8 @@ inline void multiply_four() {
 
 template <bool IsTall>
 void multiply_split_tiles(const SplitTile& tile) {
-  constexpr std::int64_t kSumsLine = kPanel * 4, kLine = 64;
-  float* const lower = tile.sums + kTileLines * kPanel;
-  if (tile.accumulate) {
-    tile_load<0>(tile.sums, kSumsLine);
-    tile_load<1>(tile.sums + kTileLines, kSumsLine);
-    if constexpr (IsTall) {
-      tile_load<2>(lower, kSumsLine);
-      tile_load<3>(lower + kTileLines, kSumsLine);
-    }
-  } else {
-    tile_zero<0>();
-    tile_zero<1>();
-    if constexpr (IsTall) {
-      tile_zero<2>();
-      tile_zero<3>();
-    }
-  }
+  constexpr std::int64_t kLine = 64;
+  start_sums<IsTall>(tile.sums, tile.accumulate);
   const std::uint16_t* left = tile.left;
   const std::uint16_t* right = tile.right;
   const auto load_left = [&](std::int64_t part) {
@@ -142,12 +126,7 @@ void multiply_split_tiles(const SplitTile& tile) {
     left += kLeftStep;
     right += kRightStep;
   }
-  tile_store<0>(tile.sums, kSumsLine);
-  tile_store<1>(tile.sums + kTileLines, kSumsLine);
-  if constexpr (IsTall) {
-    tile_store<2>(lower, kSumsLine);
-    tile_store<3>(lower + kTileLines, kSumsLine);
-  }
+  store_sums<IsTall>(tile.sums);
 }
 
 inline void multiply_split_rows(const SplitTile& tile, std::int64_t rows) {

@@ -25,6 +25,7 @@ constexpr const char* kName = "emulated_split_amx";
 #include "lathe/engine/cpu/elementwise.inl.h"
 #include "lathe/engine/cpu/gemm.inl.h"
 #include "lathe/engine/cpu/tiles_emulated.h"
+#include "lathe/engine/cpu/tile_sums.inl.h"
 #include "lathe/engine/cpu/split_gemm.inl.h"
 // clang-format on
 
