@@ -238,6 +238,10 @@ json write_config(const Model& model) {
     const std::optional<json::json_pointer> there = find_path(config, place.paths);
     const json::json_pointer path = there.value_or(to_pointer(place.paths.front()));
     const auto given = model.config.find(spec.name);
+    // What says the same already stays as it is: a list of texts stays a list.
+    if (given != model.config.end() && there && !config.at(*there).is_null() &&
+        read_attribute(spec, config.at(*there)) == given->second)
+      continue;
     if (given != model.config.end())
       write_path(config, path,
                  place.null && given->second == *place.null ? json() : to_json(given->second));

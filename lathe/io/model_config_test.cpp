@@ -1,5 +1,6 @@
 #include "lathe/io/model_config.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -154,6 +155,18 @@ TEST(WriteConfig, RenewsTaskSizesAndLabelsAndKeepsTheRest) {
   EXPECT_FALSE(config.contains("torch_dtype"));
   EXPECT_FALSE(config.contains("num_labels"));
   EXPECT_FALSE(config.contains("classifier_dropout"));
+}
+
+// transformers takes "" for a kind without a name, which no list of none has.
+TEST(WriteConfig, KeepsListsOfTexts) {
+  for (const char* kinds : {R"(["c2p", "p2c"])", "[]", R"("p2c|c2p")"}) {
+    Model model;
+    model.family = &models::FamilyRegistry::instance().at("deberta", "family");
+    model.task = "encode";
+    model.config_text = fmt::format(R"({{"pos_att_type": {}}})", kinds);
+    model.config = read_family_config(*model.family, parse_json(model.config_text));
+    EXPECT_EQ(write_config(model)["pos_att_type"], parse_json(kinds));
+  }
 }
 
 }  // namespace
