@@ -47,6 +47,8 @@ void report(const io::Model& model, const Arguments& arguments, const char* kind
     say("note: every tensor is freshly initialised\n");
   else if (!model.fresh.empty())
     say("note: freshly initialised: {}\n", fmt::join(model.fresh, ", "));
+  if (!model.left_out.empty())
+    say("note: left out, for nothing reads it here: {}\n", fmt::join(model.left_out, ", "));
 }
 
 // Writes an ONNX file and says what other programs cannot run of it.
