@@ -36,6 +36,10 @@ struct Vit {
       check_size(key, config.integer(key));
     check_depth("num_hidden_layers", layers);
     check_heads(hidden, sizes.heads);
+    if (const std::int64_t head = config.integer("head_dim");
+        head != 0 && head != hidden / sizes.heads)
+      fail("head_dim {} is not supported: expected {}, hidden_size by num_attention_heads", head,
+           hidden / sizes.heads);
     if (image % patch != 0) fail("image_size {} is not a multiple of patch_size {}", image, patch);
     for (const double rate : {sizes.hidden_dropout, sizes.attention_dropout}) check_dropout(rate);
   }
@@ -205,11 +209,13 @@ const Register registration{ModelFamily{
                {"image_size", std::int64_t{224}, "rows and columns of an image"},
                {"patch_size", std::int64_t{16}, "rows and columns of a patch"},
                {"num_channels", std::int64_t{3}, "channels of an image"},
-               {"qkv_bias", true, "whether queries, keys and values have a bias"}},
+               {"qkv_bias", true, "whether queries, keys and values have a bias"},
+               {"head_dim", std::int64_t{0}, "width of a head; 0: hidden_size by heads"}},
     .presets = {{"vit-tiny", sizes(12, 192, 3)},
                 {"vit-small", sizes(12, 384, 6)},
                 {"vit-base", sizes(12, 768, 12)},
                 {"vit-large", sizes(24, 1024, 16)}},
+    .keys_without_default = {"head_dim"},
     .naming = {.base_prefix = "vit."},
     .head_prefixes = {"vit.pooler.", "classifier."},
     .build = build,

@@ -37,5 +37,14 @@ TEST(Vit, RefusesImagesThatPatchesDoNotFill) {
             "vit:1x28x28,p7,w64,l4,h4");
 }
 
+TEST(Vit, RefusesHeadsThatDoNotMakeTheWidth) {
+  EXPECT_EQ(error_text([] {
+              NamedModel named = *find_named_model("vit:1x28x28,p7,w64,l1,h4");
+              named.config["head_dim"] = std::int64_t{8};
+              build(*named.family, named.config, {.task = "classify"});
+            }),
+            "head_dim 8 is not supported: expected 16, hidden_size by num_attention_heads");
+}
+
 }  // namespace
 }  // namespace lathe::models
