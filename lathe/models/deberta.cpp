@@ -65,6 +65,14 @@ std::vector<AttributeSpec> keys() {
   return keys;
 }
 
+// Those of Microsoft's models.
+Attributes sizes(std::int64_t layers, std::int64_t hidden, std::int64_t heads) {
+  return {{"num_hidden_layers", layers},   {"hidden_size", hidden},
+          {"num_attention_heads", heads},  {"intermediate_size", 4 * hidden},
+          {"relative_attention", true},    {"pos_att_type", std::string("c2p|p2c")},
+          {"position_biased_input", false}};
+}
+
 const Register registration{ModelFamily{
     .name = "deberta",
     .summary = "transformer encoder whose attention tells distances, for inference",
@@ -74,14 +82,13 @@ const Register registration{ModelFamily{
                    .padding = "pad_token_id"},
     .tasks = deberta_tasks("Deberta"),
     .config = keys(),
-    .presets = {},
+    .presets = {{"deberta-base", sizes(12, 768, 12)},
+                {"deberta-large", sizes(24, 1024, 16)},
+                {"deberta-xlarge", sizes(48, 1024, 16)}},
     .keys_without_default = {"embedding_size", "pooler_hidden_size", "cls_dropout", "pos_att_type",
                              "talking_head"},
     .stand_ins = {{"attention_mask", "attention_mask", "input_ids", 1}},
-    .naming = {.base_prefix = "deberta.",
-               .meaningless = {"embeddings.position_ids"},
-               .older = {{"LayerNorm.gamma", "LayerNorm.weight"},
-                         {"LayerNorm.beta", "LayerNorm.bias"}}},
+    .naming = deberta_naming(),
     .head_prefixes = {"pooler.", "classifier.", "lm_predictions.", "cls."},
     .build = build,
 }};

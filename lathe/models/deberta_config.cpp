@@ -79,6 +79,25 @@ Value deberta_layer(ModuleBuilder& builder, const DebertaConfig& model,
   return feed_forward_behind(builder, sizes, names, attended);
 }
 
+// Two heads that predict tokens: Hugging Face's first one, which most files are for, goes through
+// the width of an embedding; the one of the paper always reads the table of words.
+LanguageHead language_head_of(const DebertaConfig& model) {
+  const std::string table = "deberta.embeddings.word_embeddings.weight";
+  const std::string prefix = model.is_legacy ? "cls.predictions." : "lm_predictions.lm_head.";
+  const std::string transform = model.is_legacy ? prefix + "transform." : prefix;
+  const bool is_apart = model.is_legacy && !model.is_tied;
+  return {.vocabulary = model.vocabulary,
+          .width = model.width,
+          .eps = model.sizes.eps,
+          .activation = model.sizes.activation,
+          .dense = transform + "dense",
+          .activation_name = transform + "activation",
+          .norm = transform + "LayerNorm",
+          .decoder = prefix + "decoder",
+          .table = is_apart ? prefix + "decoder.weight" : table,
+          .bias = prefix + (is_apart ? "decoder.bias" : "bias")};
+}
+
 }  // namespace
 
 DebertaConfig::DebertaConfig(const AttributeReader& config)
@@ -88,7 +107,6 @@ DebertaConfig::DebertaConfig(const AttributeReader& config)
       layers(config.integer("num_hidden_layers")),
       positions(config.integer("max_position_embeddings")),
       types(config.integer("type_vocab_size")),
-      pooler(or_else(config.integer("pooler_hidden_size"), hidden)),
       max_relative(or_else(config.integer("max_relative_positions"), positions)),
       classifier_dropout(config.real("cls_dropout") < 0 ? config.real("hidden_dropout_prob")
                                                         : config.real("cls_dropout")),
@@ -96,9 +114,11 @@ DebertaConfig::DebertaConfig(const AttributeReader& config)
       initializer_range(config.real("initializer_range")),
       pooler_activation(config.text("pooler_hidden_act")),
       has_positions(config.flag("position_biased_input")),
-      is_relative(config.flag("relative_attention")),
       by_content(has_kind(config.text("pos_att_type"), "c2p")),
       by_position(has_kind(config.text("pos_att_type"), "p2c")),
+      is_relative(config.flag("relative_attention") && (by_content || by_position)),
+      is_tied(config.flag("tie_word_embeddings")),
+      is_legacy(config.flag("legacy")),
       sizes(read_encoder_sizes(config)) {
   for (const char* const key : {"vocab_size", "hidden_size", "num_attention_heads",
                                 "intermediate_size", "max_position_embeddings"})
@@ -106,6 +126,10 @@ DebertaConfig::DebertaConfig(const AttributeReader& config)
   check_depth("num_hidden_layers", layers);
   check_heads(hidden, sizes.heads);
   if (types < 0) fail("type_vocab_size {}: expected 0 or more", types);
+  if (const std::int64_t pooler = config.integer("pooler_hidden_size");
+      pooler != 0 && pooler != hidden)
+    fail("pooler_hidden_size {} is not supported: expected {}, the hidden_size that it reads",
+         pooler, hidden);
   for (const double rate :
        {sizes.hidden_dropout, sizes.attention_dropout, classifier_dropout, pooler_dropout})
     check_dropout(rate);
@@ -139,7 +163,9 @@ std::vector<AttributeSpec> deberta_config_keys(const Attributes& other_defaults)
       {"pooler_dropout", 0.0, "dropout before the pooler"},
       {"pooler_hidden_act", std::string("gelu"), "activation of the pooler"},
       {"pooler_hidden_size", std::int64_t{0}, "width of the pooler; 0: as a token's"},
-      {"cls_dropout", -1.0, "dropout before the classifier; -1: as elsewhere"}};
+      {"cls_dropout", -1.0, "dropout before the classifier; -1: as elsewhere"},
+      {"legacy", true, "whether tokens are predicted by Hugging Face's first head for it"},
+      {"tie_word_embeddings", true, "whether that head reads the table of words"}};
   for (AttributeSpec& key : keys)
     if (const auto other = other_defaults.find(key.name); other != other_defaults.end())
       key.default_value = other->second;
@@ -150,6 +176,9 @@ void build_deberta(ModuleBuilder& builder, const DebertaConfig& model, const Bui
                    const MakeProjections& project) {
   if (options.num_labels < 1)
     fail("the number of labels is {}: expected 1 or more", options.num_labels);
+  if (options.task == "mlm" && !model.is_legacy && model.width != model.hidden)
+    fail("legacy is false: embedding_size {} is not supported then, expected {}, the hidden_size",
+         model.width, model.hidden);
   const Value ids = {builder.graph().at("input_ids"), 0};
   const Value mask = builder.add("attention_mask", "full_like", {ids}, {{"value", 1.0}});
   Value x = deberta_embeddings(builder, model, ids);
@@ -164,13 +193,13 @@ void build_deberta(ModuleBuilder& builder, const DebertaConfig& model, const Bui
                                                 model.pooler_dropout);
             const Value active = builder.activation(
                 "pooler.activation", "pooler_hidden_act", model.pooler_activation,
-                builder.linear("pooler.dense", first, model.pooler));
+                builder.linear("pooler.dense", first, model.hidden));
             return builder.linear("classifier",
                                   builder.dropout("dropout", active, model.classifier_dropout),
                                   options.num_labels);
           },
       .token_dropout = model.sizes.hidden_dropout,
-      .language = {}};
+      .language = language_head_of(model)};
   end_encoder(builder, end, options, x);
 }
 
@@ -184,10 +213,21 @@ std::vector<TaskRecord> deberta_tasks(const std::string& name) {
            .architecture = name + "ForTokenClassification",
            .inputs = inputs,
            .label_layer = "classifier"},
+          {.name = "mlm", .architecture = name + "ForMaskedLM", .inputs = inputs},
           {.name = "encode",
            .architecture = name + "Model",
-           .other_architectures = {name + "ForMaskedLM"},
            .inputs = {"input_ids", "attention_mask"}}};
+}
+
+TensorNaming deberta_naming() {
+  const std::string head = "cls.predictions.", tie = "tie_word_embeddings";
+  return {.base_prefix = "deberta.",
+          .meaningless = {"embeddings.position_ids"},
+          .older = {{"LayerNorm.gamma", "LayerNorm.weight"}, {"LayerNorm.beta", "LayerNorm.bias"}},
+          .tied = {{head + "decoder.weight", "deberta.embeddings.word_embeddings.weight", tie},
+                   // One bias has two names in a tied model, and files have either.
+                   {head + "decoder.bias", head + "bias", tie},
+                   {head + "bias", head + "decoder.bias", tie}}};
 }
 
 }  // namespace lathe::models

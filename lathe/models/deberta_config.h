@@ -11,12 +11,15 @@ namespace lathe::models {
 
 /// What both versions of DeBERTa (He et al. 2021) say alike.
 struct DebertaConfig {
-  std::int64_t vocabulary, hidden, width, layers, positions, types, pooler;
+  std::int64_t vocabulary, hidden, width, layers, positions, types;
   std::int64_t max_relative;  ///< the longest distance that has a row of its own, at most
   double classifier_dropout, pooler_dropout, initializer_range;
   std::string pooler_activation;
-  bool has_positions;                         ///< whether embeddings tell them, too
-  bool is_relative, by_content, by_position;  ///< scores of distances, with queries and with keys
+  bool has_positions;            ///< whether embeddings tell them, too
+  bool by_content, by_position;  ///< how distances would be scored: with queries, with keys
+  bool is_relative;              ///< whether they are
+  bool is_tied;    ///< whether tokens are predicted by the table that they are looked up in
+  bool is_legacy;  ///< how the layers that predict them are called, and whether they narrow first
   EncoderSizes sizes;
 
   /// Fails on what no model can have, or none that is built here.
@@ -48,5 +51,8 @@ void build_deberta(ModuleBuilder& builder, const DebertaConfig& model, const Bui
 
 /// The tasks of a version, whose classes begin with `name`.
 std::vector<TaskRecord> deberta_tasks(const std::string& name);
+
+/// How both versions' files are laid out.
+TensorNaming deberta_naming();
 
 }  // namespace lathe::models

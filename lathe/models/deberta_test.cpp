@@ -2,6 +2,7 @@
 
 #include "lathe/core/graph_text.h"
 #include "lathe/core/pass.h"
+#include "lathe/core/passes/profile.h"
 #include "lathe/core/testing/error_text.h"
 #include "lathe/models/family.h"
 
@@ -38,9 +39,37 @@ TEST(Deberta, ProjectsDistancesAsTokensWhereKeysAreShared) {
                 "key_proj.weight, " + self + "key_proj.bias) : f32[16,8]");
 }
 
+// As many as transformers counts, with two labels.
+TEST(Deberta, HasAsManyParametersAsElsewhere) {
+  const auto num_parameters = [](const char* name) {
+    const NamedModel named = *find_named_model(name);
+    Graph graph = build(*named.family, named.config, {.task = "classify"});
+    return profile(graph).parameters;
+  };
+  EXPECT_EQ(num_parameters("deberta-base"), 139193858);
+  EXPECT_EQ(num_parameters("deberta-v3-base"), 184423682);
+}
+
+// Hugging Face's first head is as wide as an embedding, the other as a token.
+TEST(Deberta, PredictsTokensByEitherHead) {
+  EXPECT_EQ(print(deberta("deberta", ", embedding_size=4, vocab_size=16", "mlm"),
+                  "cls.predictions.decoder"),
+            "cls.predictions.decoder = linear(cls.predictions.transform.LayerNorm, "
+            "deberta.embeddings.word_embeddings.weight, cls.predictions.bias) : f32[B,L,16]");
+  EXPECT_EQ(print(deberta("deberta", ", tie_word_embeddings=false, vocab_size=16", "mlm"),
+                  "cls.predictions.decoder"),
+            "cls.predictions.decoder = linear(cls.predictions.transform.LayerNorm, "
+            "cls.predictions.decoder.weight, cls.predictions.decoder.bias) : f32[B,L,16]");
+  EXPECT_EQ(
+      print(deberta("deberta-v2", ", legacy=false, vocab_size=16", "mlm"),
+            "lm_predictions.lm_head.decoder"),
+      "lm_predictions.lm_head.decoder = linear(lm_predictions.lm_head.LayerNorm, "
+      "deberta.embeddings.word_embeddings.weight, lm_predictions.lm_head.bias) : f32[B,L,16]");
+}
+
 TEST(Deberta, IsPackedAsOthersAre) {
   for (const char* const family : {"deberta", "deberta-v2"})
-    for (const char* const task : {"classify", "tokens", "encode"}) {
+    for (const char* const task : {"classify", "tokens", "mlm", "encode"}) {
       Graph graph = deberta(family, "", task);
       run_pass("pack-sequences", graph);
       EXPECT_TRUE(graph.find("offsets")) << family << " for " << task;
@@ -52,6 +81,13 @@ TEST(Deberta, RefusesWhatIsNotBuilt) {
             "conv_kernel_size 3: a convolution beside the first layer is not supported");
   EXPECT_EQ(error_text([] { deberta("deberta", ", talking_head=true"); }),
             "talking_head is true, which is not supported");
+  EXPECT_EQ(error_text([] { deberta("deberta", ", legacy=false, embedding_size=4", "mlm"); }),
+            "legacy is false: embedding_size 4 is not supported then, expected 8, the hidden_size");
+  EXPECT_EQ(error_text([] { deberta("deberta", ", pooler_hidden_size=4"); }),
+            "pooler_hidden_size 4 is not supported: expected 8, the hidden_size that it reads");
+  EXPECT_EQ(
+      error_text([] { deberta("deberta-v2", ", attention_head_size=2"); }),
+      "attention_head_size 2 is not supported: expected 4, hidden_size by num_attention_heads");
 }
 
 }  // namespace

@@ -71,6 +71,15 @@ std::vector<AttributeSpec> keys() {
   return keys;
 }
 
+// Those of Microsoft's models, of which the ones of version 2 have a convolution.
+Attributes sizes(std::int64_t layers, std::int64_t hidden, std::int64_t heads) {
+  return {{"num_hidden_layers", layers},    {"hidden_size", hidden},
+          {"num_attention_heads", heads},   {"intermediate_size", 4 * hidden},
+          {"relative_attention", true},     {"pos_att_type", std::string("p2c|c2p")},
+          {"position_biased_input", false}, {"position_buckets", std::int64_t{256}},
+          {"share_att_key", true},          {"norm_rel_ebd", std::string("layer_norm")}};
+}
+
 const Register registration{ModelFamily{
     .name = "deberta-v2",
     .summary = "transformer encoder whose attention tells distances, versions 2 and 3",
@@ -80,14 +89,14 @@ const Register registration{ModelFamily{
                    .padding = "pad_token_id"},
     .tasks = deberta_tasks("DebertaV2"),
     .config = keys(),
-    .presets = {},
+    .presets = {{"deberta-v3-xsmall", sizes(12, 384, 6)},
+                {"deberta-v3-small", sizes(6, 768, 12)},
+                {"deberta-v3-base", sizes(12, 768, 12)},
+                {"deberta-v3-large", sizes(24, 1024, 16)}},
     .keys_without_default = {"embedding_size", "pooler_hidden_size", "cls_dropout", "pos_att_type",
                              "attention_head_size", "conv_kernel_size"},
     .stand_ins = {{"attention_mask", "attention_mask", "input_ids", 1}},
-    .naming = {.base_prefix = "deberta.",
-               .meaningless = {"embeddings.position_ids"},
-               .older = {{"LayerNorm.gamma", "LayerNorm.weight"},
-                         {"LayerNorm.beta", "LayerNorm.bias"}}},
+    .naming = deberta_naming(),
     .head_prefixes = {"pooler.", "classifier.", "lm_predictions.", "cls.", "mask_predictions."},
     .build = build,
 }};
