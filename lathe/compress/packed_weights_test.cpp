@@ -346,6 +346,14 @@ TEST(PackModel, RemembersWhatIsFreshBehindItsCodes) {
   unpack_model(read);
   EXPECT_THAT(fresh_head(read), ElementsAre("classifier.weight", "classifier.bias"));
   EXPECT_TRUE(read.state.contains("classifier.weight"));
+
+  // Its scale was made for random numbers, and goes with its rounding.
+  const std::size_t num_states = read.state.size();
+  EXPECT_THAT(unround_parameters(read.graph, read.state, read.fresh),
+              ElementsAre("classifier.weight"));
+  EXPECT_EQ(read.state.size(), num_states - 1);
+  EXPECT_THAT(print(read.graph, "classifier"),
+              testing::HasSubstr(", classifier.weight, classifier.bias)"));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "lathe/compress/lora.h"
+#include "lathe/compress/quantizers.h"
 #include "lathe/core/role.h"
 
 namespace lathe::compress {
@@ -32,6 +33,21 @@ std::vector<std::string> lora_parameters(const Graph& graph,
     for (const NodeId id : {path.a, path.b}) names.push_back(graph.name(id));
   names.insert(names.end(), fresh.begin(), fresh.end());
   return names;
+}
+
+std::vector<std::string> unround_parameters(Graph& graph, State& state,
+                                            const std::vector<std::string>& names) {
+  std::vector<NodeId> nodes;
+  std::vector<std::string> rounded;
+  for (const Quantizer& quantizer : find_quantizers(graph)) {
+    if (!quantizer.is_parameter || std::ranges::find(names, quantizer.state) == names.end())
+      continue;
+    nodes.push_back(quantizer.node);
+    rounded.push_back(quantizer.state);
+  }
+  bypass_quantizers(graph, nodes);
+  std::erase_if(state, [&](const auto& entry) { return !graph.find(entry.first); });
+  return rounded;
 }
 
 std::vector<std::string> parameters_with_moments(const Graph& training_graph, const State& left) {

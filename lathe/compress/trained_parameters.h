@@ -15,6 +15,12 @@ std::vector<std::string> fresh_head(const io::Model& model);
 /// What a model with LoRA paths trains: their states, and the fresh ones.
 std::vector<std::string> lora_parameters(const Graph& graph, const std::vector<std::string>& fresh);
 
+/// Takes the rounding of these parameters away, so that they train as floats; returns those that
+/// were rounded. Scales that were made for numbers nobody had trained are frozen while LoRA trains,
+/// and would clip what these become.
+std::vector<std::string> unround_parameters(Graph& graph, State& state,
+                                            const std::vector<std::string>& names);
+
 /// The parameters that a run trained, by what it left: those whose moments are among its states.
 /// `training_graph` trains every parameter by the run's optimizer.
 std::vector<std::string> parameters_with_moments(const Graph& training_graph, const State& left);

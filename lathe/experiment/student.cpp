@@ -136,6 +136,11 @@ std::vector<std::string> prepare_lora(io::Model& model, const FineTuneOptions& o
         "one model in the end, fuse on the float model and quantize that");
   // Before the insertion, after which the paths' states would count as the file's.
   const std::vector<std::string> fresh = compress::fresh_head(model);
+  if (const std::vector<std::string> rounded =
+          compress::unround_parameters(model.graph, model.state, fresh);
+      !rounded.empty())
+    callbacks.warn(fmt::format("lora: {} had no trained values: trains as floats, and stays so",
+                               fmt::join(rounded, ", ")));
   with_place("lora",
              [&] { compress::insert_lora(model.graph, model.state, lora, options.trainer.seed); });
   return compress::lora_parameters(model.graph, fresh);
