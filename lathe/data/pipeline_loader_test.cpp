@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "lathe/core/testing/num_mutants.h"
 #include "lathe/data/testing/temporary_directory.h"
 #include "lathe/data/tokenizer.h"
 
@@ -223,17 +224,11 @@ TEST(PipelineLoader, RefusesEveryPrefix) {
   }
 }
 
-// LATHE_MUTANTS says how many; the default suits every day.
-int num_mutants() {
-  const char* const text = std::getenv("LATHE_MUTANTS");
-  return text ? std::atoi(text) : 2'000;
-}
-
 TEST(PipelineLoader, SurvivesChangedBytes) {
   const TemporaryDirectory directory;
   std::mt19937 random(1);
   for (const std::string& whole : {llama().dump(), albert().dump(), bert().dump()})
-    for (int i = 0; i < num_mutants() / 6; ++i) {
+    for (int i = 0; i < num_mutants(2'000) / 6; ++i) {
       std::string mutant = whole;
       for (unsigned changes = 1 + random() % 4; changes > 0; --changes)
         mutant[random() % mutant.size()] = static_cast<char>(32 + random() % 95);
@@ -264,7 +259,7 @@ TEST(PipelineLoader, SurvivesMisplacedValues) {
                                       Json::array(),
                                       Json::object(),
                                       std::string(300, 'a')};
-    for (int i = 0; i < num_mutants() / 6; ++i) {
+    for (int i = 0; i < num_mutants(2'000) / 6; ++i) {
       Json mutant = whole;
       for (unsigned changes = 1 + random() % 3; changes > 0; --changes) {
         const Json::json_pointer target(places[random() % places.size()]);
