@@ -139,6 +139,7 @@ def deberta_sizes(rng):
     """What both versions call by the same names."""
     heads = rng.choice([1, 2, 4])
     hidden = heads * rng.choice([8, 16, 24])
+    legacy = rng.random() < 0.8
     return dict(
         vocab_size=rng.randint(40, 300),
         hidden_size=hidden,
@@ -147,13 +148,17 @@ def deberta_sizes(rng):
         intermediate_size=rng.choice([16, 40, 96]),
         hidden_act=rng.choice(["gelu", "gelu_new", "relu", "silu"]),
         max_position_embeddings=rng.randint(24, 64),
+        legacy=legacy,
+        embedding_size=rng.choice([hidden, hidden, 12]) if legacy else hidden,
         type_vocab_size=rng.choice([0, 2]),
         layer_norm_eps=rng.choice([1e-7, 1e-5]),
         initializer_range=rng.choice([0.02, 0.1, 0.3]),
         relative_attention=rng.random() < 0.9,
         max_relative_positions=rng.choice([-1, 8, 24]),
         position_biased_input=rng.random() < 0.5,
-        pos_att_type=rng.choice([["c2p", "p2c"], ["c2p"], ["p2c"], "p2c|c2p"]),
+        pos_att_type=rng.choice([["c2p", "p2c"], ["c2p"], ["p2c"], "p2c|c2p", []]),
+        pooler_hidden_act=rng.choice(["gelu", "tanh", "relu"]),
+        tie_word_embeddings=rng.random() < 0.7,
         num_labels=rng.randint(2, 5),
         pad_token_id=0,
         attn_implementation="eager",
@@ -170,11 +175,13 @@ def deberta_v2_config(rng):
     import transformers
 
     sizes = deberta_sizes(rng)
-    sizes["max_relative_positions"] = rng.choice([-1, 24])  # more than half of the buckets
+    sizes["max_relative_positions"] = rng.choice([-1, 12, 24])  # more than half of the buckets
+    # A norm of distances that nobody scores has states that nobody reads.
+    norms = ["none", "layer_norm"] if sizes["relative_attention"] else ["none"]
     return transformers.DebertaV2Config(
         position_buckets=rng.choice([-1, 8, 16]),
         share_att_key=rng.random() < 0.5,
-        norm_rel_ebd=rng.choice(["none", "layer_norm"]),
+        norm_rel_ebd=rng.choice(norms),
         **sizes,
     )
 
@@ -266,6 +273,27 @@ def resnet_config(rng):
     )
 
 
+def torchvision_resnet(rng, config=None):
+    """One of torchvision's ResNets, random or that of a configuration, and the configuration that says the same."""
+    import torchvision
+    import transformers
+
+    kinds = {"basic": torchvision.models.resnet.BasicBlock, "bottleneck": torchvision.models.resnet.Bottleneck}
+    if config is None:
+        kind = rng.choice(sorted(kinds))
+        config = transformers.ResNetConfig(
+            embedding_size=64,
+            hidden_sizes=[width * kinds[kind].expansion for width in (64, 128, 256, 512)],
+            depths=[rng.randint(1, 2) for _ in range(4)],
+            layer_type=kind,
+            num_labels=rng.randint(2, 6),
+            image_size=[rng.randint(40, 70), rng.randint(40, 70)],
+            architectures=["ResNetForImageClassification"],
+        )
+    block = kinds[config.layer_type]
+    return config, torchvision.models.resnet.ResNet(block, config.depths, num_classes=config.num_labels)
+
+
 def families():
     import transformers
 
@@ -344,6 +372,7 @@ def families():
             [
                 transformers.DebertaForSequenceClassification,
                 transformers.DebertaForTokenClassification,
+                transformers.DebertaForMaskedLM,
                 transformers.DebertaModel,
             ],
         ),
@@ -352,6 +381,7 @@ def families():
             [
                 transformers.DebertaV2ForSequenceClassification,
                 transformers.DebertaV2ForTokenClassification,
+                transformers.DebertaV2ForMaskedLM,
                 transformers.DebertaV2Model,
             ],
         ),

@@ -139,7 +139,7 @@ std::vector<std::string> prepare_lora(io::Model& model, const FineTuneOptions& o
   if (const std::vector<std::string> rounded =
           compress::unround_parameters(model.graph, model.state, fresh);
       !rounded.empty())
-    callbacks.warn(fmt::format("lora: {} had no trained values: trains as floats, and stays so",
+    callbacks.warn(fmt::format("lora: no file had trained values for {}: floats, and so they stay",
                                fmt::join(rounded, ", ")));
   with_place("lora",
              [&] { compress::insert_lora(model.graph, model.state, lora, options.trainer.seed); });
