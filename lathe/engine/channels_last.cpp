@@ -1,5 +1,6 @@
 #include "lathe/engine/channels_last.h"
 
+#include <map>
 #include <optional>
 
 #include "lathe/engine/origin.h"
@@ -36,6 +37,10 @@ class LayoutChange {
       change_pool(id, op);
     else if (op == "batch_norm")
       change_norm(id);
+    else if (op == "normalize_batch")
+      change_batch_norm(id);
+    else if (op == "normalize_batch_gradient")
+      change_batch_norm_gradient(id);
     else if (op == "concat")
       change_concat(id);
     else if (op == "mean")
@@ -47,9 +52,10 @@ class LayoutChange {
   }
 
  private:
-  // Adds a node for another; nothing where the backend cannot run it.
+  // Adds a node for another, or for the part of it that its name says; nothing where the backend
+  // cannot run it.
   std::optional<Value> add(NodeId place, NodeSpec spec) {
-    spec.name = graph_.name(place) + "/last";
+    spec.name = graph_.name(place) + "/" + (spec.name.empty() ? "last" : spec.name);
     const NodeId added = graph_.insert_before(place, std::move(spec));
     if (!backend_.can_run(graph_, added)) {
       graph_.erase(added);
@@ -70,6 +76,19 @@ class LayoutChange {
                                                     .inputs = {last},
                                                     .attributes = {{"axes", kToPlanes}}});
     graph_.replace_all_uses({id, 0}, {planes, 0});
+  }
+
+  // A value in front of a node with its channels last.
+  Value as_last(NodeId place, Value value) {
+    if (const std::optional<Value> last = find_last(graph_, value)) return *last;
+    const auto [turned, is_new] = turned_.try_emplace(value);
+    if (is_new)
+      turned->second = {graph_.insert_before(place, {.name = graph_.name(value.node) + "/last",
+                                                     .op = "transpose",
+                                                     .inputs = {value},
+                                                     .attributes = {{"axes", kToLast}}}),
+                        0};
+    return turned->second;
   }
 
   // With its residual, it has so many operands.
@@ -164,6 +183,52 @@ class LayoutChange {
     put_planes(id, *added);
   }
 
+  // A batch norm as it is trained, in parts: what goes through all pixels first, and what is done
+  // to each, which joins the steps around it.
+  void change_batch_norm(NodeId id) {
+    const std::optional<Value> last = find_last(graph_, graph_.input(id, 0));
+    if (!last) return;
+    const std::optional<Value> statistics = add(id, {.name = "statistics",
+                                                     .op = "channel_statistics",
+                                                     .inputs = {*last, graph_.input(id, 1)},
+                                                     .attributes = graph_.attributes(id)});
+    if (!statistics) return;
+    const Value mean = *statistics, variance{mean.node, 1}, slope{mean.node, 2};
+    const std::optional<Value> added = add(id, {.name = {},
+                                                .op = "normalize_channels",
+                                                .inputs = {*last, mean, slope, graph_.input(id, 2)},
+                                                .attributes = {}});
+    if (!added) return;
+    put_planes(id, *added);
+    graph_.replace_all_uses({id, 1}, mean);
+    graph_.replace_all_uses({id, 2}, variance);
+  }
+
+  // Where no loss depends on the statistics.
+  void change_batch_norm_gradient(NodeId id) {
+    const std::vector<Value>& operands = graph_.inputs(id);
+    for (std::size_t i = 5; i < operands.size(); ++i)
+      if (!operands[i].is_none()) return;
+    const std::optional<Value> x = find_last(graph_, operands[1]);
+    if (!x) return;
+    const Value dy = as_last(id, operands[0]), weight = operands[2], mean = operands[3];
+    const std::optional<Value> sums = add(id, {.name = "sums",
+                                               .op = "channel_gradients",
+                                               .inputs = {dy, *x, weight, mean, operands[4]},
+                                               .attributes = graph_.attributes(id)});
+    if (!sums) return;
+    const NodeId made = sums->node;
+    const std::optional<Value> added =
+        add(id, {.name = {},
+                 .op = "normalize_channels_gradient",
+                 .inputs = {dy, *x, mean, {made, 2}, {made, 3}, {made, 4}},
+                 .attributes = {}});
+    if (!added) return;
+    put_planes(id, *added);
+    graph_.replace_all_uses({id, 1}, {made, 0});
+    graph_.replace_all_uses({id, 2}, {made, 1});
+  }
+
   // The mean of a plane is a pool of one window.
   void change_mean(NodeId id) {
     const std::optional<Value> last = find_last(graph_, graph_.input(id, 0));
@@ -209,16 +274,7 @@ class LayoutChange {
     }
     if (!any) return;
     std::vector<Value> operands;
-    for (const Value& value : graph_.inputs(id)) {
-      std::optional<Value> last = find_last(graph_, value);
-      if (!last)
-        last = Value{graph_.insert_before(id, {.name = graph_.name(value.node) + "/last",
-                                               .op = "transpose",
-                                               .inputs = {value},
-                                               .attributes = {{"axes", kToLast}}}),
-                     0};
-      operands.push_back(*last);
-    }
+    for (const Value& value : graph_.inputs(id)) operands.push_back(as_last(id, value));
     if (const std::optional<Value> added = add(id, {.name = {},
                                                     .op = graph_.op(id).name,
                                                     .inputs = operands,
@@ -228,6 +284,7 @@ class LayoutChange {
 
   Graph& graph_;
   const Backend& backend_;
+  std::map<Value, Value> turned_;  // what nobody makes with its channels last, turned once for all
 };
 
 }  // namespace

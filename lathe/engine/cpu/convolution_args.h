@@ -27,6 +27,21 @@ struct ConvolveArgs {
   int activation;              ///< a Unary, one of the epilogues
 };
 
+/// dw[n, k] = the sum over lines and pixels of dy[line, pixel, n] times x[line, pixel, k], where
+/// the k floats of a pixel are a line of the window under it. Summed in the order of lines and
+/// pixels by one accumulator, so that images given one after another with `accumulate` have one
+/// order.
+struct ConvolveGradientArgs {
+  std::int64_t lines, pixels, n, k;
+  const float* dy;
+  std::int64_t dy_line, dy_step;  ///< from a line and from a pixel to the next
+  const float* x;
+  std::int64_t x_line, x_step;
+  float* dw;
+  std::int64_t dw_stride;
+  bool accumulate;  ///< start the sums from dw instead of 0
+};
+
 /// y[channels] from a window of x, whose channels lie side by side: the largest of each channel,
 /// NaN where there is one, or the sum in the order of the window, divided.
 struct PoolArgs {

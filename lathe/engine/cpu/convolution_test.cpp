@@ -132,6 +132,52 @@ TEST(ChannelsLast, FusesWhatFollowsAConvolution) {
   EXPECT_EQ(first, 1);  // the images that come in
 }
 
+// A residual part as it is trained: batch norms of their own statistics and all gradients, behind a
+// convolution that moves the images far from 0 for the second norm.
+std::string trained_part(std::int64_t channels, std::int64_t size) {
+  return fmt::format(R"(
+    x = input() : f32[B,3,{1},{1}]
+    dz = input() : f32[B,{0},{1},{1}]
+    w1 = state() : f32[{0},3,3,3]
+    w2 = state() : f32[{0},{0},3,3]
+    g = state() : f32[{0}]
+    h = state() : f32[{0}]
+    c1 = conv2d(x, w1) {{pads=[1,1,1,1]}}
+    n1 = normalize_batch(c1, g, h)
+    a1 = relu(n1)
+    c2 = conv2d(a1, w2) {{pads=[1,1,1,1]}}
+    n2 = normalize_batch(c2, h, g)
+    z = add(n2, a1)
+    d2 = normalize_batch_gradient(dz, c2, h, n2#1, n2#2)
+    dw2 = conv2d_weight_gradient(d2, a1) {{pads=[1,1,1,1]}} : f32[{0},{0},3,3]
+    da1 = conv2d_input_gradient(d2, w2) {{pads=[1,1,1,1]}} : f32[B,{0},{1},{1}]
+    s1 = add(da1, dz)
+    d1 = normalize_batch_gradient(s1, c1, g, n1#1, n1#2)
+    dw1 = conv2d_weight_gradient(d1, x) {{pads=[1,1,1,1]}} : f32[{0},3,3,3]
+    output z <- z
+    output mean <- n2#1
+    output variance <- n2#2
+    output dw1 <- dw1
+    output dw2 <- dw2
+    output dg <- d1#1
+    output dh <- d1#2)",
+                     channels, size);
+}
+
+TEST_P(ConvolutionSteps, OfAPartThatIsTrainedAreRight) {
+  for (const std::int64_t images : {1, 5, 70})
+    for (const std::int64_t channels : {5, 16, 33})
+      expect_right(trained_part(channels, images > 5 ? 3 : 9), images, 3e-4);
+}
+
+TEST(ChannelsLast, TurnsNoImagesBetweenTheLayersOfATraining) {
+  const Graph lowered = lower(parse_graph(trained_part(16, 9)), find_backend("cpu"));
+  EXPECT_EQ(lowered.nodes_of("normalize_channels").size(), 2u);
+  EXPECT_EQ(lowered.nodes_of("normalize_channels_gradient").size(), 2u);
+  EXPECT_TRUE(lowered.nodes_of("normalize_batch").empty());
+  EXPECT_EQ(lowered.nodes_of("transpose").size(), 2u);  // dz, and the output z
+}
+
 // Rounded images and packed weights: the same bits as the definition's, which is of whole numbers.
 std::string rounded_network(std::int64_t size) {
   return fmt::format(R"(

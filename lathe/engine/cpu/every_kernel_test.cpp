@@ -10,6 +10,7 @@
 #include "lathe/engine/cpu/step.h"
 #include "lathe/engine/lower.h"
 #include "lathe/engine/testing/example_calls.h"
+#include "lathe/engine/testing/executor_cases.h"
 
 namespace lathe::engine {
 namespace {
@@ -104,6 +105,13 @@ bool run_steps(const ExampleCall& call, const Kernels& table) {
   return true;
 }
 
+// Images lie otherwise once they are lowered.
+ExampleCall lowered_images(const std::string& text) {
+  const Graph graph = parse_graph(text);
+  return {lower(graph, find_backend("cpu")), random_feed(graph, ops::example_symbols(), 1),
+          random_state(graph, 2)};
+}
+
 TEST(EveryKernel, IsReachedByTheStepsOfSomeOp) {
   const Kernels table = noting_table();
   for (const auto& [name, op] : OpRegistry::instance().all())
@@ -120,17 +128,24 @@ TEST(EveryKernel, IsReachedByTheStepsOfSomeOp) {
           weight.mutable_data<float>()[static_cast<std::size_t>(i)] = 0;
     EXPECT_TRUE(run_steps(call, table));
   }
-  // Images lie otherwise once they are lowered.
-  ExampleCall images =
-      make_example_call("conv2d(f32[B,3,5,5], f32[4,3,3,3], f32[4]) {pads=[1,1,1,1]}", true);
-  const NodeId pooled =
-      images.graph.add({.name = "pooled",
-                        .op = "max_pool2d",
-                        .inputs = {images.graph.outputs()[0].second},
-                        .attributes = {{"kernel", std::vector<std::int64_t>{2, 2}}}});
-  images.graph.set_output(images.graph.outputs()[0].first, {pooled, 0});
-  images.graph = lower(images.graph, find_backend("cpu"));
-  EXPECT_TRUE(run_steps(images, table));
+  EXPECT_TRUE(run_steps(lowered_images(R"(
+    x = input() : f32[B,3,5,5]
+    w = state() : f32[4,3,3,3]
+    c = conv2d(x, w) {pads=[1,1,1,1]}
+    p = max_pool2d(c) {kernel=[2,2]}
+    output p <- p)"),
+                        table));
+  EXPECT_TRUE(run_steps(lowered_images(R"(
+    x = input() : f32[B,3,4,4]
+    dy = input() : f32[B,16,4,4]
+    w = state() : f32[16,3,3,3]
+    g = state() : f32[16]
+    c = conv2d(x, w) {pads=[1,1,1,1]}
+    n = normalize_batch(c, g, g)
+    d = normalize_batch_gradient(dy, c, g, n#1, n#2)
+    output n <- n
+    output d <- d)"),
+                        table));
   for (const std::string name : kEntries) {
     if (name == "fma_burst") continue;  // measures the machine: fma_peak's
     EXPECT_TRUE(reached().contains(name)) << "no step reaches " << name;

@@ -276,23 +276,35 @@ void copy_line(const Kernels& kernels, const Images& images, const float* image,
 void PackedFilters::pack(const Kernels& kernels, const ImageProduct& product, const float* weight,
                          const FilterPlaces& places, std::span<const float> factors) {
   const std::int64_t channels = product.group_channels(), filters = product.group_filters();
-  const std::int64_t depth = product.depth();
+  const std::int64_t depth = product.depth(), panel = kernels.gemm_grain().columns;
   group_size_ = kernels.packed_size(filters, depth);
   buffer_.reserve(std::max<std::int64_t>(1, product.groups * group_size_) *
                   static_cast<std::int64_t>(sizeof(float)));
-  std::vector<float> turned(static_cast<std::size_t>(filters * depth));
+  // First the filters side by side for each channel and tap of the weight, which lie next to each
+  // other in one of its two layouts; then a row of a panel is a copy.
+  const std::int64_t taps = std::min(places.filter, places.channel);
+  const std::int64_t across = divide_up(filters, panel) * panel;
+  std::vector<float> turned(static_cast<std::size_t>(channels * taps * across));
   for (std::int64_t g = 0; g < product.groups; ++g) {
-    for (std::int64_t f = 0; f < filters; ++f) {
-      const auto number = static_cast<std::size_t>(g * filters + f);
-      const float factor = factors.empty() ? 1.0f : factors[number];
-      float* to = turned.data() + f * depth;
+    const bool is_one_run = places.channel == taps;
+    for (std::int64_t c = 0; c < (is_one_run ? 1 : channels); ++c)
+      kernels.transpose_matrix({.rows = filters,
+                                .columns = is_one_run ? channels * taps : taps,
+                                .x = weight + g * places.group + c * places.channel,
+                                .x_stride = places.filter,
+                                .y = turned.data() + c * taps * across,
+                                .y_stride = across});
+    float* to = buffer_.floats() + g * group_size_;
+    for (std::int64_t first = 0; first < filters; first += panel)
       for (const std::int64_t row : places.rows)
-        for (const std::int64_t column : places.columns) {
-          const float* const from = weight + g * places.group + f * places.filter + row + column;
-          for (std::int64_t c = 0; c < channels; ++c) *to++ = from[c * places.channel] * factor;
-        }
-    }
-    kernels.pack_b(turned.data(), filters, depth, depth, 1, buffer_.floats() + g * group_size_);
+        for (const std::int64_t column : places.columns)
+          for (std::int64_t c = 0; c < channels; ++c, to += panel) {
+            std::memcpy(to, turned.data() + (c * taps + row + column) * across + first,
+                        static_cast<std::size_t>(panel) * sizeof(float));
+            if (factors.empty()) continue;
+            for (std::int64_t f = 0; f < std::min(panel, filters - first); ++f)
+              to[f] *= factors[static_cast<std::size_t>(g * filters + first + f)];
+          }
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "lathe/engine/cpu/channel_norm_args.h"
 #include "lathe/engine/cpu/convolution_args.h"
 #include "lathe/engine/cpu/training_args.h"
 
@@ -307,6 +308,7 @@ struct Kernels {
   // [n, k] packed as pack_b(weight, k, n, 1, k, packed).
   void (*dropout_rows)(const DropoutRowsArgs&);
   void (*weight_gradient)(const WeightGradientArgs&);
+  void (*convolve_gradient)(const ConvolveGradientArgs&);
   /// out[n] += the sum of x[rows, n] over its rows, in ascending order.
   void (*sum_rows_accumulate)(const float* x, std::int64_t rows, std::int64_t n,
                               std::int64_t stride, float* out);
@@ -315,6 +317,10 @@ struct Kernels {
                             std::int64_t count, std::int64_t n, float* out, bool accumulate);
   void (*layer_norm_backward)(const LayerNormBackwardArgs&);
   void (*rms_norm_backward)(const RmsNormBackwardArgs&);
+  void (*channel_moments)(const ChannelMomentsArgs&);
+  void (*channel_products)(const ChannelProductsArgs&);
+  void (*scale_channels)(const ScaleChannelsArgs&);
+  void (*scale_channels_backward)(const ScaleChannelsBackwardArgs&);
   void (*softmax_backward_rows)(const SoftmaxBackwardArgs&);
   void (*log_softmax_backward_rows)(const SoftmaxBackwardArgs&);
   /// dx[i] = dy[i] op'(x[i]), 0 where relu and abs have a corner; dx may be dy or x.
@@ -371,10 +377,15 @@ struct Kernels {
   X(embedding_sum)                   \
   X(dropout_rows)                    \
   X(weight_gradient)                 \
+  X(convolve_gradient)               \
   X(sum_rows_accumulate)             \
   X(sum_selected_rows)               \
   X(layer_norm_backward)             \
   X(rms_norm_backward)               \
+  X(channel_moments)                 \
+  X(channel_products)                \
+  X(scale_channels)                  \
+  X(scale_channels_backward)         \
   X(softmax_backward_rows)           \
   X(log_softmax_backward_rows)       \
   X(unary_backward)                  \

@@ -40,8 +40,8 @@ class Conv2dInputGradientStep final : public Step {
   }
 };
 
-// dy[pixels, filters] transposed times the lines of the windows, row by row of results. Summed by
-// parts of the batch whose number follows from its size, and then in their order.
+// dy[pixels, filters] transposed times the lines of the windows, image by image. Summed by parts
+// of the batch whose number follows from its size, and then in their order.
 class Conv2dWeightGradientStep final : public Step {
  public:
   void run_whole(const WholeCall& call) const override {
@@ -53,23 +53,35 @@ class Conv2dWeightGradientStep final : public Step {
     const Convolution c =
         convolution_of(call.graph.attribute(call.node), x, dy, dims_of(call, {call.node, 0}));
     const Sums sums(c);
-    const std::int64_t parts = std::clamp<std::int64_t>(x.count, 1, kMostParts);
-    for (AlignedBuffer& buffer : call.scratch)
-      buffer.reserve(sums.scratch_floats() * static_cast<std::int64_t>(sizeof(float)));
-    std::vector<float> totals(static_cast<std::size_t>(parts * c.num_weights()), 0.0f);
+    const std::int64_t parts = num_parts(x.count, c.num_weights());
+    const std::int64_t total_floats = parts * c.num_weights();
+    // The parts' sums lie in front of what the first thread needs for itself.
+    for (std::size_t thread = 0; thread < call.scratch.size(); ++thread)
+      call.scratch[thread].reserve((sums.scratch_floats() + (thread == 0 ? total_floats : 0)) *
+                                   static_cast<std::int64_t>(sizeof(float)));
+    float* const totals = call.scratch[0].floats();
     call.parallel(parts, [&](std::int64_t part, int thread) {
-      for (std::int64_t image = part * x.count / parts; image < (part + 1) * x.count / parts;
-           ++image)
+      const std::int64_t first = part * x.count / parts, end = (part + 1) * x.count / parts;
+      float* const total = totals + part * c.num_weights();
+      if (first == end) std::fill_n(total, c.num_weights(), 0.0f);
+      for (std::int64_t image = first; image < end; ++image)
         sums.add(call.kernels, floats_of(call, 1) + image * x.size(),
                  floats_of(call, 0) + image * dy.size(),
-                 call.scratch[static_cast<std::size_t>(thread)].floats(),
-                 totals.data() + part * c.num_weights());
+                 call.scratch[static_cast<std::size_t>(thread)].floats() +
+                     (thread == 0 ? total_floats : 0),
+                 total, image > first);
     });
-    sums.put(totals, parts, reinterpret_cast<float*>(call.outputs[0]), call.parallel);
+    sums.put(call.kernels, totals, parts, reinterpret_cast<float*>(call.outputs[0]), call.parallel);
   }
 
  private:
-  static constexpr std::int64_t kMostParts = 16;
+  // More parts even out what else the cores do, while they are small.
+  static std::int64_t num_parts(std::int64_t images, std::int64_t weights) {
+    std::int64_t most = 64;
+    while (most > 16 && most * weights > kMostFloats) most /= 2;
+    return std::clamp<std::int64_t>(images, 1, most);
+  }
+  static constexpr std::int64_t kMostFloats = std::int64_t{5} << 18;
 
   // The gradient of a weight [O, kh, kw, C/groups]: taps before channels, as windows have them.
   class Sums {
@@ -85,8 +97,8 @@ class Conv2dWeightGradientStep final : public Step {
       return lines_ * columns_ * c_.x.channels + (c_.y.is_last ? 0 : c_.y.size());
     }
 
-    void add(const Kernels& kernels, const float* x, const float* dy, float* scratch,
-             float* total) const {
+    void add(const Kernels& kernels, const float* x, const float* dy, float* scratch, float* total,
+             bool accumulate) const {
       for (std::int64_t line = 0; line < lines_; ++line)
         copy_line(kernels, c_.x, x, line - c_.window.pads[0], -c_.window.pads[1], columns_,
                   scratch + line * columns_ * c_.x.channels);
@@ -109,36 +121,40 @@ class Conv2dWeightGradientStep final : public Step {
       for (std::int64_t group = 0; group < c_.groups; ++group)
         for (std::int64_t p = 0; p < c_.window.kernel[0]; ++p)
           for (std::int64_t q = 0; q < pieces; ++q)
-            for (std::int64_t row = 0; row < c_.y.height; ++row)
-              kernels.weight_gradient(
-                  {.rows = c_.y.width,
-                   .n = filters,
-                   .k = length,
-                   .dy = dy + row * c_.y.width * c_.y.channels + group * filters,
-                   .dy_stride = c_.y.channels,
-                   .x = scratch +
-                        ((row * c_.window.strides[0] + p * c_.window.dilations[0]) * columns_ +
-                         q * c_.window.dilations[1]) *
-                            c_.x.channels +
-                        group * channels,
-                   .x_stride = c_.window.strides[1] * c_.x.channels,
-                   .dw = total + group * filters * depth + (p * pieces + q) * length,
-                   .dw_stride = depth,
-                   .accumulate = true});
+            kernels.convolve_gradient(
+                {.lines = c_.y.height,
+                 .pixels = c_.y.width,
+                 .n = filters,
+                 .k = length,
+                 .dy = dy + group * filters,
+                 .dy_line = c_.y.width * c_.y.channels,
+                 .dy_step = c_.y.channels,
+                 .x = scratch +
+                      (p * c_.window.dilations[0] * columns_ + q * c_.window.dilations[1]) *
+                          c_.x.channels +
+                      group * channels,
+                 .x_line = c_.window.strides[0] * columns_ * c_.x.channels,
+                 .x_step = c_.window.strides[1] * c_.x.channels,
+                 .dw = total + group * filters * depth + (p * pieces + q) * length,
+                 .dw_stride = depth,
+                 .accumulate = accumulate});
     }
 
-    void put(const std::vector<float>& totals, std::int64_t parts, float* result,
+    // Adds the parts and turns each filter's [taps, channels] around.
+    void put(const Kernels& kernels, const float* totals, std::int64_t parts, float* result,
              const auto& parallel) const {
       const std::int64_t channels = c_.group_channels(), taps = c_.taps();
+      const std::int64_t depth = channels * taps;
       parallel(c_.y.channels, [&](std::int64_t filter, int) {
-        for (std::int64_t tap = 0; tap < taps; ++tap)
-          for (std::int64_t channel = 0; channel < channels; ++channel) {
-            const float* from = totals.data() + (filter * taps + tap) * channels + channel;
-            float sum = 0;
-            for (std::int64_t part = 0; part < parts; ++part, from += c_.num_weights())
-              sum += *from;
-            result[(filter * channels + channel) * taps + tap] = sum;
-          }
+        std::vector<float> sums(static_cast<std::size_t>(depth), 0.0f);
+        kernels.sum_rows_accumulate(totals + filter * depth, parts, depth, c_.num_weights(),
+                                    sums.data());
+        kernels.transpose_matrix({.rows = taps,
+                                  .columns = channels,
+                                  .x = sums.data(),
+                                  .x_stride = channels,
+                                  .y = result + filter * depth,
+                                  .y_stride = taps});
       });
     }
 

@@ -1,0 +1,54 @@
+#pragma once
+
+// The arguments of the kernels of batch norms whose channels lie side by side. Plain structs only:
+// see kernel_table.h.
+
+#include <cstdint>
+
+namespace lathe::engine {
+
+/// Rows that are summed in floats; whoever has more adds up such parts in double.
+inline constexpr std::int64_t kChannelRows = 32;
+
+/// The mean of each column of x[rows, n], of at most kChannelRows rows, and the sum of the squares
+/// of its distances from it.
+struct ChannelMomentsArgs {
+  std::int64_t rows, n;
+  const float* x;
+  float* means;
+  float* squares;
+};
+
+/// For each column of at most kChannelRows rows, the sums of dy and of dy (x - center).
+struct ChannelProductsArgs {
+  std::int64_t rows, n;
+  const float* dy;
+  const float* x;
+  const float* center;
+  float* sums;
+  float* products;
+};
+
+/// y = (x - center) slope + bias, each of the three a number for a column; y may be x.
+struct ScaleChannelsArgs {
+  std::int64_t rows, n;
+  const float* x;
+  const float* center;
+  const float* slope;
+  const float* bias;
+  float* y;
+};
+
+/// dx = factor (dy - shift - (x - center) slope); dx may be dy or x.
+struct ScaleChannelsBackwardArgs {
+  std::int64_t rows, n;
+  const float* dy;
+  const float* x;
+  const float* center;
+  const float* factor;
+  const float* shift;
+  const float* slope;
+  float* dx;
+};
+
+}  // namespace lathe::engine

@@ -1,0 +1,218 @@
+#include <algorithm>
+#include <cmath>
+
+#include "lathe/core/error.h"
+#include "lathe/engine/cpu/step.h"
+
+namespace lathe::engine {
+namespace {
+
+// The parts of normalize_batch and its gradient for images whose channels lie side by side.
+//
+// What is summed over all pixels is summed in floats over kChannelRows of them and then in double,
+// by blocks whose number follows from the extents, and then in their order.
+
+constexpr std::int64_t kMostBlocks = 64;
+
+const float* floats_at(const WholeCall& call, std::size_t operand) {
+  return reinterpret_cast<const float*>(call.inputs[operand]);
+}
+float* results_at(const WholeCall& call, std::size_t result) {
+  return reinterpret_cast<float*>(call.outputs[result]);
+}
+
+// The pixels of all images in blocks.
+struct PixelBlocks {
+  std::int64_t rows, channels, block_rows, count;
+
+  explicit PixelBlocks(const WholeCall& call) {
+    const std::vector<std::int64_t> dims =
+        call.graph.type(call.graph.input(call.node, 0)).dims(call.symbols);
+    channels = dims.back();
+    rows = channels == 0 ? 0 : num_elements(dims) / channels;
+    const std::int64_t parts = (rows + kChannelRows - 1) / kChannelRows;
+    block_rows = std::max<std::int64_t>(1, (parts + kMostBlocks - 1) / kMostBlocks) * kChannelRows;
+    count = (rows + block_rows - 1) / block_rows;
+  }
+
+  // Calls visit(first row, rows) for the parts of a block that are summed in floats.
+  template <typename Visit>
+  void each_part(std::int64_t block, const Visit& visit) const {
+    const std::int64_t end = std::min(rows, (block + 1) * block_rows);
+    for (std::int64_t row = block * block_rows; row < end; row += kChannelRows)
+      visit(row, std::min(kChannelRows, end - row));
+  }
+};
+
+// The count, mean and sum of squared distances of what was seen of each channel: two such join
+// without losing digits however far the mean is from 0 (Chan, Golub and LeVeque 1983).
+class Moments {
+ public:
+  explicit Moments(std::int64_t channels)
+      : means_(static_cast<std::size_t>(channels), 0.0), squares_(means_) {}
+
+  template <typename Number>
+  void join(double count, const Number* means, const Number* squares) {
+    const double share = count / (count_ + count), weight = count_ * share;
+    for (std::size_t c = 0; c < means_.size(); ++c) {
+      const double distance = means[c] - means_[c];
+      means_[c] += distance * share;
+      squares_[c] += squares[c] + distance * distance * weight;
+    }
+    count_ += count;
+  }
+  void join(const Moments& other) {
+    join(other.count_, other.means_.data(), other.squares_.data());
+  }
+  double mean(std::size_t channel) const { return means_[channel]; }
+  double squares(std::size_t channel) const { return squares_[channel]; }
+
+ private:
+  double count_ = 0;
+  std::vector<double> means_, squares_;
+};
+
+class ChannelStatisticsStep final : public Step {
+ public:
+  void run_whole(const WholeCall& call) const override {
+    const PixelBlocks blocks(call);
+    if (blocks.rows == 1)
+      fail("node \"{}\": one element a channel has no variance: expected more",
+           call.graph.name(call.node));
+    const std::int64_t channels = blocks.channels;
+    std::vector<Moments> moments(static_cast<std::size_t>(blocks.count), Moments(channels));
+    call.parallel(blocks.count, [&](std::int64_t block, int) {
+      std::vector<float> part(static_cast<std::size_t>(2 * channels));
+      blocks.each_part(block, [&](std::int64_t row, std::int64_t rows) {
+        call.kernels.channel_moments({.rows = rows,
+                                      .n = channels,
+                                      .x = floats_at(call, 0) + row * channels,
+                                      .means = part.data(),
+                                      .squares = part.data() + channels});
+        moments[static_cast<std::size_t>(block)].join(static_cast<double>(rows), part.data(),
+                                                      part.data() + channels);
+      });
+    });
+    Moments all(channels);
+    for (const Moments& block : moments) all.join(block);
+    const auto count = static_cast<double>(blocks.rows);
+    const double eps = call.graph.attribute(call.node).real("eps");
+    for (std::size_t c = 0; c < static_cast<std::size_t>(channels); ++c) {
+      const double squares = all.squares(c);
+      results_at(call, 0)[c] = static_cast<float>(all.mean(c));
+      results_at(call, 1)[c] = static_cast<float>(squares / (count - 1));
+      results_at(call, 2)[c] =
+          static_cast<float>(floats_at(call, 1)[c] / std::sqrt(squares / count + eps));
+    }
+  }
+};
+
+class ChannelGradientsStep final : public Step {
+ public:
+  void run_whole(const WholeCall& call) const override {
+    const PixelBlocks blocks(call);
+    const std::int64_t channels = blocks.channels;
+    // Of each block, the sums of dy and those of dy (x - mean).
+    std::vector<double> sums(static_cast<std::size_t>(blocks.count * 2 * channels), 0.0);
+    call.parallel(blocks.count, [&](std::int64_t block, int) {
+      std::vector<float> part(static_cast<std::size_t>(2 * channels));
+      double* const total = sums.data() + block * 2 * channels;
+      blocks.each_part(block, [&](std::int64_t row, std::int64_t rows) {
+        call.kernels.channel_products({.rows = rows,
+                                       .n = channels,
+                                       .dy = floats_at(call, 0) + row * channels,
+                                       .x = floats_at(call, 1) + row * channels,
+                                       .center = floats_at(call, 3),
+                                       .sums = part.data(),
+                                       .products = part.data() + channels});
+        for (std::int64_t i = 0; i < 2 * channels; ++i)
+          total[i] += part[static_cast<std::size_t>(i)];
+      });
+    });
+    const auto count = static_cast<double>(blocks.rows);
+    const double eps = call.graph.attribute(call.node).real("eps");
+    for (std::int64_t c = 0; c < channels; ++c) {
+      double dbias = 0, products = 0;
+      for (std::int64_t block = 0; block < blocks.count; ++block) {
+        dbias += sums[static_cast<std::size_t>(block * 2 * channels + c)];
+        products += sums[static_cast<std::size_t>((block * 2 + 1) * channels + c)];
+      }
+      const double scale = 1.0 / std::sqrt(floats_at(call, 4)[c] * (count - 1) / count + eps);
+      const double dweight = products * scale;
+      results_at(call, 0)[c] = static_cast<float>(dweight);
+      results_at(call, 1)[c] = static_cast<float>(dbias);
+      results_at(call, 2)[c] = static_cast<float>(scale * floats_at(call, 2)[c]);
+      results_at(call, 3)[c] = static_cast<float>(dbias / count);
+      results_at(call, 4)[c] = static_cast<float>(scale * dweight / count);
+    }
+  }
+};
+
+class NormalizeChannelsStep final : public Step {
+ public:
+  explicit NormalizeChannelsStep(const RowShape& x)
+      : space_{x.rows, {x.width, 0, 0, 0}, {x.width}} {}
+  const RowSpace* rows() const override { return &space_; }
+  void run_rows(const RowCall& call) const override {
+    call.kernels.scale_channels({.rows = call.rows,
+                                 .n = space_.output_widths[0],
+                                 .x = call.input(0),
+                                 .center = call.input(1),
+                                 .slope = call.input(2),
+                                 .bias = call.input(3),
+                                 .y = call.output(0)});
+  }
+
+ private:
+  RowSpace space_;
+};
+
+class NormalizeChannelsGradientStep final : public Step {
+ public:
+  explicit NormalizeChannelsGradientStep(const RowShape& x)
+      : space_{x.rows, {x.width, x.width, 0, 0, 0, 0}, {x.width}} {}
+  const RowSpace* rows() const override { return &space_; }
+  void run_rows(const RowCall& call) const override {
+    call.kernels.scale_channels_backward({.rows = call.rows,
+                                          .n = space_.output_widths[0],
+                                          .dy = call.input(0),
+                                          .x = call.input(1),
+                                          .center = call.input(2),
+                                          .factor = call.input(3),
+                                          .shift = call.input(4),
+                                          .slope = call.input(5),
+                                          .dx = call.output(0)});
+  }
+
+ private:
+  RowSpace space_;
+};
+
+bool are_floats(const Graph& graph, NodeId id) {
+  return std::ranges::all_of(
+      graph.inputs(id), [&](const Value& value) { return graph.type(value).dtype == DType::F32; });
+}
+
+template <typename WholeStep>
+std::unique_ptr<Step> make_sums(const Graph& graph, NodeId id) {
+  if (!are_floats(graph, id)) return nullptr;
+  return std::make_unique<WholeStep>();
+}
+
+template <typename RowStep>
+std::unique_ptr<Step> make_rows(const Graph& graph, NodeId id) {
+  const std::optional<RowShape> x = row_shape(graph.types(id)[0]);
+  if (!x || !are_floats(graph, id)) return nullptr;
+  return std::make_unique<RowStep>(*x);
+}
+
+const Register channel_statistics{
+    CpuKernel{"channel_statistics", make_sums<ChannelStatisticsStep>}};
+const Register channel_gradients{CpuKernel{"channel_gradients", make_sums<ChannelGradientsStep>}};
+const Register normalize_channels{
+    CpuKernel{"normalize_channels", make_rows<NormalizeChannelsStep>}};
+const Register normalize_channels_gradient{
+    CpuKernel{"normalize_channels_gradient", make_rows<NormalizeChannelsGradientStep>}};
+
+}  // namespace
+}  // namespace lathe::engine
