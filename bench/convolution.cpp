@@ -1,7 +1,7 @@
 // How fast a convolutional network runs forward, or one step of its training, on this machine.
 //
 //   bench_convolution MODEL.onnx BATCH [--threads N] [--seconds S | --rounds N] [--warm-up S]
-//   [--each] [--steps] [--device D] [--precision P] [--integers]
+//   [--each] [--steps] [--device D] [--precision P] [--integers] [--plain-convolutions]
 //
 // MODEL.onnx has one input of images [B,C,H,W]; its numbers are made up, (i * 7919 mod 1000) / 500
 // - 1 in row-major order, so that bench/resnet_rival.py gives PyTorch and onnxruntime the same
@@ -125,7 +125,8 @@ int run(int argc, char** argv) {
   if (argc < 3)
     fail(
         "usage: bench_convolution MODEL.onnx BATCH [--threads N] [--seconds S | --rounds N] "
-        "[--warm-up S] [--each] [--steps] [--device D] [--precision P] [--integers]");
+        "[--warm-up S] [--each] [--steps] [--device D] [--precision P] [--integers] "
+        "[--plain-convolutions]");
   const std::int64_t batch = std::atoll(argv[2]);
   if (batch < 1) fail("{}: expected a number of images, at least 1", argv[2]);
   int threads = 2;
@@ -137,6 +138,7 @@ int run(int argc, char** argv) {
     const std::string word = argv[i];
     if (word == "--steps") steps = true;
     if (word == "--integers") options.uses_integers = true;
+    if (word == "--plain-convolutions") options.plain_convolutions = true;
     if (i + 1 >= argc) continue;
     if (word == "--threads") threads = std::atoi(argv[++i]);
     if (word == "--device") options.device = argv[++i];

@@ -158,6 +158,8 @@ void finish_settings(GlobalArguments& global, const std::string& command) {
   if (!global.precision.empty())
     global.settings.precision = engine::parse_precision(global.precision);
   engine::check_precision(backend, global.settings.precision);
+  if (global.settings.plain_convolutions && global.settings.device != "cpu")
+    fail("--plain-convolutions: {} has no others", global.settings.device);
 }
 
 int report_error(const UserError& error) {

@@ -40,6 +40,10 @@ void add_global_options(Flags flags, GlobalArguments& global) {
       .add_option("--precision", global.precision,
                   "what products see of their operands: float32, tf32 or bf16 [float32]")
       .group(group);
+  flags
+      .add_flag("--plain-convolutions", global.settings.plain_convolutions,
+                "multiply windows as they are, without Winograd's products")
+      .group(group);
   flags.add_option("--config", global.settings.config, "TOML file with options; flags win")
       .group(group);
   flags.add_flag("--quiet,-q", global.settings.quiet, "no progress").group(group);

@@ -23,7 +23,11 @@ double Settings::seconds() const {
 }
 
 engine::ExecutionOptions Settings::execution(ThreadPool& pool) const {
-  return {.device = device, .pool = &pool, .isa = isa, .precision = precision};
+  return {.device = device,
+          .pool = &pool,
+          .isa = isa,
+          .precision = precision,
+          .plain_convolutions = plain_convolutions};
 }
 
 bool is_interrupted() {

@@ -17,6 +17,7 @@ struct Settings {
   int threads = 0;  ///< 0: all available
   std::string device = "cpu";
   engine::Precision precision = engine::Precision::Float32;
+  bool plain_convolutions = false;
   Isa isa = Isa::Plain;
   bool quiet = false;
   std::string config = {};  ///< TOML file of options, for what else a command reads from it

@@ -22,6 +22,9 @@ struct ExecutionOptions {
   /// Multiplies numbers that are rounded to whole ones as such (integer_products.h) where the
   /// backend can, instead of the floats that stand for them.
   bool uses_integers = false;
+  /// Convolutions multiply windows as they are defined, where Winograd's products would be faster
+  /// and round more (winograd.h).
+  bool plain_convolutions = false;
 };
 
 /// Runs one graph again and again, from the values of its states on.

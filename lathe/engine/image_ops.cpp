@@ -51,7 +51,9 @@ const Register image_conv2d{Op{
                              {flag("x_last", "whether x is [N,H,W,C]"),
                               flag("y_last", "whether the result is"),
                               {"activation", std::string("none"), "an op applied last"},
-                              {"eps", 1e-5, "the batch norm's, added to the variance"}}),
+                              {"eps", 1e-5, "the batch norm's, added to the variance"},
+                              {"tile", std::int64_t{0},
+                               "side of a tile of results by Winograd's products; 0: windows"}}),
     .infer =
         [](const OpCall& call) {
           return std::vector<Type>{last_if(conv2d_planes(call), call.attributes().flag("y_last"))};

@@ -9,6 +9,7 @@
 #include "lathe/engine/bound_value.h"
 #include "lathe/engine/cpu/cpu_machine.h"
 #include "lathe/engine/cpu/cpu_measure.h"
+#include "lathe/engine/cpu/winograd.h"
 #include "lathe/engine/format_precision.h"
 #include "lathe/engine/idle_masks.h"
 #include "lathe/engine/integer_products.h"
@@ -43,8 +44,10 @@ SplitGraph split_for(const Graph& graph, const ExecutionOptions& options) {
 }
 
 CpuPlan plan_main(const SplitGraph& split, const ExecutionOptions& options, bool fuses) {
-  return make_cpu_plan(lower(split.main, find_backend(fuses ? "cpu" : kUnfused)), options.precision,
-                       fuses);
+  Graph lowered = lower(split.main, find_backend(fuses ? "cpu" : kUnfused));
+  // A step of training multiplies windows: its weights change too often to be transformed.
+  if (!options.plain_convolutions && lowered.state_updates().empty()) use_winograd(lowered);
+  return make_cpu_plan(std::move(lowered), options.precision, fuses);
 }
 
 void plan_alone(const Graph& graph, const ExecutionOptions& options) {

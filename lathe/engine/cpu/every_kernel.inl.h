@@ -10,6 +10,7 @@
 #include "lathe/engine/cpu/gemm.inl.h"
 #include "lathe/engine/cpu/gemm_block.inl.h"
 #include "lathe/engine/cpu/convolve.inl.h"
+#include "lathe/engine/cpu/winograd.inl.h"
 #include "lathe/engine/cpu/sparse_gemm.inl.h"
 #include "lathe/engine/cpu/column_choice.inl.h"
 #include "lathe/engine/cpu/normalize.inl.h"

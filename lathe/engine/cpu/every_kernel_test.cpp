@@ -8,6 +8,7 @@
 
 #include "lathe/engine/backend.h"
 #include "lathe/engine/cpu/step.h"
+#include "lathe/engine/cpu/winograd.h"
 #include "lathe/engine/lower.h"
 #include "lathe/engine/testing/example_calls.h"
 #include "lathe/engine/testing/executor_cases.h"
@@ -146,6 +147,16 @@ TEST(EveryKernel, IsReachedByTheStepsOfSomeOp) {
     output n <- n
     output d <- d)"),
                         table));
+  ExampleCall tiles = lowered_images(R"(
+    x = input() : f32[B,3,12,12]
+    w = state() : f32[32,3,3,3]
+    v = state() : f32[32,32,3,3]
+    c = conv2d(x, w) {pads=[1,1,1,1]}
+    y = conv2d(c, v) {pads=[1,1,1,1]}
+    p = max_pool2d(y) {kernel=[2,2]}
+    output p <- p)");
+  use_winograd(tiles.graph);
+  EXPECT_TRUE(run_steps(tiles, table));
   for (const std::string name : kEntries) {
     if (name == "fma_burst") continue;  // measures the machine: fma_peak's
     EXPECT_TRUE(reached().contains(name)) << "no step reaches " << name;

@@ -9,6 +9,7 @@
 #include "lathe/engine/cpu/channel_norm_args.h"
 #include "lathe/engine/cpu/convolution_args.h"
 #include "lathe/engine/cpu/training_args.h"
+#include "lathe/engine/cpu/winograd_args.h"
 
 namespace lathe::engine {
 
@@ -297,6 +298,9 @@ struct Kernels {
   void (*rope_rows)(const RopeArgs&);
   void (*integer_products)(const IntegerProductsArgs&);
   void (*convolve)(const ConvolveArgs&);
+  void (*winograd_input)(const WinogradInputArgs&);
+  void (*winograd_filter)(const WinogradFilterArgs&);
+  void (*winograd_output)(const WinogradOutputArgs&);
   void (*pool)(const PoolArgs&);
   void (*transpose_matrix)(const TransposeArgs&);
   /// y[i] = op(x[i]); y may be x.
@@ -370,6 +374,9 @@ struct Kernels {
   X(rope_rows)                       \
   X(integer_products)                \
   X(convolve)                        \
+  X(winograd_input)                  \
+  X(winograd_filter)                 \
+  X(winograd_output)                 \
   X(pool)                            \
   X(transpose_matrix)                \
   X(unary)                           \

@@ -4,6 +4,7 @@
 #include "lathe/engine/cpu/activations.h"
 #include "lathe/engine/cpu/convolution.h"
 #include "lathe/engine/cpu/step.h"
+#include "lathe/engine/cpu/winograd.h"
 
 namespace lathe::engine {
 namespace {
@@ -29,6 +30,8 @@ class Conv2dStep final : public Step {
     x_is_last_ = attributes.flag("x_last");
     y_is_last_ = attributes.flag("y_last");
     eps_ = attributes.real("eps");
+    tile_ = static_cast<int>(attributes.integer("tile"));
+    if (tile_ != 0) reason_ = choose_winograd(graph, id).reason;
   }
 
   void prepare(const Kernels& kernels, std::span<const Tensor* const> states) override {
@@ -48,15 +51,20 @@ class Conv2dStep final : public Step {
                                       states[kNorm + 1]->data<float>()[f]);
       }
     }
-    pack(kernels, states[kWeight]->data<float>().data(), factors, filters_);
+    const float* const weight = states[kWeight]->data<float>().data();
+    if (tile_ != 0)
+      tile_filters_.pack(kernels, tile_, weight_dims_[0], weight_dims_[1], weight, factors);
+    else
+      pack(kernels, weight, factors, filters_);
     is_prepared_ = true;
   }
-  std::int64_t layout_bytes() const override { return filters_.bytes(); }
+  std::int64_t layout_bytes() const override { return filters_.bytes() + tile_filters_.bytes(); }
   bool reads_state(std::size_t operand) const override {
     return operand != kWeight && operand < kNorm && (operand != kBias || bias_.empty());
   }
 
   KernelChoice choice() const override {
+    if (tile_ != 0) return {fmt::format("Winograd, tiles of {0}x{0}", tile_), reason_};
     std::string way = weight_dims_[2] == 1 && weight_dims_[3] == 1
                           ? "pixels"
                           : fmt::format("{}x{} windows", weight_dims_[2], weight_dims_[3]);
@@ -72,15 +80,18 @@ class Conv2dStep final : public Step {
     const auto operand = [&](std::size_t i) {
       return i < call.inputs.size() ? reinterpret_cast<const float*>(call.inputs[i]) : nullptr;
     };
+    const ImageOperands operands{.x = operand(0),
+                                 .bias = bias_.empty() ? operand(kBias) : bias_.data(),
+                                 .residual = operand(kResidual),
+                                 .y = reinterpret_cast<float*>(call.outputs[0]),
+                                 .activation = activation_};
+    if (tile_ != 0)
+      return multiply_winograd(call.kernels, convolution, tile_filters_, operands, call.scratch,
+                               call.parallel);
     PackedFilters packed;
     if (!is_prepared_) pack(call.kernels, operand(kWeight), {}, packed);
     multiply_images(call.kernels, forward_product(convolution), is_prepared_ ? filters_ : packed,
-                    {.x = operand(0),
-                     .bias = bias_.empty() ? operand(kBias) : bias_.data(),
-                     .residual = operand(kResidual),
-                     .y = reinterpret_cast<float*>(call.outputs[0]),
-                     .activation = activation_},
-                    call.scratch, call.parallel);
+                    operands, call.scratch, call.parallel);
   }
 
  private:
@@ -102,8 +113,11 @@ class Conv2dStep final : public Step {
   ops::Window window_{};
   bool x_is_last_ = false, y_is_last_ = false;
   double eps_ = 0;
+  int tile_ = 0;  // of Winograd's products, or 0
+  std::string reason_;
   bool is_prepared_ = false;
   PackedFilters filters_;
+  WinogradFilters tile_filters_;
   std::vector<float> bias_;  // with a batch norm
 };
 

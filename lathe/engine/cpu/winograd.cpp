@@ -1,0 +1,316 @@
+#include "lathe/engine/cpu/winograd.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace lathe::engine {
+namespace {
+
+std::int64_t divide_up(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
+
+// What the cost models count in: cycles of a core with AVX-512, whose tile of 14 rows by 32 columns
+// takes a cycle for each of its rows and each of its depth. Only ratios matter.
+constexpr std::int64_t kVector = 16, kPanel = 32;
+constexpr double kReadBytes = 8;  // of weights a cycle, while all cores read
+// A tile of fewer rows has too few sums to hide an addition's latency.
+constexpr std::int64_t kLeastRows = 6;
+constexpr double kTaskCycles = 2000;
+
+struct TransformCycles {
+  double input, output;  // of a tile, for a vector of channels or filters
+};
+TransformCycles transform_cycles(int tile) {
+  return tile == 4 ? TransformCycles{100, 80} : TransformCycles{40, 30};
+}
+
+// One image, by all cores together.
+double window_cycles(const Convolution& c) {
+  const auto panels = static_cast<double>(divide_up(c.y.channels, kPanel));
+  const auto depth = static_cast<double>(c.x.channels * c.taps());
+  return static_cast<double>(c.y.height * c.y.width) * depth * panels +
+         static_cast<double>(c.num_weights()) * sizeof(float) / kReadBytes;
+}
+
+double tile_cycles(const Convolution& c, int tile) {
+  const std::int64_t tiles = divide_up(c.y.height, tile) * divide_up(c.y.width, tile);
+  const std::int64_t points = winograd_points(tile);
+  const auto [input, output] = transform_cycles(tile);
+  const std::int64_t multiplied =
+      std::max(tiles, kLeastRows) * points * c.x.channels * divide_up(c.y.channels, kPanel);
+  return static_cast<double>(multiplied) +
+         static_cast<double>(tiles) *
+             (input * static_cast<double>(divide_up(c.x.channels, kVector)) +
+              output * static_cast<double>(divide_up(c.y.channels, kVector))) +
+         static_cast<double>(points * c.x.channels * c.y.channels) * sizeof(float) / kReadBytes;
+}
+
+// Tiles of all images by panels of filters.
+struct TileCut {
+  std::int64_t blocks, panels;
+};
+
+// What the points of a block of tiles may take of the second-level cache, beside a panel's results
+// and the filters that pass by.
+constexpr std::int64_t kMostPointFloats = std::int64_t{5} << 16;
+
+TileCut choose_cut(const Convolution& c, int tile, std::int64_t tiles, const ProductGrain& grain,
+                   int threads) {
+  const std::int64_t points = winograd_points(tile), all_panels = divide_up(c.y.channels, kPanel);
+  const auto [input, output] = transform_cycles(tile);
+  const std::int64_t most =
+      std::max(grain.rows, kMostPointFloats / (points * std::max<std::int64_t>(1, c.x.channels)) /
+                               grain.rows * grain.rows);
+  const std::int64_t fewest = divide_up(tiles, most);
+  TileCut best{fewest, all_panels};
+  double least = std::numeric_limits<double>::infinity();
+  for (std::int64_t parts = 1; parts <= all_panels;
+       parts = parts == all_panels ? all_panels + 1 : std::min(parts * 2, all_panels)) {
+    const std::int64_t panels = divide_up(all_panels, parts);
+    for (std::int64_t blocks = fewest; blocks <= std::min(tiles, fewest + 2 * threads); ++blocks) {
+      const std::int64_t rows = divide_up(tiles, blocks), count = divide_up(rows, grain.rows);
+      const std::int64_t multiplied =
+          std::max(rows, count * kLeastRows) * points * c.x.channels * panels;
+      const double task = static_cast<double>(multiplied) +
+                          static_cast<double>(rows) *
+                              (input * static_cast<double>(divide_up(c.x.channels, kVector)) +
+                               output * static_cast<double>(panels * kPanel / kVector)) +
+                          static_cast<double>(points * c.x.channels * panels * kPanel) *
+                              sizeof(float) / kReadBytes / 2 +
+                          kTaskCycles;
+      const double cost =
+          static_cast<double>(divide_up(blocks * divide_up(all_panels, panels), threads)) * task;
+      if (cost >= least * 0.98) continue;
+      least = cost;
+      best = {blocks, panels};
+    }
+  }
+  return best;
+}
+
+// One run: what its tasks share.
+class WinogradRun {
+ public:
+  WinogradRun(const Kernels& kernels, const Convolution& convolution,
+              const WinogradFilters& filters, const ImageOperands& operands, int threads)
+      : kernels_(kernels),
+        c_(convolution),
+        filters_(filters),
+        operands_(operands),
+        tile_(filters.tile()),
+        points_(winograd_points(tile_)),
+        tile_rows_(divide_up(c_.y.height, tile_)),
+        tile_columns_(divide_up(c_.y.width, tile_)),
+        tiles_(c_.x.count * tile_rows_ * tile_columns_),
+        panel_(kernels.gemm_grain().columns),
+        panels_(divide_up(c_.y.channels, panel_)),
+        cut_(choose_cut(c_, tile_, tiles_, kernels.gemm_grain(), threads)),
+        // A line more than the points take keeps tiles apart in the sets of a cache.
+        point_stride_(points_ * c_.x.channels + 16),
+        sum_stride_(points_ * panel_ + 16) {
+    cut_.panels = std::max<std::int64_t>(1, cut_.panels * kPanel / panel_);
+  }
+
+  std::int64_t num_tasks() const { return cut_.blocks * panel_blocks(); }
+  std::int64_t scratch_bytes() const {
+    return divide_up(tiles_, cut_.blocks) * (point_stride_ + sum_stride_) *
+           static_cast<std::int64_t>(sizeof(float));
+  }
+
+  void run(std::int64_t task, float* scratch) const {
+    // Neighbours in order read the same filters.
+    const std::int64_t block = task % cut_.blocks, panel_block = task / cut_.blocks;
+    const std::int64_t begin = block * tiles_ / cut_.blocks;
+    const std::int64_t count = (block + 1) * tiles_ / cut_.blocks - begin;
+    float* const sums = scratch + divide_up(tiles_, cut_.blocks) * point_stride_;
+    for (std::int64_t t = 0; t < count; ++t)
+      transform_input(place_of(begin + t), scratch + t * point_stride_);
+    const std::int64_t first = panel_block * panels_ / panel_blocks();
+    const std::int64_t last = (panel_block + 1) * panels_ / panel_blocks();
+    for (std::int64_t panel = first; panel < last; ++panel) {
+      for (std::int64_t point = 0; point < points_; ++point)
+        kernels_.gemm({.rows = count,
+                       .n = panel_,
+                       .k = c_.x.channels,
+                       .x = scratch + point * c_.x.channels,
+                       .x_stride = point_stride_,
+                       .packed = filters_.panel(panel) + point * c_.x.channels * panel_,
+                       .bias = nullptr,
+                       .activation = Unary::None,
+                       .residual = nullptr,
+                       .residual_stride = 0,
+                       .y = sums + point * panel_,
+                       .y_stride = sum_stride_,
+                       .accumulate = false});
+      for (std::int64_t t = 0; t < count; ++t)
+        transform_output(place_of(begin + t), panel * panel_, sums + t * sum_stride_);
+    }
+  }
+
+ private:
+  // Where a tile's first result lies.
+  struct Place {
+    std::int64_t image, line, pixel;
+  };
+  Place place_of(std::int64_t tile) const {
+    return {tile / (tile_rows_ * tile_columns_), tile / tile_columns_ % tile_rows_ * tile_,
+            tile % tile_columns_ * tile_};
+  }
+  std::int64_t panel_blocks() const { return divide_up(panels_, cut_.panels); }
+
+  void transform_input(const Place& place, float* points) const {
+    const std::int64_t top = place.line - c_.window.pads[0];
+    const std::int64_t left = place.pixel - c_.window.pads[1];
+    const std::int64_t size = tile_ + 2, channels = c_.x.channels;
+    const auto end = [&](std::int64_t from, std::int64_t length) {
+      return std::clamp<std::int64_t>(length - from, 0, size);
+    };
+    // Where a tile begins outside, nothing is read before its first pixel inside.
+    const std::int64_t from = (place.image * c_.x.height + top) * c_.x.width + left;
+    kernels_.winograd_input({.tile = tile_,
+                             .channels = channels,
+                             .x = operands_.x + from * channels,
+                             .line = c_.x.width * channels,
+                             .pixel = channels,
+                             .top = std::max<std::int64_t>(0, -top),
+                             .bottom = end(top, c_.x.height),
+                             .left = std::max<std::int64_t>(0, -left),
+                             .right = end(left, c_.x.width),
+                             .points = points,
+                             .step = channels});
+  }
+
+  void transform_output(const Place& place, std::int64_t filter, const float* sums) const {
+    const std::int64_t at =
+        ((place.image * c_.y.height + place.line) * c_.y.width + place.pixel) * c_.y.channels +
+        filter;
+    kernels_.winograd_output({.tile = tile_,
+                              .n = std::min(panel_, c_.y.channels - filter),
+                              .points = sums,
+                              .step = panel_,
+                              .bias = operands_.bias ? operands_.bias + filter : nullptr,
+                              .residual = operands_.residual ? operands_.residual + at : nullptr,
+                              .y = operands_.y + at,
+                              .line = c_.y.width * c_.y.channels,
+                              .pixel = c_.y.channels,
+                              .lines = std::min<std::int64_t>(tile_, c_.y.height - place.line),
+                              .pixels = std::min<std::int64_t>(tile_, c_.y.width - place.pixel),
+                              .activation = static_cast<int>(operands_.activation)});
+  }
+
+  const Kernels& kernels_;
+  const Convolution& c_;
+  const WinogradFilters& filters_;
+  const ImageOperands& operands_;
+  int tile_;
+  std::int64_t points_, tile_rows_, tile_columns_, tiles_, panel_, panels_;
+  TileCut cut_;
+  std::int64_t point_stride_, sum_stride_;
+};
+
+bool suits(const Convolution& c) {
+  const ops::Window& window = c.window;
+  const auto is_plain = [&](int axis) {
+    return window.kernel[axis] == 3 && window.strides[axis] == 1 && window.dilations[axis] == 1;
+  };
+  // Few channels leave lanes of the transforms empty, and their time is not the products'.
+  constexpr std::int64_t kFewest = 16;
+  return c.groups == 1 && is_plain(0) && is_plain(1) && c.x.is_last && c.y.is_last &&
+         c.x.channels >= kFewest && c.y.channels >= kFewest;
+}
+
+// The sizes of an image_conv2d whose weight is a state, of one image for any number of them.
+std::optional<Convolution> convolution_at(const Graph& graph, NodeId id) {
+  const Value weight = graph.input(id, 1);
+  if (!graph.is(weight.node, "state")) return std::nullopt;
+  const auto dims_of = [&](const Type& type) -> std::vector<std::int64_t> {
+    std::vector<std::int64_t> dims;
+    for (std::size_t axis = 0; axis < type.shape.size(); ++axis) {
+      if (!type.shape[axis].is_constant() && axis > 0) return {};
+      dims.push_back(type.shape[axis].is_constant() ? type.shape[axis].constant() : 1);
+    }
+    return dims;
+  };
+  std::vector<std::int64_t> x = dims_of(graph.type(graph.input(id, 0)));
+  std::vector<std::int64_t> y = dims_of(graph.types(id)[0]);
+  if (x.empty() || y.empty()) return std::nullopt;
+  x[0] = y[0] = 1;
+  const AttributeReader attributes = graph.attribute(id);
+  return convolution_of(attributes, images_of(x, attributes.flag("x_last")),
+                        images_of(y, attributes.flag("y_last")), dims_of(graph.type(weight)));
+}
+
+}  // namespace
+
+WinogradChoice choose_winograd(const Graph& graph, NodeId id) {
+  const std::optional<Convolution> convolution = convolution_at(graph, id);
+  if (!convolution || !suits(*convolution)) return {};
+  const double windows = window_cycles(*convolution);
+  int best = 0;
+  double least = windows / 1.05;  // what is hardly faster is not worth its rounding
+  for (const int tile : {2, 4}) {
+    const double cycles = tile_cycles(*convolution, tile);
+    if (cycles >= least) continue;
+    least = cycles;
+    best = tile;
+  }
+  if (best == 0) return {};
+  return {best, fmt::format("{:.1f}x expected", windows / least)};
+}
+
+void use_winograd(Graph& graph) {
+  for (const NodeId id : graph.nodes_of("image_conv2d"))
+    if (const WinogradChoice choice = choose_winograd(graph, id); choice.tile != 0)
+      graph.set_attribute(id, "tile", std::int64_t{choice.tile});
+}
+
+void WinogradFilters::pack(const Kernels& kernels, int tile, std::int64_t filters,
+                           std::int64_t channels, const float* weight,
+                           std::span<const float> factors) {
+  constexpr std::int64_t kTaps = 9;
+  const std::int64_t panel = kernels.gemm_grain().columns, points = winograd_points(tile);
+  const std::int64_t panels = divide_up(filters, panel);
+  tile_ = tile;
+  panel_size_ = points * channels * panel;
+  buffer_.reserve(panels * panel_size_ * static_cast<std::int64_t>(sizeof(float)));
+  std::vector<float> turned(static_cast<std::size_t>(channels * kTaps * panel), 0.0f);
+  for (std::int64_t p = 0; p < panels; ++p) {
+    const std::int64_t first = p * panel, count = std::min(panel, filters - first);
+    if (count < panel) std::fill(turned.begin(), turned.end(), 0.0f);
+    kernels.transpose_matrix({.rows = count,
+                              .columns = channels * kTaps,
+                              .x = weight + first * channels * kTaps,
+                              .x_stride = channels * kTaps,
+                              .y = turned.data(),
+                              .y_stride = panel});
+    if (!factors.empty())
+      for (std::int64_t row = 0; row < channels * kTaps; ++row)
+        for (std::int64_t f = 0; f < count; ++f)
+          turned[static_cast<std::size_t>(row * panel + f)] *=
+              factors[static_cast<std::size_t>(first + f)];
+    float* const to = buffer_.floats() + p * panel_size_;
+    for (std::int64_t c = 0; c < channels; ++c)
+      kernels.winograd_filter({.tile = tile,
+                               .n = panel,
+                               .taps = turned.data() + c * kTaps * panel,
+                               .tap_step = panel,
+                               .points = to + c * panel,
+                               .step = channels * panel});
+  }
+}
+
+void multiply_winograd(const Kernels& kernels, const Convolution& convolution,
+                       const WinogradFilters& filters, const ImageOperands& operands,
+                       std::span<AlignedBuffer> scratch, const ParallelTasks& parallel) {
+  if (convolution.y.count * convolution.y.size() == 0) return;
+  const WinogradRun run(kernels, convolution, filters, operands, static_cast<int>(scratch.size()));
+  for (AlignedBuffer& buffer : scratch) buffer.reserve(run.scratch_bytes());
+  parallel(run.num_tasks(), [&](std::int64_t task, int thread) {
+    run.run(task, scratch[static_cast<std::size_t>(thread)].floats());
+  });
+}
+
+}  // namespace lathe::engine

@@ -1,0 +1,160 @@
+// Winograd's transforms of images whose channels lie side by side: a vector holds one number of
+// several channels or filters, so that all of a transform is the same few operations on vectors.
+//
+// The points are 0, 1, -1 and infinity for tiles of 2, and 2 and -2 more for tiles of 4.
+
+// The six numbers under a row of four results, or four under two, at the points.
+inline void winograd_forward(Vec (&d)[4]) {
+  const Vec first = d[0] - d[2], last = d[1] - d[3];
+  const Vec sum = d[1] + d[2], difference = d[2] - d[1];
+  d[0] = first, d[1] = sum, d[2] = difference, d[3] = last;
+}
+inline void winograd_forward(Vec (&d)[6]) {
+  const Vec two = broadcast(2.0f), four = broadcast(4.0f), five = broadcast(5.0f);
+  const Vec first = fnma(five, d[2], fma(four, d[0], d[4]));
+  const Vec last = fnma(five, d[3], fma(four, d[1], d[5]));
+  const Vec even = fnma(four, d[2], d[4]), odd = fnma(four, d[1], d[3]);
+  const Vec near = d[4] - d[2], far = two * (d[3] - d[1]);
+  d[0] = first, d[1] = even + odd, d[2] = even - odd;
+  d[3] = near + far, d[4] = near - far, d[5] = last;
+}
+
+// Three taps at the points.
+inline void winograd_filter_points(const Vec (&g)[3], Vec (&u)[4]) {
+  const Vec half = broadcast(0.5f), ends = g[0] + g[2];
+  u[0] = g[0], u[1] = half * (ends + g[1]), u[2] = half * (ends - g[1]), u[3] = g[2];
+}
+inline void winograd_filter_points(const Vec (&g)[3], Vec (&u)[6]) {
+  const Vec sixth = broadcast(-1.0f / 6), ends = g[0] + g[2];
+  const Vec far = fma(broadcast(1.0f / 24), g[0], broadcast(1.0f / 6) * g[2]);
+  const Vec middle = broadcast(1.0f / 12) * g[1];
+  u[0] = broadcast(0.25f) * g[0], u[1] = sixth * (ends + g[1]), u[2] = sixth * (ends - g[1]);
+  u[3] = far + middle, u[4] = far - middle, u[5] = g[2];
+}
+
+// Sums at the points as results.
+inline void winograd_backward(const Vec (&m)[4], Vec (&y)[2]) {
+  y[0] = m[0] + m[1] + m[2];
+  y[1] = m[1] - m[2] - m[3];
+}
+inline void winograd_backward(const Vec (&m)[6], Vec (&y)[4]) {
+  const Vec sum = m[1] + m[2], difference = m[1] - m[2];
+  const Vec far_sum = m[3] + m[4], far_difference = m[3] - m[4];
+  y[0] = m[0] + sum + far_sum;
+  y[1] = fma(broadcast(2.0f), far_difference, difference);
+  y[2] = fma(broadcast(4.0f), far_sum, sum);
+  y[3] = fma(broadcast(8.0f), far_difference, difference) + m[5];
+}
+
+template <int Tile>
+void winograd_input_of(const WinogradInputArgs& args) {
+  constexpr int kSize = Tile + 2;
+  const bool is_inside =
+      args.top == 0 && args.left == 0 && args.bottom == kSize && args.right == kSize;
+  over_lanes(args.channels, [&](std::int64_t c, auto lanes) {
+    Vec rows[kSize][kSize];
+#pragma GCC unroll 8
+    for (int j = 0; j < kSize; ++j) {
+      Vec column[kSize];
+#pragma GCC unroll 8
+      for (int i = 0; i < kSize; ++i)
+        column[i] =
+            is_inside || (i >= args.top && i < args.bottom && j >= args.left && j < args.right)
+                ? load(args.x + i * args.line + j * args.pixel + c, lanes)
+                : broadcast(0.0f);
+      winograd_forward(column);
+#pragma GCC unroll 8
+      for (int i = 0; i < kSize; ++i) rows[i][j] = column[i];
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < kSize; ++i) {
+      winograd_forward(rows[i]);
+#pragma GCC unroll 8
+      for (int j = 0; j < kSize; ++j)
+        store(args.points + (i * kSize + j) * args.step + c, rows[i][j], lanes);
+    }
+  });
+}
+
+template <int Tile>
+void winograd_filter_of(const WinogradFilterArgs& args) {
+  constexpr int kSize = Tile + 2;
+  over_lanes(args.n, [&](std::int64_t f, auto lanes) {
+    Vec rows[kSize][3];
+    for (int q = 0; q < 3; ++q) {
+      Vec taps[3], points[kSize];
+      for (int p = 0; p < 3; ++p)
+        taps[p] = load(args.taps + (p * 3 + q) * args.tap_step + f, lanes);
+      winograd_filter_points(taps, points);
+      for (int i = 0; i < kSize; ++i) rows[i][q] = points[i];
+    }
+    for (int i = 0; i < kSize; ++i) {
+      Vec points[kSize];
+      winograd_filter_points(rows[i], points);
+      for (int j = 0; j < kSize; ++j)
+        store(args.points + (i * kSize + j) * args.step + f, points[j], lanes);
+    }
+  });
+}
+
+template <int Tile, typename F>
+void winograd_output_of(const WinogradOutputArgs& args, F function) {
+  constexpr int kSize = Tile + 2;
+  over_lanes(args.n, [&](std::int64_t f, auto lanes) {
+    Vec rows[Tile][kSize];
+#pragma GCC unroll 8
+    for (int j = 0; j < kSize; ++j) {
+      Vec column[kSize], results[Tile];
+#pragma GCC unroll 8
+      for (int i = 0; i < kSize; ++i)
+        column[i] = load(args.points + (i * kSize + j) * args.step + f, lanes);
+      winograd_backward(column, results);
+#pragma GCC unroll 8
+      for (int i = 0; i < Tile; ++i) rows[i][j] = results[i];
+    }
+    const Vec bias = args.bias ? load(args.bias + f, lanes) : broadcast(0.0f);
+#pragma GCC unroll 8
+    for (int i = 0; i < Tile; ++i) {
+      if (i >= args.lines) break;
+      Vec results[Tile];
+      winograd_backward(rows[i], results);
+#pragma GCC unroll 8
+      for (int j = 0; j < Tile; ++j) {
+        if (j >= args.pixels) break;
+        const std::int64_t at = i * args.line + j * args.pixel + f;
+        Vec result = results[j] + bias;
+        if (args.residual != nullptr) result = result + load(args.residual + at, lanes);
+        store(args.y + at, function(result), lanes);
+      }
+    }
+  });
+}
+
+inline void winograd_input(const WinogradInputArgs& args) {
+  if (args.tile == 4) return winograd_input_of<4>(args);
+  winograd_input_of<2>(args);
+}
+
+inline void winograd_filter(const WinogradFilterArgs& args) {
+  if (args.tile == 4) return winograd_filter_of<4>(args);
+  winograd_filter_of<2>(args);
+}
+
+template <int Tile>
+void winograd_output_with(const WinogradOutputArgs& args) {
+  const auto function = static_cast<Unary>(args.activation);
+  if (function == Unary::Relu)
+    return winograd_output_of<Tile>(args, [](Vec a) { return max(broadcast(0.0f), a); });
+  winograd_output_of<Tile>(args, [](Vec a) { return a; });
+  if (function == Unary::None) return;
+  for (std::int64_t i = 0; i < args.lines; ++i)
+    for (std::int64_t j = 0; j < args.pixels; ++j) {
+      float* const y = args.y + i * args.line + j * args.pixel;
+      unary(function, y, args.n, y);
+    }
+}
+
+inline void winograd_output(const WinogradOutputArgs& args) {
+  if (args.tile == 4) return winograd_output_with<4>(args);
+  winograd_output_with<2>(args);
+}

@@ -1,0 +1,53 @@
+#pragma once
+
+// The arguments of the kernels of Winograd's convolutions. Plain structs only: see kernel_table.h.
+//
+// A tile of T x T results comes from (T + 2)^2 numbers of each channel under it. Both they and the
+// filters' 3 x 3 are transformed into as many points; there a convolution is a product at each
+// point, whose results are transformed back (Lavin and Gray 2015). T is 2 or 4.
+
+#include <cstdint>
+
+namespace lathe::engine {
+
+/// Points of a tile.
+constexpr int winograd_points(int tile) {
+  return (tile + 2) * (tile + 2);
+}
+
+/// points[p * step + c] of the pixels under one tile; those outside of the image are 0.
+struct WinogradInputArgs {
+  int tile;
+  std::int64_t channels;
+  const float* x;                         ///< where the first pixel is, or would be
+  std::int64_t line, pixel;               ///< from one to the next
+  std::int64_t top, bottom, left, right;  ///< lines and pixels of the tile that are inside
+  float* points;
+  std::int64_t step;
+};
+
+/// points[p * step + f] of the filters, a row of n numbers for each of the 9 taps.
+struct WinogradFilterArgs {
+  int tile;
+  std::int64_t n;
+  const float* taps;
+  std::int64_t tap_step;
+  float* points;
+  std::int64_t step;
+};
+
+/// The results of a tile from points[p * step + f]: y = activation(result + bias + residual).
+struct WinogradOutputArgs {
+  int tile;
+  std::int64_t n;
+  const float* points;
+  std::int64_t step;
+  const float* bias;      ///< or null
+  const float* residual;  ///< or null; lies as y does
+  float* y;
+  std::int64_t line, pixel;    ///< from one to the next
+  std::int64_t lines, pixels;  ///< that are inside the image
+  int activation;              ///< a Unary, one of the epilogues
+};
+
+}  // namespace lathe::engine
