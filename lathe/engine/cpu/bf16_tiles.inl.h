@@ -16,7 +16,7 @@ struct PairTiles {
 template <bool IsTall>
 void multiply_tiles(const PairTile& tile) {
   constexpr std::int64_t kLeftLine = kLeftStride * 2, kRightLine = kPanel * 4;
-  start_sums<IsTall>(tile.sums, tile.accumulate);
+  start_tiles<IsTall>(tile.sums, tile.accumulate);
   for (std::int64_t p = 0; p < tile.depth; p += 2 * kTileLines) {
     const std::uint16_t* const right = tile.right + p * kPanel;
     tile_load<6>(right, kRightLine);
@@ -30,7 +30,7 @@ void multiply_tiles(const PairTile& tile) {
       tile_multiply<3, 5, 7>();
     }
   }
-  store_sums<IsTall>(tile.sums);
+  store_tiles<IsTall>(tile.sums);
 }
 
 inline void multiply_pairs(const PairTile& tile, std::int64_t rows) {

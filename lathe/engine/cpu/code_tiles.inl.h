@@ -28,7 +28,7 @@ inline CodeLeft find_left(const CodeArgs& args, std::int64_t stride, Left* scrat
 template <bool IsTall>
 void multiply_code_tiles(const CodeTile& tile, std::int64_t depth, std::int32_t* sums) {
   constexpr std::int64_t kRightLine = kPanel * kStep;
-  start_sums<IsTall>(sums, false);
+  start_tiles<IsTall>(sums, false);
   for (std::int64_t p = 0; p < depth; p += kDepthGrain) {
     const std::int8_t* const right = tile.panel + p * kPanel;
     tile_load<6>(right, kRightLine);
@@ -42,7 +42,7 @@ void multiply_code_tiles(const CodeTile& tile, std::int64_t depth, std::int32_t*
       tile_multiply_codes<3, 5, 7>();
     }
   }
-  store_sums<IsTall>(sums);
+  store_tiles<IsTall>(sums);
 }
 
 template <typename Finish>

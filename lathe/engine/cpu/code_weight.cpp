@@ -5,6 +5,8 @@
 #include <cmath>
 #include <vector>
 
+#include "lathe/engine/cpu/split_table.h"
+
 namespace lathe::engine {
 namespace {
 
@@ -87,6 +89,7 @@ void PanelScales::pack(const numerics::RowCodes& weight, std::int64_t panel) {
   const std::vector<std::uint8_t> codes =
       weight.blocks > 1 ? power_codes(weight) : std::vector<std::uint8_t>();
   are_powers_ = !codes.empty();
+  largest_power_ = are_powers_ ? *std::max_element(codes.begin(), codes.end()) : std::uint8_t{0};
   const auto at = [&](std::int64_t j, std::int64_t b) {
     return static_cast<std::size_t>(j * weight.blocks + b);
   };
@@ -144,6 +147,12 @@ void WidenedWeight::pack(const CodeKernels& kernels, const numerics::RowCodes& w
   const std::int64_t panel = kernels.grain().columns;
   write_numbers(weight, panel, has_nibbles_, numbers_);
   scales_.pack(weight, panel);
+}
+
+bool WidenedWeight::suits_split() const {
+  constexpr int kLargestNumber = 128, kOne = 127;
+  const int power = scales_.largest_power();
+  return power > 0 && std::ldexp(float{kLargestNumber}, power - kOne) < kMostSplitWeight;
 }
 
 void WidenedWeight::set_operands(WidenedArgs& args, std::int64_t column) const {

@@ -19,10 +19,13 @@ class PanelScales {
   const float* floats(std::int64_t column) const;
   /// The same as exponents with an offset of 127; null unless they are powers.
   const std::uint8_t* powers(std::int64_t column) const;
+  /// The largest of these; 0 unless they are powers.
+  std::uint8_t largest_power() const { return largest_power_; }
 
  private:
   std::int64_t blocks_ = 1;
   bool are_powers_ = false;
+  std::uint8_t largest_power_ = 0;
   AlignedBuffer memory_;
 };
 
@@ -52,6 +55,8 @@ class WidenedWeight {
   void pack(const CodeKernels& kernels, const numerics::RowCodes& weight);
 
   const CodeKernels& kernels() const { return *kernels_; }
+  /// Whether its numbers are bfloat16 numbers below kMostSplitWeight as they are.
+  bool suits_split() const;
   /// Adds what the weight has from a column on, a multiple of a panel.
   void set_operands(WidenedArgs& args, std::int64_t column) const;
   std::int64_t bytes() const { return numbers_.size() + scales_.bytes(); }

@@ -8,8 +8,6 @@ constexpr auto kFloatBytes = static_cast<std::int64_t>(sizeof(float));
 constexpr std::int64_t kMostBf16Rows = 336;
 constexpr double kBf16OperandCycles = 0.25;
 constexpr double kLastBlock = 0.25;
-// The parts of a piece of so many rows take 1.1 MiB.
-constexpr std::int64_t kMostSplitRows = 256;
 
 }  // namespace
 
@@ -27,8 +25,8 @@ void PackedProduct::pack(const Kernels& kernels, const float* b, std::int64_t st
 
 void PackedProduct::pack_split(const SplitKernels& split, std::span<const float> weight) {
   split_ = &split;
-  packed_.reserve(split.packed_size(n_, k_) * static_cast<std::int64_t>(sizeof(std::uint16_t)));
-  split.pack(weight.data(), n_, k_, reinterpret_cast<std::uint16_t*>(packed_.data()));
+  packed_.reserve(split.packed_size(n_, k_) * kFloatBytes);
+  split.pack(weight.data(), n_, k_, packed_.floats());
 }
 
 void PackedProduct::clear() {
@@ -42,7 +40,7 @@ ProductGrain PackedProduct::grain(const Kernels& kernels) const {
 }
 
 PartitionLimits PackedProduct::limits() const {
-  if (split_ != nullptr) return {.most_rows = kMostSplitRows, .last_block = kLastBlock};
+  if (split_ != nullptr) return split_limits();
   if (!is_bf16_) return {};
   return {
       .most_rows = kMostBf16Rows, .operand_cycles = kBf16OperandCycles, .last_block = kLastBlock};
@@ -105,8 +103,7 @@ void PackedProduct::multiply_split(const Block& block, const PackedProductArgs& 
                     .k = k_,
                     .x = args.x + block.row * k_,
                     .x_stride = k_,
-                    .packed = reinterpret_cast<const std::uint16_t*>(packed_.data()) +
-                              split_->packed_size(block.column, k_),
+                    .packed = packed_.floats() + split_->packed_size(block.column, k_),
                     .bias = args.bias != nullptr ? args.bias + block.column : nullptr,
                     .activation = args.activation,
                     .residual = args.residual != nullptr ? args.residual + place : nullptr,

@@ -1,50 +1,78 @@
 // Products of floats that are sums of three bfloat16 numbers each, for a file that has included its
-// vectors, gemm.inl.h and tile registers: see split_table.h.
+// vectors, gemm.inl.h and tile_sums.inl.h: see split_table.h.
 //
-// Tiles lie one behind another, 16 lines of 64 bytes each, in the order in which they are read: a
-// panel of B has for each 32 elements of k its three parts of two tiles, 16 rows of x have three
-// parts of one. The rows of x are split into scratch once for all columns of the block, a piece of
-// the depth at a time.
+// Tiles lie one behind another, 16 lines of 64 bytes each, in the order in which they are read: for
+// each 32 elements of k, 16 rows of x have three parts of one tile, and a panel of B has its parts
+// of two. Both are split into scratch, a piece of the depth at a time: the rows of x once for all
+// columns of the block, a panel of B once for all its rows. A weight stays as long as floats are,
+// so that few rows are multiplied as fast as it comes from memory.
 
 constexpr std::int64_t kSplitRows = 2 * kTileLines;
 constexpr std::int64_t kTileNumbers = kTileLines * kSplitGrain;
-constexpr std::int64_t kParts = 3;
+constexpr int kParts = 3;
 constexpr std::int64_t kLeftStep = kParts * kTileNumbers;
 constexpr std::int64_t kRightStep = kParts * 2 * kTileNumbers;
 // Of a piece: with 256 rows, their parts take half of a second-level cache.
 constexpr std::int64_t kSplitDepth = 768;
+constexpr std::int64_t kCacheLine = 64;
 static_assert(kWidth == kTileLines);
 
-inline std::int64_t split_packed_size(std::int64_t n, std::int64_t k) {
-  return round_up(n, kPanel) * k * kParts;
-}
-
-// The three parts of `a`, at places that are `distance` apart.
-inline void store_parts(Vec a, std::int64_t distance, std::uint16_t* to) {
-  for (std::int64_t part = 0; part < kParts; ++part) {
-    store_bf16(to + part * distance, a);
-    a = a - near_bf16(a);
+// The parts of the 32 numbers that `line` has, at places that are `distance` apart.
+struct TwoVectors {
+  Vec first, second;
+};
+inline void store_parts(TwoVectors line, std::int64_t distance, std::uint16_t* to) {
+#pragma GCC unroll 3
+  for (int part = 0; part < kParts; ++part) {
+    const __m512bh near = _mm512_cvtne2ps_pbh(line.second.value, line.first.value);
+    const __m512i bits = __builtin_bit_cast(__m512i, near);
+    _mm512_storeu_si512(to + part * distance, bits);
+    const auto widened = [](__m256i half) -> Vec {
+      return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16))};
+    };
+    line.first = line.first - widened(_mm512_castsi512_si256(bits));
+    line.second = line.second - widened(_mm512_extracti64x4_epi64(bits, 1));
   }
 }
 
-inline void split_pack(const float* weight, std::int64_t n, std::int64_t k, std::uint16_t* packed) {
-  for (std::int64_t j = 0; j < round_up(n, kPanel); j += kWidth) {
-    std::uint16_t* to =
-        packed + split_packed_size(j / kPanel * kPanel, k) + j % kPanel / kWidth * kTileNumbers;
-    for (std::int64_t p = 0; p < k; p += kSplitGrain, to += kRightStep) {
-      // Columns as lines of a tile, whose pairs are transposed as if they were floats.
-      alignas(64) std::uint16_t lines[kParts][kWidth][kSplitGrain] = {};
-      for (std::int64_t c = 0; c < smaller(n - j, kWidth); ++c)
-        for (std::int64_t i = 0; i < kSplitGrain; i += kWidth)
-          store_parts(load(weight + (j + c) * k + p + i), kTileNumbers, &lines[0][c][i]);
-      for (std::int64_t part = 0; part < kParts; ++part) {
-        Vec block[kWidth];
-        for (std::int64_t c = 0; c < kWidth; ++c)
-          block[c] = load(reinterpret_cast<const float*>(lines[part][c]));
-        transpose(block);
-        for (std::int64_t i = 0; i < kWidth; ++i)
-          store(reinterpret_cast<float*>(to + part * 2 * kTileNumbers + i * kSplitGrain), block[i]);
-      }
+// A weight as `pack` wrote it: the floats of a tile's lines, in each the two of every column, and
+// of a panel two tiles for each 32 elements of k.
+struct FloatPanels {
+  static constexpr int kRightParts = kParts;
+  static constexpr std::int64_t kStepBytes = kSplitGrain * kPanel * 4;
+  const float* packed;
+  std::int64_t k;
+
+  const float* tiles(std::int64_t column, std::int64_t p) const {
+    return packed + column * k + p * kPanel;
+  }
+  void split(std::int64_t column, std::int64_t from, std::int64_t depth, float*,
+             std::uint16_t* to) const {
+    const float* line = tiles(column, from);
+    for (std::int64_t p = 0; p < depth; p += kSplitGrain, to += kRightStep)
+      for (std::int64_t i = 0; i < 2 * kTileLines; ++i, line += kSplitGrain)
+        store_parts({load(line), load(line + kWidth)}, 2 * kTileNumbers, to + i * kSplitGrain);
+  }
+  const void* memory(std::int64_t column, std::int64_t from) const { return tiles(column, from); }
+  // One row of the product as floats.
+  template <typename Args>
+  void multiply_row(const Args& args, std::int64_t row) const;
+};
+
+inline std::int64_t split_packed_size(std::int64_t n, std::int64_t k) {
+  return round_up(n, kPanel) * k;
+}
+
+inline void split_pack(const float* weight, std::int64_t n, std::int64_t k, float* packed) {
+  const FloatPanels panels{packed, k};
+  for (std::int64_t j = 0; j < round_up(n, kPanel); ++j) {
+    const std::int64_t place = j % kPanel / kTileLines * kTileNumbers + j % kTileLines * 2;
+    for (std::int64_t p = 0; p < k; p += 2) {
+      const std::int64_t tile =
+          panels.tiles(j / kPanel * kPanel, p / kSplitGrain * kSplitGrain) - packed;
+      float* const to = packed + tile + place + p % kSplitGrain / 2 * kSplitGrain;
+      to[0] = j < n ? weight[j * k + p] : 0.0f;
+      to[1] = j < n ? weight[j * k + p + 1] : 0.0f;
     }
   }
 }
@@ -53,20 +81,22 @@ inline void split_pack(const float* weight, std::int64_t n, std::int64_t k, std:
 inline bool split_row(const float* x, std::int64_t depth, std::uint16_t* left) {
   const Vec limit = broadcast(kMostSplit);
   Mask are_small = first_lanes(kWidth);
-  for (std::int64_t p = 0; p < depth; p += kWidth) {
-    const Vec a = load(x + p);
-    are_small &= less(abs(a), limit);
-    store_parts(a, kTileNumbers, left + p / kSplitGrain * kLeftStep + p % kSplitGrain);
+  for (std::int64_t p = 0; p < depth; p += kSplitGrain, left += kLeftStep) {
+    const TwoVectors line{load(x + p), load(x + p + kWidth)};
+    are_small &= less(abs(line.first), limit) & less(abs(line.second), limit);
+    store_parts(line, kTileNumbers, left);
   }
   return are_small == first_lanes(kWidth);
 }
 
 struct SplitScratch {
   std::int64_t rows;  // those of whole tiles
-  std::int64_t sums, is_float, size;
+  std::int64_t right, floats, sums, is_float, size;
   SplitScratch(std::int64_t block_rows, std::int64_t n)
       : rows(round_up(block_rows, kTileLines)),
-        sums(rows * kSplitDepth * kParts * 2),
+        right(rows * kSplitDepth * kParts * 2),
+        floats(right + kSplitDepth * kPanel * kParts * 2),
+        sums(floats + kSplitDepth * kPanel * 4),
         is_float(sums + round_up(block_rows, kSplitRows) * round_up(n, kPanel) * 4),
         size(is_float + round_up(block_rows, 64)) {}
 };
@@ -82,6 +112,8 @@ struct SplitTile {
   const std::uint16_t* right;
   float* sums;
   bool accumulate;
+  const char* ahead;  // what is wanted next, or null: so many lines of it are asked for each step
+  std::int64_t ahead_lines;
 };
 
 template <bool IsTall>
@@ -94,12 +126,13 @@ inline void multiply_four() {
   }
 }
 
-template <bool IsTall>
+template <int RightParts, bool IsTall>
 void multiply_split_tiles(const SplitTile& tile) {
   constexpr std::int64_t kLine = 64;
-  start_sums<IsTall>(tile.sums, tile.accumulate);
+  start_tiles<IsTall>(tile.sums, tile.accumulate);
   const std::uint16_t* left = tile.left;
   const std::uint16_t* right = tile.right;
+  const char* ahead = tile.ahead;
   const auto load_left = [&](std::int64_t part) {
     tile_load<4>(left + part * kTileNumbers, kLine);
     if constexpr (IsTall) tile_load<5>(left + tile.left_tile + part * kTileNumbers, kLine);
@@ -115,30 +148,31 @@ void multiply_split_tiles(const SplitTile& tile) {
     multiply_four<IsTall>();
     load_left(1);
     multiply_four<IsTall>();
-    load_right(1);
-    multiply_four<IsTall>();
+    if constexpr (RightParts == kParts) {
+      load_right(1);
+      multiply_four<IsTall>();
+    }
     load_left(0);
     multiply_four<IsTall>();
-    load_right(2);
-    multiply_four<IsTall>();
-    load_right(0);
-    multiply_four<IsTall>();
+    if constexpr (RightParts == kParts) {
+      load_right(2);
+      multiply_four<IsTall>();
+      load_right(0);
+      multiply_four<IsTall>();
+    }
     left += kLeftStep;
     right += kRightStep;
+    if (ahead == nullptr) continue;
+    for (std::int64_t line = 0; line < tile.ahead_lines; ++line, ahead += kLine)
+      __builtin_prefetch(ahead, 0, 2);
   }
-  store_sums<IsTall>(tile.sums);
-}
-
-inline void multiply_split_rows(const SplitTile& tile, std::int64_t rows) {
-  if (rows > kTileLines)
-    multiply_split_tiles<true>(tile);
-  else
-    multiply_split_tiles<false>(tile);
+  store_tiles<IsTall>(tile.sums);
 }
 
 // Some rows of the panel that starts at `column`, from sums that lie in a buffer.
-inline void finish_split(const SplitArgs& args, std::int64_t row, std::int64_t rows,
-                         std::int64_t column, const float* sums) {
+template <typename Args>
+void finish_split(const Args& args, std::int64_t row, std::int64_t rows, std::int64_t column,
+                  const float* sums) {
   finish_rows(
       {.rows = rows,
        .columns = smaller(args.n - column, kPanel),
@@ -152,23 +186,17 @@ inline void finish_split(const SplitArgs& args, std::int64_t row, std::int64_t r
        .y_stride = args.y_stride});
 }
 
-// One row as floats, from what the parts of B add up to.
-inline void multiply_as_floats(const SplitArgs& args, std::int64_t row) {
-  const auto number = [](std::uint16_t bits) {
-    return __builtin_bit_cast(float, static_cast<std::uint32_t>(bits) << 16);
-  };
+template <typename Args>
+void FloatPanels::multiply_row(const Args& args, std::int64_t row) const {
   for (std::int64_t column = 0; column < args.n; column += kPanel) {
-    const std::uint16_t* right = args.packed + split_packed_size(column, args.k);
     alignas(64) float sums[kPanel] = {};
-    for (std::int64_t p = 0; p < args.k; p += kSplitGrain, right += kRightStep) {
+    for (std::int64_t p = 0; p < args.k; p += kSplitGrain) {
+      const float* const from = tiles(column, p);
       alignas(64) float panel[kSplitGrain * kPanel];
       for (std::int64_t i = 0; i < kSplitGrain; ++i)
-        for (std::int64_t c = 0; c < kPanel; ++c) {
-          const std::uint16_t* const first =
-              right + c / kWidth * kTileNumbers + i / 2 * kSplitGrain + c % kWidth * 2 + i % 2;
-          panel[i * kPanel + c] =
-              number(first[0]) + number(first[2 * kTileNumbers]) + number(first[4 * kTileNumbers]);
-        }
+        for (std::int64_t c = 0; c < kPanel; ++c)
+          panel[i * kPanel + c] = from[c / kTileLines * kTileNumbers + i / 2 * kSplitGrain +
+                                       c % kTileLines * 2 + i % 2];
       multiply_tile({.k = kSplitGrain,
                      .x = args.x + row * args.x_stride + p,
                      .x_stride = args.x_stride,
@@ -186,10 +214,13 @@ inline void multiply_as_floats(const SplitArgs& args, std::int64_t row) {
   }
 }
 
-inline void split_multiply(const SplitArgs& args) {
+template <typename Args, typename Panels>
+void multiply_in_parts(const Args& args, const Panels& panels) {
   const SplitScratch parts(args.rows, args.n);
   auto* const memory = static_cast<unsigned char*>(args.scratch);
   auto* const left = reinterpret_cast<std::uint16_t*>(memory);
+  auto* const right = reinterpret_cast<std::uint16_t*>(memory + parts.right);
+  auto* const floats = reinterpret_cast<float*>(memory + parts.floats);
   auto* const all_sums = reinterpret_cast<float*>(memory + parts.sums);
   unsigned char* const is_float = memory + parts.is_float;
   const std::int64_t padded = round_up(args.rows, kSplitRows);
@@ -211,18 +242,30 @@ inline void split_multiply(const SplitArgs& args) {
       for (std::int64_t line = 0; line < steps * kParts; ++line)
         for (std::int64_t i = 0; i < kSplitGrain; ++i) to[line * kTileNumbers + i] = 0;
     }
+    const std::int64_t tiles = padded / kSplitRows;
+    const std::int64_t lines_of_step = (Panels::kStepBytes / kCacheLine + tiles - 1) / tiles;
     const TileSession session;
-    for (std::int64_t column = 0; column < args.n; column += kPanel)
+    for (std::int64_t column = 0; column < args.n; column += kPanel) {
+      panels.split(column, from, depth, floats, right);
+      // The next panel comes from memory while this one is multiplied.
+      const auto* ahead = column + kPanel < args.n
+                              ? static_cast<const char*>(panels.memory(column + kPanel, from))
+                              : nullptr;
       for (std::int64_t row = 0; row < args.rows; row += kSplitRows) {
         const std::int64_t rows = smaller(args.rows - row, kSplitRows);
         const SplitTile tile{.steps = steps,
                              .left = left + row / kTileLines * left_tile,
                              .left_tile = left_tile,
-                             .right = args.packed + split_packed_size(column, args.k) +
-                                      from / kSplitGrain * kRightStep,
+                             .right = right,
                              .sums = all_sums + column * padded + row * kPanel,
-                             .accumulate = from > 0};
-        multiply_split_rows(tile, rows);
+                             .accumulate = from > 0,
+                             .ahead = ahead,
+                             .ahead_lines = lines_of_step};
+        if (ahead != nullptr) ahead += steps * lines_of_step * kCacheLine;
+        if (rows > kTileLines)
+          multiply_split_tiles<Panels::kRightParts, true>(tile);
+        else
+          multiply_split_tiles<Panels::kRightParts, false>(tile);
         if (!is_last) continue;
         if (!has_floats) {
           finish_split(args, row, rows, column, tile.sums);
@@ -232,21 +275,18 @@ inline void split_multiply(const SplitArgs& args) {
           if (is_float[row + r] == 0)
             finish_split(args, row + r, 1, column, tile.sums + r * kPanel);
       }
+    }
   }
   // Theirs is another way through all columns; y may be the residual, so nobody has written there.
   for (std::int64_t r = 0; has_floats && r < args.rows; ++r)
-    if (is_float[r] != 0) multiply_as_floats(args, r);
+    if (is_float[r] != 0) panels.multiply_row(args, r);
+}
+
+inline void split_multiply(const SplitArgs& args) {
+  multiply_in_parts(args, FloatPanels{args.packed, args.k});
 }
 
 inline ProductGrain split_grain() {
   // 16 times as fast as a multiply-add of floats, six times as much to do.
   return {kSplitRows, kPanel, 16.0 / 6};
 }
-
-extern const SplitKernels split_table;
-const SplitKernels split_table = {.name = kName,
-                                  .grain = split_grain,
-                                  .packed_size = split_packed_size,
-                                  .pack = split_pack,
-                                  .scratch_bytes = split_scratch_bytes,
-                                  .multiply = split_multiply};

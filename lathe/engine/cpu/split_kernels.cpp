@@ -16,29 +16,50 @@ extern const SplitKernels split_table;
 
 namespace {
 
+bool has_bf16_instruction() {
+  return is_supported(Isa::Avx512) && __builtin_cpu_supports("avx512bf16");
+}
+
 // Smaller products are over before tiles are, and their neighbours count for more.
 constexpr std::int64_t kLeastElements = std::int64_t{1} << 18;
 // Each element of x is split for so many columns, and each sum is finished for so much depth.
 constexpr std::int64_t kLeastExtent = 256;
 
+// The parts of a piece of so many rows take 1.1 MiB.
+constexpr std::int64_t kMostRows = 256;
+constexpr double kLastBlock = 0.25;
+
 }  // namespace
 
 const SplitKernels* split_kernels(Isa isa) {
-  return isa == Isa::Avx512 && has_bf16_tiles() ? &split_amx::split_table : nullptr;
+  return isa == Isa::Avx512 && has_bf16_tiles() && has_bf16_instruction() ? &split_amx::split_table
+                                                                          : nullptr;
 }
 
 std::vector<const SplitKernels*> every_split_kernels() {
   std::vector<const SplitKernels*> result;
-  if (is_supported(Isa::Avx512)) result.push_back(&split_tiles::split_table);
+  if (!has_bf16_instruction()) return {};
+  result.push_back(&split_tiles::split_table);
   if (has_bf16_tiles()) result.push_back(&split_amx::split_table);
   return result;
 }
 
+bool may_be_split(const Graph& graph) {
+  return graph.state_updates().empty() && graph.nodes_of("cached_attention").empty();
+}
+
+bool has_split_extents(std::int64_t n, std::int64_t k) {
+  return n * k >= kLeastElements && n >= kLeastExtent && k >= kLeastExtent && k % kSplitGrain == 0;
+}
+
 bool suits_split(std::span<const float> weight, std::int64_t n, std::int64_t k) {
-  if (n * k < kLeastElements || n < kLeastExtent || k < kLeastExtent || k % kSplitGrain != 0)
-    return false;
-  return std::all_of(weight.begin(), weight.end(),
-                     [](float a) { return std::abs(a) < kMostSplitWeight; });
+  return has_split_extents(n, k) && std::all_of(weight.begin(), weight.end(), [](float a) {
+           return std::abs(a) < kMostSplitWeight;
+         });
+}
+
+PartitionLimits split_limits() {
+  return {.most_rows = kMostRows, .last_block = kLastBlock};
 }
 
 }  // namespace lathe::engine

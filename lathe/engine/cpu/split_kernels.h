@@ -3,7 +3,9 @@
 #include <span>
 #include <vector>
 
+#include "lathe/core/graph.h"
 #include "lathe/core/isa.h"
+#include "lathe/engine/cpu/product_partition.h"
 #include "lathe/engine/cpu/split_table.h"
 
 namespace lathe::engine {
@@ -15,8 +17,18 @@ const SplitKernels* split_kernels(Isa isa);
 /// Every way that this processor has, and AMX's code without its instructions.
 std::vector<const SplitKernels*> every_split_kernels();
 
-/// Whether a weight [n, k] is worth and fit to be multiplied in parts: large enough to pay for
-/// splitting x, a depth of whole steps, and no number that is too large.
+/// Whether the layers of a graph may be multiplied in parts: it trains nothing, because gradients
+/// are made by floats, and does not run for one token at a time (cached_attention), because tiles
+/// are nearly empty then.
+bool may_be_split(const Graph& graph);
+
+/// Whether a weight [n, k] is worth it: large enough to pay for splitting x, and a depth of whole
+/// steps.
+bool has_split_extents(std::int64_t n, std::int64_t k);
+/// Whether it also has no number that is too large.
 bool suits_split(std::span<const float> weight, std::int64_t n, std::int64_t k);
+
+/// How such products are cut.
+PartitionLimits split_limits();
 
 }  // namespace lathe::engine

@@ -2,10 +2,12 @@
 
 #include <cmath>
 #include <limits>
+#include <random>
 #include <string_view>
 
 #include "lathe/core/graph_text.h"
 #include "lathe/engine/aligned_buffer.h"
+#include "lathe/engine/cpu/code_weight.h"
 #include "lathe/engine/cpu/cpu_executor.h"
 #include "lathe/engine/cpu/every_isa.h"
 #include "lathe/engine/cpu/product_partition.h"
@@ -18,14 +20,14 @@ class EverySplit : public testing::TestWithParam<const SplitKernels*> {
  protected:
   const SplitKernels& table() const { return *GetParam(); }
 
-  std::vector<std::uint16_t> packed(const Matrix& weight) const {
-    std::vector<std::uint16_t> result(
-        static_cast<std::size_t>(table().packed_size(weight.rows(), weight.columns())), 0x7fc0);
+  std::vector<float> packed(const Matrix& weight) const {
+    std::vector<float> result(
+        static_cast<std::size_t>(table().packed_size(weight.rows(), weight.columns())), NAN);
     table().pack(weight.data(), weight.rows(), weight.columns(), result.data());
     return result;
   }
-  SplitArgs arguments(const Matrix& x, const Matrix& weight,
-                      const std::vector<std::uint16_t>& packed, Matrix& y) const {
+  SplitArgs arguments(const Matrix& x, const Matrix& weight, const std::vector<float>& packed,
+                      Matrix& y) const {
     return {.rows = x.rows(),
             .n = weight.rows(),
             .k = weight.columns(),
@@ -84,7 +86,7 @@ TEST_P(EverySplit, AgreesWithADoubleLoop) {
     const Matrix x = Matrix::random(shape.rows, shape.k, 5, 1);
     const Matrix weight = Matrix::random(shape.n, shape.k, 0, 2);
     const Matrix bias = Matrix::random(1, shape.n, 0, 3);
-    const std::vector<std::uint16_t> right = packed(weight);
+    const std::vector<float> right = packed(weight);
     Matrix y(shape.rows, shape.n, 3);
     SplitArgs args = arguments(x, weight, right, y);
     args.bias = bias.data();
@@ -111,7 +113,7 @@ TEST_P(EverySplit, IsAsNearTheTruthAsTheKernelOfFloats) {
   const Shape shape{32, 64, 768};
   const Matrix x = Matrix::random(shape.rows, shape.k, 0, 1);
   const Matrix weight = Matrix::random(shape.n, shape.k, 0, 2);
-  const std::vector<std::uint16_t> right = packed(weight);
+  const std::vector<float> right = packed(weight);
   Matrix y(shape.rows, shape.n);
   multiply(arguments(x, weight, right, y));
   const Matrix floats = float_product(x, weight);
@@ -131,7 +133,7 @@ TEST_P(EverySplit, GivesABlockTheBitsOfTheWhole) {
   for (const Shape& shape : kShapes) {
     const Matrix x = Matrix::random(shape.rows, shape.k, 0, 1);
     const Matrix weight = Matrix::random(shape.n, shape.k, 0, 2);
-    const std::vector<std::uint16_t> right = packed(weight);
+    const std::vector<float> right = packed(weight);
     Matrix whole(shape.rows, shape.n), in_blocks(shape.rows, shape.n);
     multiply(arguments(x, weight, right, whole));
     const Partition cut({shape.rows, shape.n, shape.k}, table().grain(), (shape.rows + 4) / 5,
@@ -152,7 +154,7 @@ TEST_P(EverySplit, GivesABlockTheBitsOfTheWhole) {
 
 TEST_P(EverySplit, ActivatesAndAddsTheResidualThatLiesInY) {
   const Matrix x = Matrix::random(19, 64, 0, 1), weight = Matrix::random(45, 64, 0, 2);
-  const std::vector<std::uint16_t> right = packed(weight);
+  const std::vector<float> right = packed(weight);
   Matrix plain(19, 45), y = Matrix::random(19, 45, 2, 4);
   const Matrix residual = y;
   multiply(arguments(x, weight, right, plain));
@@ -174,7 +176,7 @@ TEST_P(EverySplit, MultipliesRowsWithNumbersThatAreTooLargeAsFloats) {
   x(3, 790) = std::numeric_limits<float>::infinity();
   x(8, 5) = std::numeric_limits<float>::quiet_NaN();
   x(17, 100) = 3e38f;
-  const std::vector<std::uint16_t> right = packed(weight);
+  const std::vector<float> right = packed(weight);
   Matrix y(20, 40), residual(20, 40);
   SplitArgs args = arguments(x, weight, right, y);
   args.residual = y.data();
@@ -190,6 +192,52 @@ TEST_P(EverySplit, MultipliesRowsWithNumbersThatAreTooLargeAsFloats) {
     }
   for (const std::int64_t r : {0, 19})
     for (std::int64_t j = 0; j < y.columns(); ++j) EXPECT_NEAR(y(r, j), floats(r, j), 1e-4);
+}
+
+// Numbers of 8 bits times powers of two have one part, and products with parts that are 0 change no
+// sum.
+TEST_P(EverySplit, GivesWholeNumbersTimesPowersTheBitsOfTheirFloats) {
+  for (const int most : {127, 7})
+    for (const std::int64_t rows : {1, 40}) {
+      const std::int64_t n = 70, k = 800;
+      numerics::RowCodes codes;
+      codes.rows = n;
+      codes.columns = k;
+      codes.blocks = k / 32;
+      codes.width = 32;
+      std::mt19937 random(3);
+      for (std::int64_t i = 0; i < n * k; ++i)
+        codes.numbers.push_back(static_cast<std::int8_t>(
+            static_cast<int>(random() % static_cast<unsigned>(2 * most + 1)) - most));
+      for (std::int64_t i = 0; i < n * codes.blocks; ++i)
+        codes.scales.push_back(std::ldexp(1.0f, static_cast<int>(random() % 40) - 30));
+      Matrix weight(n, k), x = Matrix::random(rows, k, 4, 1);
+      for (std::int64_t j = 0; j < n; ++j)
+        for (std::int64_t p = 0; p < k; ++p)
+          weight(j, p) = static_cast<float>(codes.numbers[static_cast<std::size_t>(j * k + p)]) *
+                         codes.scales[static_cast<std::size_t>(j * codes.blocks + p / 32)];
+      if (rows > 2) x(2, 700) = std::numeric_limits<float>::infinity();
+      const std::vector<float> right = packed(weight);
+      Matrix expected(rows, n), y(rows, n, 3);
+      multiply(arguments(x, weight, right, expected));
+
+      WidenedWeight widened;
+      widened.pack(code_kernels(Isa::Avx512), codes);
+      EXPECT_TRUE(widened.suits_split());
+      const AlignedBuffer scratch(table().scratch_bytes(rows, n));
+      WidenedArgs args{};
+      args.rows = rows;
+      args.n = n;
+      args.x = x.data();
+      args.x_stride = x.stride();
+      args.y = y.data();
+      args.y_stride = y.stride();
+      args.scratch = scratch.data();
+      widened.set_operands(args, 0);
+      table().multiply_widened(args);
+      EXPECT_TRUE(y.has_same_bits(expected)) << most << ", " << rows << " rows";
+      EXPECT_TRUE(y.guards_are_intact());
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(, EverySplit, testing::ValuesIn(every_split_kernels()),

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "lathe/engine/cpu/kernel_table.h"
+#include "lathe/engine/cpu/code_table.h"
 
 namespace lathe::engine {
 
@@ -23,8 +23,8 @@ struct SplitArgs {
   std::int64_t rows, n, k;  ///< k is a multiple of kSplitGrain
   const float* x;
   std::int64_t x_stride;
-  const std::uint16_t* packed;  ///< B as `pack` wrote it
-  const float* bias;            ///< or null
+  const float* packed;  ///< B as `pack` wrote it
+  const float* bias;    ///< or null
   Unary activation;
   const float* residual;  ///< or null; may be y itself
   std::int64_t residual_stride;
@@ -45,13 +45,18 @@ inline constexpr float kMostSplitWeight = 0x1p20f;
 struct SplitKernels {
   const char* name;
   ProductGrain (*grain)();
-  /// Numbers that `pack` writes for B[k, n]. Columns are packed in panels of grain().columns, so
+  /// Floats that `pack` writes for B[k, n]. Columns are packed in panels of grain().columns, so
   /// that those from a multiple of it on begin at `packed_size(column, k)`.
   std::int64_t (*packed_size)(std::int64_t n, std::int64_t k);
   /// Packs B whose element [p, j] is weight[j * k + p], all below kMostSplitWeight.
-  void (*pack)(const float* weight, std::int64_t n, std::int64_t k, std::uint16_t* packed);
+  void (*pack)(const float* weight, std::int64_t n, std::int64_t k, float* packed);
   std::int64_t (*scratch_bytes)(std::int64_t rows, std::int64_t n);
   void (*multiply)(const SplitArgs&);
+  /// The same product with a weight of whole numbers that is packed as CodeKernels of this
+  /// processor want it, and whose scales are powers of two, below kMostSplitWeight / 128. Such
+  /// numbers have one part, so that three products are all.
+  ProductGrain (*widened_grain)();
+  void (*multiply_widened)(const WidenedArgs&);
 };
 
 }  // namespace lathe::engine

@@ -7,7 +7,7 @@ constexpr std::int64_t kSumsLine = kPanel * 4;
 
 // From sums[rows, kPanel], or from 0.
 template <bool IsTall, typename Sum>
-inline void start_sums(const Sum* sums, bool accumulate) {
+inline void start_tiles(const Sum* sums, bool accumulate) {
   const Sum* const lower = sums + kTileLines * kPanel;
   if (accumulate) {
     tile_load<0>(sums, kSumsLine);
@@ -27,7 +27,7 @@ inline void start_sums(const Sum* sums, bool accumulate) {
 }
 
 template <bool IsTall, typename Sum>
-inline void store_sums(Sum* sums) {
+inline void store_tiles(Sum* sums) {
   tile_store<0>(sums, kSumsLine);
   tile_store<1>(sums + kTileLines, kSumsLine);
   if constexpr (IsTall) {

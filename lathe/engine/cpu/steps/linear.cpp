@@ -129,10 +129,8 @@ std::unique_ptr<Step> make_linear(const Graph& graph, NodeId id) {
   }
   RowSpace space{x->rows, {x->width, 0, 0, y->width}, {y->width}};
   space.input_widths.resize(graph.inputs(id).size());
-  // A run for each token reads the weights for one row, and parts are half as long again.
-  const bool goes_by_tokens = !graph.nodes_of("cached_attention").empty();
   return std::make_unique<LinearStep>(std::move(space), y->width, x->width, activation,
-                                      !graph.state_updates().empty(), !goes_by_tokens);
+                                      !graph.state_updates().empty(), may_be_split(graph));
 }
 
 const Register linear{CpuKernel{"linear", make_linear}};

@@ -1,6 +1,7 @@
 #include "lathe/core/number_format.h"
 #include "lathe/engine/cpu/activations.h"
 #include "lathe/engine/cpu/code_weight.h"
+#include "lathe/engine/cpu/split_kernels.h"
 #include "lathe/engine/cpu/step.h"
 #include "lathe/numerics/code_layout.h"
 #include "lathe/ops/code_products.h"
@@ -11,15 +12,17 @@ namespace {
 enum Operand : std::size_t { kX, kCodes, kLocal, kScale, kZero, kBias, kResidual };
 
 // packed_linear of float activations: the weight stays whole numbers in memory, a quarter of its
-// floats, and is widened piece by piece in the nearest caches.
+// floats, and is widened piece by piece in the nearest caches. Large ones whose scales are powers
+// of two are multiplied in parts, as their floats would be, and to the same bits.
 class PackedLinearStep final : public Step {
  public:
   PackedLinearStep(RowSpace space, std::int64_t n, std::int64_t k, std::string format,
-                   Unary activation)
+                   Unary activation, bool may_be_split)
       : space_(std::move(space)),
         product_{space_.rows, n, k, n * k},
         format_(std::move(format)),
-        activation_(activation) {}
+        activation_(activation),
+        may_be_split_(may_be_split) {}
 
   const RowSpace* rows() const override { return &space_; }
   const Product* as_product() const override { return &product_; }
@@ -29,26 +32,41 @@ class PackedLinearStep final : public Step {
     weight_.pack(code_kernels(*parse_isa(kernels.isa)),
                  ops::read_weight(*parse_format(format_), depth(), *states[kCodes], state(kLocal),
                                   state(kScale), state(kZero)));
+    const bool is_split =
+        may_be_split_ && has_split_extents(columns(), depth()) && weight_.suits_split();
+    split_ = is_split ? split_kernels(*parse_isa(kernels.isa)) : nullptr;
   }
   std::int64_t layout_bytes() const override { return weight_.bytes(); }
   bool reads_state(std::size_t operand) const override {
     return operand < kCodes || operand > kZero;
   }
   std::int64_t scratch_bytes(const Kernels&, std::int64_t rows) const override {
-    return weight_.kernels().widened_scratch_bytes(rows, columns());
+    return block_scratch(rows, columns());
   }
   void run_rows(const RowCall& call) const override {
     multiply(call, {0, call.rows, 0, columns()});
   }
   std::int64_t block_scratch_bytes(const Kernels&, const Block& size) const override {
-    return weight_.kernels().widened_scratch_bytes(size.rows, size.columns);
+    return block_scratch(size.rows, size.columns);
+  }
+  ProductGrain block_grain(const Kernels& kernels) const override {
+    return split_ != nullptr ? split_->widened_grain() : kernels.gemm_grain();
+  }
+  PartitionLimits block_limits() const override {
+    return split_ != nullptr ? split_limits() : PartitionLimits{};
   }
   void run_block(const BlockCall& call) const override { multiply(call, call.block); }
-  KernelChoice choice() const override { return {weight_.kernels().name, "packed"}; }
+  KernelChoice choice() const override {
+    return {split_ != nullptr ? split_->name : weight_.kernels().name, "packed"};
+  }
 
  private:
   std::int64_t columns() const { return space_.output_widths[0]; }
   std::int64_t depth() const { return space_.input_widths[kX]; }
+  std::int64_t block_scratch(std::int64_t rows, std::int64_t n) const {
+    return split_ != nullptr ? split_->scratch_bytes(rows, n)
+                             : weight_.kernels().widened_scratch_bytes(rows, n);
+  }
 
   void multiply(const auto& call, const Block& block) const {
     const auto operand = [&](std::size_t i) -> const float* {
@@ -68,14 +86,19 @@ class PackedLinearStep final : public Step {
     args.y_stride = n;
     args.scratch = call.scratch;
     weight_.set_operands(args, block.column);
-    weight_.kernels().multiply_widened(args);
+    if (split_ != nullptr)
+      split_->multiply_widened(args);
+    else
+      weight_.kernels().multiply_widened(args);
   }
 
   RowSpace space_;
   Product product_;
   std::string format_;
   Unary activation_;
+  bool may_be_split_;
   WidenedWeight weight_;
+  const SplitKernels* split_ = nullptr;  // or null: as floats
 };
 
 std::unique_ptr<Step> make_packed_linear(const Graph& graph, NodeId id) {
@@ -94,9 +117,9 @@ std::unique_ptr<Step> make_packed_linear(const Graph& graph, NodeId id) {
   if (fused == nullptr && name != "none") return nullptr;
   RowSpace space{x->rows, {x->width, 0, 0, 0, 0, 0, y->width}, {y->width}};
   space.input_widths.resize(graph.inputs(id).size());
-  return std::make_unique<PackedLinearStep>(std::move(space), y->width, x->width,
-                                            format->facts().text,
-                                            fused != nullptr ? fused->function : Unary::None);
+  return std::make_unique<PackedLinearStep>(
+      std::move(space), y->width, x->width, format->facts().text,
+      fused != nullptr ? fused->function : Unary::None, may_be_split(graph));
 }
 
 const Register packed_linear{CpuKernel{"packed_linear", make_packed_linear}};

@@ -24,9 +24,13 @@ constexpr const char* kName = "split_amx";
 #include "lathe/engine/cpu/math.inl.h"
 #include "lathe/engine/cpu/elementwise.inl.h"
 #include "lathe/engine/cpu/gemm.inl.h"
+#include "lathe/engine/cpu/gemm_block.inl.h"
+#include "lathe/engine/cpu/code_numbers_avx512.h"
+#include "lathe/engine/cpu/code_widened.inl.h"
 #include "lathe/engine/cpu/tiles_amx.h"
 #include "lathe/engine/cpu/tile_sums.inl.h"
 #include "lathe/engine/cpu/split_gemm.inl.h"
+#include "lathe/engine/cpu/split_widened.inl.h"
 // clang-format on
 
 }  // namespace lathe::engine::split_amx

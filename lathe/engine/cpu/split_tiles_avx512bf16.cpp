@@ -1,5 +1,5 @@
-// The code of split_amx.cpp without AMX's instructions, for tests. Everything is in this file's own
-// namespace and nothing inline comes from outside it: see kernel_table.h.
+// The code of split_amx_avx512bf16.cpp without AMX's instructions, for tests. Everything is in this
+// file's own namespace and nothing inline comes from outside it: see kernel_table.h.
 
 // g++ 12 takes the "undefined" operands in its own intrinsics for uninitialised variables.
 #ifndef __clang__
@@ -24,9 +24,13 @@ constexpr const char* kName = "emulated_split_amx";
 #include "lathe/engine/cpu/math.inl.h"
 #include "lathe/engine/cpu/elementwise.inl.h"
 #include "lathe/engine/cpu/gemm.inl.h"
+#include "lathe/engine/cpu/gemm_block.inl.h"
+#include "lathe/engine/cpu/code_numbers_avx512.h"
+#include "lathe/engine/cpu/code_widened.inl.h"
 #include "lathe/engine/cpu/tiles_emulated.h"
 #include "lathe/engine/cpu/tile_sums.inl.h"
 #include "lathe/engine/cpu/split_gemm.inl.h"
+#include "lathe/engine/cpu/split_widened.inl.h"
 // clang-format on
 
 }  // namespace lathe::engine::split_tiles
