@@ -31,6 +31,25 @@ SourceOptions source_options(const TrainOptions& options) {
           .seed = options.trainer.seed};
 }
 
+// Gives the states of a model what the optimizer had of them in the run before. Returns the names
+// of those that are new since, or of another shape.
+std::vector<std::string> take_moments(State& state, const PausedRun& before) {
+  State moments;
+  std::vector<std::string> late;
+  for (const auto& [name, tensor] : state) {
+    const auto found = before.state.find(name);
+    if (found == before.state.end() || found->second.dims() != tensor.dims()) {
+      late.push_back(name);
+      continue;
+    }
+    for (std::string& moment : possible_moments(name))
+      if (const auto kept = before.state.find(moment); kept != before.state.end())
+        moments.emplace(std::move(moment), kept->second);
+  }
+  state.merge(moments);
+  return late;
+}
+
 // The model with the values that `state` has for its states.
 io::Model with_state(io::Model model, const State& state) {
   for (auto& [name, tensor] : model.state)
@@ -87,6 +106,15 @@ TrainOutcome train_model(io::Model model, const data::Dataset& examples,
 
   TrainingProgress progress;
   State state = model.state;
+  TrainingGraphOptions graph_options = options.graph;
+  TrainerOptions trainer = options.trainer;
+  if (options.after != nullptr) {
+    progress = options.after->progress;
+    progress.best_score.reset();  // another model's
+    progress.num_worse = 0;
+    trainer.changed_at = progress.step;
+    graph_options.late = take_moments(state, *options.after);
+  }
   if (directory != nullptr) {
     if (const std::optional<TrainingCheckpoint>& checkpoint = directory->checkpoint()) {
       progress = checkpoint->progress;
@@ -98,14 +126,13 @@ TrainOutcome train_model(io::Model model, const data::Dataset& examples,
   std::unique_ptr<ExampleSource> source;
   if (options.source == nullptr)
     source = make_training_source(model, examples, source_options(options),
-                                  next_examples(options.trainer, examples.labels(), progress));
+                                  next_examples(trainer, examples.labels(), progress));
   check(options.source == nullptr || (!options.soft_labels && options.graph.class_weights.empty()),
         "soft labels and weights of a source of one's own");
   if (options.soft_labels)
     source = std::make_unique<SoftlyLabelled>(std::move(source), *options.soft_labels);
   if (!options.graph.class_weights.empty())
     source = std::make_unique<WithClassWeights>(std::move(source), options.graph.class_weights);
-  TrainingGraphOptions graph_options = options.graph;
   graph_options.accumulation = static_cast<int>(options.trainer.accumulation);
   // A source of one's own may have them already.
   if (options.source == nullptr)
@@ -153,7 +180,7 @@ TrainOutcome train_model(io::Model model, const data::Dataset& examples,
 
   TrainOutcome outcome;
   outcome.result = run_training(*executor, options.source != nullptr ? *options.source : *source,
-                                options.trainer, hooks, progress);
+                                trainer, hooks, progress);
   const TrainingResult& result = outcome.result;
   const bool has_best = held_out != nullptr && result.progress.best_score &&
                         result.progress.best_step != result.progress.step;
@@ -161,7 +188,8 @@ TrainOutcome train_model(io::Model model, const data::Dataset& examples,
     outcome.model = with_state(model, directory->read_model(result.progress.best_step).state);
   else
     outcome.model = with_state(model, has_best && result.best ? *result.best : result.state);
-  if (directory != nullptr && result.ending != Ending::Interrupted)
+  const bool is_over = result.ending == Ending::Finished || result.ending == Ending::StoppedEarly;
+  if (directory != nullptr && is_over)
     directory->finish(options.finish ? options.finish(outcome.model) : outcome.model);
   return outcome;
 }

@@ -20,6 +20,12 @@ struct BeforeStep {
   std::int64_t done = 0, num_steps = 0;
 };
 
+/// A run that paused: what one goes on from whose model was changed meanwhile.
+struct PausedRun {
+  State state;  ///< the model's and the optimizer's
+  TrainingProgress progress;
+};
+
 /// Everything about a run but the model and the data. The objective is the graph's; batches a step
 /// are the trainer's.
 struct TrainOptions {
@@ -34,6 +40,9 @@ struct TrainOptions {
   /// The examples as the model is fed with them, made before for several runs that may read them at
   /// once (make_evaluation_source); null: texts are tokenized while the run is under way.
   ExampleSource* source = nullptr;
+  /// Null: the run begins. Otherwise it goes on, with the moments of parameters that were there
+  /// before; with the same model to the same bits as one that never paused.
+  const PausedRun* after = nullptr;
   engine::ExecutionOptions execution = {};
   int keep_checkpoints = 2;
   /// Called before every step; may give states other values, as a function of the step and of the

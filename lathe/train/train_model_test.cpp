@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "lathe/core/graph_text.h"
 #include "lathe/core/testing/error_text.h"
 #include "lathe/io/testing/refusal.h"
@@ -109,6 +111,45 @@ TEST_F(TrainModel, GoesOnToTheSameBitsAfterAnInterruption) {
   const TrainOutcome again = run(&*third);
   EXPECT_EQ(again.result.tokens, 0);
   expect_identical(again.result.state, expected);
+}
+
+TEST_F(TrainModel, PausesForAChangeAndGoesOnToTheSameBitsWithoutOne) {
+  const State expected = run().result.state;
+  options_.trainer.pause_after = 1;
+  RunDirectory directory = RunDirectory::create(scratch_ / "run", {});
+  TrainOutcome first = run(&directory);
+  EXPECT_EQ(first.result.ending, Ending::Paused);
+  EXPECT_EQ(first.result.progress.step, 5);
+  EXPECT_FALSE(std::filesystem::exists(scratch_ / "run/manifest.json"));
+  const PausedRun paused{first.result.state, first.result.progress};
+  options_.trainer.pause_after = 0;
+  options_.after = &paused;
+  const TrainOutcome second =
+      train_model(std::move(first.model), opinions(), {}, options_, callbacks_);
+  EXPECT_EQ(second.result.ending, Ending::Finished);
+  expect_identical(second.result.state, expected);
+}
+
+// The first step of AdamW is as long as the rate, whatever the gradient is, by moments that know
+// how young they are.
+TEST_F(TrainModel, CountsTheStepsOfLateParametersFromTheirBirth) {
+  options_.trainer.pause_after = 3;
+  options_.graph.weight_decay = 0;
+  options_.graph.eps = 1e-12;
+  options_.trainer.decay = Decay::Constant;
+  options_.trainer.warmup = 0;
+  TrainOutcome first = run();
+  PausedRun paused{first.result.state, first.result.progress};
+  paused.state.erase("classifier.bias");
+  const Tensor before = first.model.state.at("classifier.bias");
+  options_.trainer.pause_after = 0;
+  options_.trainer.max_steps = paused.progress.step + 1;
+  options_.after = &paused;
+  const TrainOutcome second =
+      train_model(std::move(first.model), opinions(), {}, options_, callbacks_);
+  for (std::int64_t i = 0; i < 2; ++i)
+    EXPECT_NEAR(std::abs(second.model.state.at("classifier.bias").at(i) - before.at(i)), 2e-2,
+                1e-6);
 }
 
 TEST_F(TrainModel, KeepsTheBestWeightsOverAResume) {

@@ -53,6 +53,8 @@ class Loop {
       parts_.push_back(part);
       num_steps_ += part.num_steps;
     }
+    last_step_ = options.pause_after > 0 ? std::min(num_steps_, count_steps(options.pause_after))
+                                         : num_steps_;
   }
 
   TrainingResult run() {
@@ -67,7 +69,8 @@ class Loop {
       progress_.batch = 0;
       progress_.epoch_loss_sum = progress_.epoch_loss_count = 0;
     }
-    return result(has_lost_patience() ? Ending::StoppedEarly : Ending::Finished);
+    if (has_lost_patience()) return result(Ending::StoppedEarly);
+    return result(progress_.step < num_steps_ ? Ending::Paused : Ending::Finished);
   }
 
  private:
@@ -95,7 +98,7 @@ class Loop {
   bool has_lost_patience() const {
     return options_.patience > 0 && progress_.num_worse >= options_.patience;
   }
-  bool is_over() const { return progress_.step >= num_steps_ || has_lost_patience(); }
+  bool is_over() const { return progress_.step >= last_step_ || has_lost_patience(); }
 
   // A batch whose run was begun.
   struct BegunBatch {
@@ -120,7 +123,8 @@ class Loop {
       ends_step = micro + 1 == options_.accumulation || progress_.batch == plan.num_batches();
       report.epoch = static_cast<double>(progress_.epoch) +
                      static_cast<double>(progress_.batch) / static_cast<double>(plan.num_batches());
-      set_step_inputs(batch.feed, report.learning_rate, options_.seed, report.step, ends_step);
+      set_step_inputs(batch.feed, report.learning_rate, options_.seed, report.step, ends_step,
+                      options_.changed_at);
       executor_.start(batch.feed);
       begun_.push_back({std::move(batch.feed), batch.tokens, ends_step, report, start});
       finish_all_but(executor_.most_begun() - 1);
@@ -187,7 +191,7 @@ class Loop {
 
   // Validates and saves when it is time to; true when the run was asked to stop.
   bool after_step(bool ends_epoch) {
-    const bool ends_run = progress_.step == num_steps_;
+    const bool ends_run = progress_.step == last_step_;
     const auto is_due = [&](std::int64_t every) {
       return ends_run || (every > 0 ? progress_.step % every == 0 : ends_epoch);
     };
@@ -239,7 +243,7 @@ class Loop {
   std::vector<std::int64_t> lengths_;
   std::vector<std::int32_t> labels_;  // where they say what is drawn
   std::vector<Schedule> parts_;
-  std::int64_t num_steps_ = 0;
+  std::int64_t num_steps_ = 0, last_step_ = 0;  // of the whole run, and before a pause
   std::optional<State> best_;
   std::deque<BegunBatch> begun_;
   struct {

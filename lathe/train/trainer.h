@@ -29,6 +29,10 @@ struct TrainerOptions {
   /// Epochs after which the run had ended before it was extended; each extension is one cycle of
   /// the rate, and `cycles` are those of the first part.
   std::vector<std::int64_t> ended = {};
+  /// Epochs after which the run pauses for its model to be changed; 0: it does not.
+  std::int64_t pause_after = 0;
+  /// Steps that were done when the model got its late parameters (TrainingGraphOptions::late).
+  std::int64_t changed_at = 0;
   bool is_balanced = false;  ///< draws as many examples of each class, as many in all as there are
   std::uint64_t seed = 0;
   std::int64_t validate_every = 0;    ///< steps; 0: after each epoch
@@ -69,7 +73,7 @@ struct TrainerHooks {
   std::function<std::string()> last_checkpoint = {};
 };
 
-enum class Ending : std::uint8_t { Finished, StoppedEarly, Interrupted };
+enum class Ending : std::uint8_t { Finished, StoppedEarly, Interrupted, Paused };
 
 /// How a run ended.
 struct TrainingResult {

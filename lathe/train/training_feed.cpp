@@ -113,14 +113,18 @@ Feed make_validation_feed(const data::Batch& batch, const Objective& objective) 
 }
 
 void set_step_inputs(Feed& feed, double learning_rate, std::uint64_t seed, std::int64_t step,
-                     bool is_applied) {
+                     bool is_applied, std::int64_t changed_at) {
   feed["learning_rate"] = Tensor::from<float>({}, {static_cast<float>(learning_rate)});
   feed["apply"] = Tensor::from<float>({}, {is_applied ? 1.0f : 0.0f});
   const auto word = [](std::uint64_t bits) {
     return static_cast<std::int32_t>(static_cast<std::uint32_t>(bits));
   };
-  feed["random"] = Tensor::from<std::int32_t>(
-      {3}, {word(seed), word(seed >> 32), word(static_cast<std::uint64_t>(step))});
+  const auto random = [&](std::int64_t count) {
+    return Tensor::from<std::int32_t>(
+        {3}, {word(seed), word(seed >> 32), word(static_cast<std::uint64_t>(count))});
+  };
+  feed["random"] = random(step);
+  feed["late_random"] = random(step - changed_at);
 }
 
 }  // namespace lathe::train

@@ -52,8 +52,9 @@ Feed make_training_feed(const data::Batch& batch, const Objective& objective, st
 /// hidden.
 Feed make_validation_feed(const data::Batch& batch, const Objective& objective);
 
-/// The inputs that are not data: the rate, and what random numbers are made of. Steps count from 1.
+/// The inputs that are not data: the rate, and what random numbers are made of. Steps count from 1;
+/// for parameters that a model has since a change, from there.
 void set_step_inputs(Feed& feed, double learning_rate, std::uint64_t seed, std::int64_t step,
-                     bool is_applied);
+                     bool is_applied, std::int64_t changed_at = 0);
 
 }  // namespace lathe::train

@@ -65,6 +65,9 @@ TEST(SetStepInputs, SplitsTheSeedIntoWords) {
   Feed feed;
   set_step_inputs(feed, 0.5, 0x0000000200000001, 17, true);
   EXPECT_THAT(integers(feed.at("random")), ElementsAre(1, 2, 17));
+  set_step_inputs(feed, 0.5, 0x0000000200000001, 17, true, 12);
+  EXPECT_THAT(integers(feed.at("random")), ElementsAre(1, 2, 17));
+  EXPECT_THAT(integers(feed.at("late_random")), ElementsAre(1, 2, 5));
   EXPECT_EQ(feed.at("learning_rate").at(0), 0.5);
   EXPECT_TRUE(feed.at("learning_rate").dims().empty());
   EXPECT_EQ(feed.at("apply").at(0), 1.0);

@@ -46,6 +46,10 @@ void gather_masked_rows(Graph& graph, const models::TaskRecord& task) {
   run_pass("infer-types", graph);
 }
 
+std::string moment_name(const char* kind, const std::string& parameter) {
+  return fmt::format("optimizer.{}.{}", kind, parameter);
+}
+
 class TrainingGraphBuilder {
  public:
   TrainingGraphBuilder(Graph& graph, const TrainingGraphOptions& options,
@@ -208,6 +212,14 @@ class TrainingGraphBuilder {
     return add(name + "/bounded", "maximum", {stepped, add(name + "/least", "mul", {scale, half})});
   }
 
+  // What counts a parameter's steps. Young moments are corrected for their age, and one that came
+  // late would take steps several times too long by the age of the others.
+  Value steps_of(const std::string& name) {
+    if (std::ranges::find(options_.late, name) == options_.late.end()) return random_;
+    if (late_random_.is_none()) late_random_ = input("late_random", DType::I32, {3});
+    return late_random_;
+  }
+
   void update(Value parameter, Value gradient) {
     // Copies: the graph grows under way, and its nodes move.
     const std::string name = graph_.name(parameter.node);
@@ -217,10 +229,10 @@ class TrainingGraphBuilder {
     const double decay = type.rank() >= 2 && !is_of_quantizer ? options_.weight_decay : 0;
     const Value rate = is_of_quantizer ? scale_rate(parameter, name) : learning_rate_;
     if (options_.optimizer == OptimizerKind::AdamW) {
-      const Value m = new_state("optimizer.m." + name, type);
-      const Value v = new_state("optimizer.v." + name, type);
+      const Value m = new_state(moment_name("m", name), type);
+      const Value v = new_state(moment_name("v", name), type);
       const Value step =
-          add(name + "/adamw", "adamw", {parameter, gradient, m, v, rate, scale_, random_},
+          add(name + "/adamw", "adamw", {parameter, gradient, m, v, rate, scale_, steps_of(name)},
               {{"beta1", options_.beta1},
                {"beta2", options_.beta2},
                {"eps", options_.eps},
@@ -231,7 +243,7 @@ class TrainingGraphBuilder {
       graph_.bind_state(v.node, {step.node, 2});
       return;
     }
-    const Value velocity = new_state("optimizer.velocity." + name, type);
+    const Value velocity = new_state(moment_name("velocity", name), type);
     const Value step = add(name + "/sgd", "sgd", {parameter, gradient, velocity, rate, scale_},
                            {{"momentum", options_.momentum}, {"weight_decay", decay}});
     graph_.bind_state(parameter.node, is_of_quantizer ? bounded_step(parameter, step, name) : step);
@@ -243,7 +255,8 @@ class TrainingGraphBuilder {
   const DistillationStates& taught_;
   State& state_;
   Value learning_rate_, random_, apply_, scale_, one_;
-  Value finite_;  // NaN where the gradient is not finite
+  Value late_random_;  // where there are late parameters
+  Value finite_;       // NaN where the gradient is not finite
 };
 
 }  // namespace
@@ -256,6 +269,11 @@ OptimizerKind parse_optimizer(std::string_view name) {
 
 std::string_view name(OptimizerKind optimizer) {
   return optimizer == OptimizerKind::AdamW ? "adamw" : "sgd";
+}
+
+std::vector<std::string> possible_moments(const std::string& parameter) {
+  return {moment_name("m", parameter), moment_name("v", parameter),
+          moment_name("velocity", parameter)};
 }
 
 TrainingGraph make_training_graph(const io::Model& model, const TrainingGraphOptions& options,

@@ -25,6 +25,8 @@ struct TrainingGraphOptions {
   std::vector<std::string> freeze = {};  ///< patterns (RE2) of parameters to leave as they are
   /// Names of the only parameters to train; empty: all that are not frozen.
   std::vector<std::string> train_only = {};
+  /// Parameters that the model has since a change on the way: their moments count steps from there.
+  std::vector<std::string> late = {};
   bool dropout = true;
   /// Parameters whose movement is summed while they train: `movement.NAME`, see movement.h.
   std::vector<std::string> movement = {};
@@ -32,6 +34,9 @@ struct TrainingGraphOptions {
   /// How much an example of each class counts; empty: all alike. Not with distillation.
   std::vector<float> class_weights = {};
 };
+
+/// The names that states of an optimizer may have, for a parameter.
+std::vector<std::string> possible_moments(const std::string& parameter);
 
 struct TrainingGraph {
   Graph graph;
