@@ -10,6 +10,7 @@
 #include "lathe/search/search_flow.h"
 #include "lathe/search/search_report.h"
 #include "lathe/search/search_studies.h"
+#include "lathe/search/train_candidate.h"
 
 namespace lathe::search {
 namespace {
@@ -83,6 +84,25 @@ TEST_F(CompressionSearchTest, ComparesThreeWaysOnTheSameModels) {
   EXPECT_THAT(curves_table(result).to_text(), testing::ContainsRegex("compressed and trained +4 "));
   EXPECT_TRUE(std::filesystem::exists(scratch_.path() / "s" / "curves.svg"));
   EXPECT_TRUE(std::filesystem::is_empty(scratch_.path() / "s" / "trials"));
+}
+
+// Order of rows, dropout, rate and moments go on behind the place of the compression.
+TEST_F(CompressionSearchTest, IsOneTrainingWhereNothingIsCompressed) {
+  const TrialData data(options("s"), "bert-tiny", {}, {});
+  Candidate floats{.architecture = {{"num_hidden_layers", std::int64_t{1}},
+                                    {"num_attention_heads", std::int64_t{2}},
+                                    {"hidden_size", std::int64_t{16}},
+                                    {"intermediate_size", std::int64_t{24}}},
+                   .formats = {{".*", {{compress::TensorRole::Weights, "float"}}}},
+                   .recipe = {{"lr", 1e-2}, {"epochs", 1}, {"epochs-after", 2}, {"batch-size", 8}}};
+  const auto train = [&](const Candidate& candidate) {
+    return train_candidate(data, candidate, 0, {}, scratch_.path() / "t", false, {}, {})->model;
+  };
+  ASSERT_TRUE(is_compressed_on_the_way(data, floats));
+  const io::Model stages = train(floats), whole = train(uncompressed(floats));
+  ASSERT_EQ(stages.state.size(), whole.state.size());
+  for (const auto& [name, tensor] : whole.state)
+    EXPECT_TRUE(identical(stages.state.at(name), tensor)) << name;
 }
 
 TEST_F(CompressionSearchTest, PrunesAndRoundsTheModelThatItWrites) {

@@ -1,5 +1,6 @@
 #include "lathe/search/train_candidate.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 
@@ -96,12 +97,16 @@ double measure_accuracy(const io::Model& model, train::ExampleSource& examples,
 
 namespace {
 
-// A part of a candidate's training: behind `before` epochs, of `total` in all.
+// A part of a candidate's training: from the end of epoch `begin` to that of `end`, of `total`.
+// Stages are one run that pauses: order of rows, dropout, rate and moments go on.
 struct Stage {
-  std::int64_t epochs = 0, before = 0, total = 0;
+  std::int64_t begin = 0, end = 0, total = 0;
+  const train::PausedRun* after = nullptr;  // the stage before
+  train::PausedRun* paused = nullptr;       // gets what the next one goes on from
 };
 
-// Trains and measures a model, or measures it alone where the stage has no epochs.
+// Trains and measures a model, or measures it alone where the stage has no epochs. One that pauses
+// is not measured.
 std::optional<TrainedCandidate> train_stage(const TrialData& data, const io::Model& model,
                                             experiment::FineTuneOptions recipe, const Stage& stage,
                                             const nlohmann::json& record, const Rungs& rungs,
@@ -109,7 +114,7 @@ std::optional<TrainedCandidate> train_stage(const TrialData& data, const io::Mod
                                             const engine::ExecutionOptions& execution,
                                             const CandidateCallbacks& callbacks) {
   const Clock::time_point start = Clock::now();
-  if (stage.epochs == 0) {
+  if (stage.begin == stage.end) {
     TrainedCandidate result{.model = model};
     result.accuracy = measure_accuracy(model, data.measured(), execution, callbacks.callbacks);
     result.seconds = std::chrono::duration<double>(Clock::now() - start).count();
@@ -121,8 +126,10 @@ std::optional<TrainedCandidate> train_stage(const TrialData& data, const io::Mod
     }
     return result;
   }
-  recipe.trainer.epochs = stage.epochs;
+  recipe.trainer.epochs = stage.total;
+  recipe.trainer.pause_after = stage.end;
   train::TrainOptions options;
+  options.after = stage.after;
   options.finish = as_stored;
   options.trainer = recipe.trainer;
   options.graph = recipe.graph;
@@ -135,14 +142,12 @@ std::optional<TrainedCandidate> train_stage(const TrialData& data, const io::Mod
       return measure_accuracy(with_values(model, now.executor.state()), rows, execution,
                               callbacks.callbacks);
     };
-    if (callbacks.epoch && now.done > 0 && now.done % (now.num_steps / stage.epochs) == 0)
-      callbacks.epoch(stage.before + now.done / (now.num_steps / stage.epochs),
-                      measure(data.measured()));
+    const std::int64_t epoch_steps = std::max<std::int64_t>(1, now.num_steps / stage.total);
+    if (callbacks.epoch && now.done > stage.begin * epoch_steps && now.done % epoch_steps == 0)
+      callbacks.epoch(now.done / epoch_steps, measure(data.measured()));
     if (!callbacks.goes_on) return;
-    const std::int64_t all = now.num_steps * stage.total / stage.epochs;
-    const std::int64_t done = now.num_steps * stage.before / stage.epochs + now.done;
     for (int rung = 0; rung + 1 < rungs.count; ++rung)
-      if (rungs.step(rung, all) == done &&
+      if (rungs.step(rung, now.num_steps) == now.done &&
           !callbacks.goes_on(rungs.resource(rung), measure(data.early())))
         throw GivenUp();
   };
@@ -169,13 +174,16 @@ std::optional<TrainedCandidate> train_stage(const TrialData& data, const io::Mod
         train::train_model(model, data.examples(), {}, options, training, &*run);
     if (outcome.result.ending == train::Ending::Interrupted) throw Interrupted();
     TrainedCandidate result{.model = std::move(outcome.model)};
-    result.accuracy =
-        measure_accuracy(result.model, data.measured(), execution, callbacks.callbacks);
-    if (callbacks.epoch) callbacks.epoch(stage.before + stage.epochs, result.accuracy);
+    if (stage.paused != nullptr)
+      *stage.paused = {std::move(outcome.result.state), outcome.result.progress};
+    if (stage.paused == nullptr || callbacks.epoch)
+      result.accuracy =
+          measure_accuracy(result.model, data.measured(), execution, callbacks.callbacks);
+    if (callbacks.epoch) callbacks.epoch(stage.end, result.accuracy);
     result.seconds = std::chrono::duration<double>(Clock::now() - start).count();
     if (!keeps) {
       leave();
-    } else {
+    } else if (stage.paused == nullptr) {
       std::error_code ignored;
       fs::remove_all(directory / "checkpoints", ignored);
     }
@@ -217,38 +225,31 @@ std::optional<TrainedCandidate> train_candidate(const TrialData& data, const Can
   const std::int64_t epochs = recipe.trainer.epochs;
   const auto train = [&](const io::Model& model, const Stage& stage, const fs::path& where,
                          bool stays) {
-    experiment::FineTuneOptions own = recipe;
-    // One schedule over both stages: the rate falls where training ends, not before compression.
-    const bool is_last = stage.before + stage.epochs == stage.total;
-    if (!is_last && !candidate.recipe.contains("schedule"))
-      own.trainer.decay = train::Decay::Constant;
-    return train_stage(data, model, std::move(own), stage, to_json(candidate), rungs, where, stays,
+    return train_stage(data, model, recipe, stage, to_json(candidate), rungs, where, stays,
                        execution, callbacks);
   };
   if (!is_compressed_on_the_way(data, candidate))
     return train(build_candidate(data, candidate, seed, execution),
-                 {.epochs = epochs, .total = epochs}, directory, keeps);
-  // What was trained before is kept until all is done, for a run that goes on.
+                 {.end = epochs, .total = epochs}, directory, keeps);
+  // What was trained before is kept until all is done, for a search that is interrupted: its first
+  // stage is over then, and nothing of it is trained again.
   const std::int64_t after = epochs_after(candidate);
   const fs::path before = fs::path(directory) += "-before";
-  double seconds = 0;
-  io::Model model;
-  if (io::is_checkpoint(before)) {
-    model = io::load_model(before.string());
-  } else {
-    std::optional<TrainedCandidate> trained =
-        train(build_candidate(data, candidate, seed, execution),
-              {.epochs = epochs, .total = epochs + after}, before, true);
-    if (!trained) return std::nullopt;
-    model = std::move(trained->model);
-    seconds = trained->seconds;
-  }
-  compress_candidate(model, candidate, data.calibration(), seed, execution);
-  std::optional<TrainedCandidate> result =
-      train(model, {.epochs = after, .before = epochs, .total = epochs + after}, directory, keeps);
+  train::PausedRun paused;
+  std::optional<TrainedCandidate> trained =
+      train(build_candidate(data, candidate, seed, execution),
+            {.end = epochs, .total = epochs + after, .paused = &paused}, before, true);
+  if (!trained) return std::nullopt;
+  compress_candidate(trained->model, candidate, data.calibration(), seed, execution);
+  std::optional<TrainedCandidate> result = train(trained->model,
+                                                 {.begin = epochs,
+                                                  .end = epochs + after,
+                                                  .total = epochs + after,
+                                                  .after = epochs > 0 ? &paused : nullptr},
+                                                 directory, keeps);
   std::error_code ignored;
   fs::remove_all(before, ignored);
-  if (result) result->seconds += seconds;
+  if (result) result->seconds += trained->seconds;
   return result;
 }
 
