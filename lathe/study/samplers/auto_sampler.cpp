@@ -11,6 +11,7 @@
 #include "lathe/core/registry.h"
 #include "lathe/study/math/keyed_random.h"
 #include "lathe/study/math/random_draws.h"
+#include "lathe/study/samplers/expected_loss.h"
 #include "lathe/study/samplers/promising_point.h"
 #include "lathe/study/samplers/tpe_candidates.h"
 #include "lathe/study/space_point.h"

@@ -57,6 +57,9 @@ std::optional<Observations::Row> make_row(const TrialRecord& trial,
       return {};
   }
   if (std::isnan(row.loss)) row.loss = kInfinity;
+  if (directions.size() == 1 && !row.is_running)
+    for (const auto& [step, value] : trial.intermediate_values)
+      if (std::isfinite(value)) row.reports.emplace_back(step, sign * value);
   return row;
 }
 

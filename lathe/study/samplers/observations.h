@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lathe/study/history.h"
@@ -23,6 +24,8 @@ class Observations {
     double rank = 0;
     double loss = 0;                  ///< less is better; the last report of a pruned trial
     std::vector<double> losses = {};  ///< of several objectives
+    /// What a finished trial reported on its way, by step, less is better; of one objective.
+    std::vector<std::pair<int, double>> reports = {};
     double violation = 0;
   };
   struct Column {

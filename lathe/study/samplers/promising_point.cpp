@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "lathe/study/math/distance_process.h"
+#include "lathe/study/samplers/expected_loss.h"
 #include "lathe/study/samplers/parzen_loops.h"
 #include "lathe/study/space_point.h"
 #include "lathe/study/uniform_value.h"
@@ -120,25 +121,12 @@ std::vector<std::size_t> taught_rows(const TpeModel& model) {
 
 }  // namespace
 
-double comparable_loss(const Observations& observations, std::size_t row) {
-  const Observations::Row& trial = observations.rows()[row];
-  const bool is_complete = trial.rank == -std::numeric_limits<double>::infinity();
-  const bool is_feasible = !observations.has_constraints() || trial.violation == 0;
-  return is_complete && is_feasible ? trial.loss : std::numeric_limits<double>::infinity();
-}
-
 std::size_t most_promising(std::span<const Assignment> points, const Space& space,
                            const TpeModel& model) {
   const Observations& observations = model.observations();
   const std::vector<std::size_t> rows = taught_rows(model);
-  std::vector<double> losses;
-  for (const std::size_t row : rows) losses.push_back(comparable_loss(observations, row));
-  double worst = -std::numeric_limits<double>::infinity();
-  for (const double loss : losses)
-    if (std::isfinite(loss)) worst = std::max(worst, loss);
-  if (!std::isfinite(worst)) return 0;  // there is nothing to improve on
-  for (double& loss : losses)
-    if (!std::isfinite(loss)) loss = worst;
+  const std::vector<double> losses = expected_losses(observations, rows);
+  if (losses.empty()) return 0;  // there is nothing to improve on
 
   KnownTrials known(space, observations, rows);
   const std::size_t count = rows.size();

@@ -7,9 +7,6 @@
 
 namespace lathe::study {
 
-/// What a trial scored, for comparison: infinite unless it is complete and keeps the constraints.
-double comparable_loss(const Observations& observations, std::size_t row);
-
 /// The index of the point that a Gaussian process, taught with the trials of the model's two
 /// halves, expects to improve most on the best of them. There is one objective.
 std::size_t most_promising(std::span<const Assignment> points, const Space& space,
