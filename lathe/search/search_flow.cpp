@@ -33,13 +33,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A name for files: `tpe:gamma=0.3` has characters that some file systems refuse.
-std::string file_name(std::string text) {
-  for (char& each : text)
-    if (each == ':' || each == '/' || each == '=' || each == ',') each = '-';
-  return text;
-}
-
 class Search {
  public:
   Search(const SearchOptions& options, const engine::ExecutionOptions& execution,
@@ -79,10 +72,10 @@ class Search {
       if (number < 0 || number >= std::ssize(record.history.trials()))
         fail("trial {}: the study {} has {}", number, sampler, record.history.trials().size());
       const study::TrialRecord& trial = record.history.trials()[static_cast<std::size_t>(number)];
-      return *train_candidate(
-          data_, space_.candidate(trial.parameters), options_.seed, rungs(),
-          directory_->path() / "trials" / fmt::format("{}-{}-again", file_name(sampler), number),
-          false, execution_, {.callbacks = callbacks_});
+      return *train_candidate(data_, space_.candidate(trial.parameters), options_.seed, rungs(),
+                              directory_->path() / "trials" /
+                                  fmt::format("{}-{}-again", study_file_name(sampler), number),
+                              false, execution_, {.callbacks = callbacks_});
     }
     throw unknown_name("sampler", sampler, options_.samplers);
   }
@@ -282,8 +275,8 @@ class Search {
       trial.set_user_attribute("over_budget", "true");
       return {.state = study::TrialState::Fail, .reason = "costs more than the budget"};
     }
-    const fs::path path =
-        directory_->path() / "trials" / fmt::format("{}-{}", file_name(study), trial.number());
+    const fs::path path = directory_->path() / "trials" /
+                          fmt::format("{}-{}", study_file_name(study), trial.number());
     const experiment::Callbacks quiet{.notice = callbacks.notice,
                                       .should_stop = callbacks.should_stop};
     const auto goes_on = [&](int resource, double score) {
@@ -387,7 +380,8 @@ class Search {
     return options_.seed + 1 + static_cast<std::uint64_t>(index);
   }
   std::string run_name(const Finalist& finalist, int seed) const {
-    return fmt::format("{}-{}-seed-{}", file_name(finalist.sampler), finalist.trial, seed_of(seed));
+    return fmt::format("{}-{}-seed-{}", study_file_name(finalist.sampler), finalist.trial,
+                       seed_of(seed));
   }
   fs::path path_of(const Finalist& finalist, int seed) const {
     return directory_->path() / "finalists" / run_name(finalist, seed);

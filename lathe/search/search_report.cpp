@@ -1,37 +1,21 @@
 #include "lathe/search/search_report.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <numeric>
 
 #include "lathe/io/atomic_file.h"
 #include "lathe/report/html_page.h"
 #include "lathe/report/named_bars.h"
-#include "lathe/report/plot.h"
+#include "lathe/search/search_charts.h"
 #include "lathe/search/search_studies.h"
+#include "lathe/search/trial_results.h"
 #include "lathe/study/importance.h"
 
 namespace lathe::search {
 namespace {
 
 using study::TrialState;
-
-// What a trial came to, as far as it was trained: the accuracy, less the cost of its bits.
-std::optional<double> score_of(const study::TrialRecord& trial) {
-  if ((trial.state != TrialState::Complete && trial.state != TrialState::Pruned) ||
-      trial.values.empty())
-    return std::nullopt;
-  return trial.values.front();
-}
-
-// A number that trials have as an attribute.
-std::optional<double> number_of(const study::TrialRecord& trial, std::string_view name) {
-  const auto found = trial.user_attributes.find(name);
-  if (found == trial.user_attributes.end()) return std::nullopt;
-  const nlohmann::json value = nlohmann::json::parse(found->second, nullptr, false);
-  return value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
-}
 
 std::string candidate_text(const Candidate& candidate) {
   std::vector<std::string> parts;
@@ -45,136 +29,6 @@ std::string candidate_text(const Candidate& candidate) {
   for (const auto& [key, value] : candidate.recipe.items())
     parts.push_back(fmt::format("{} {}", key, value.dump()));
   return fmt::format("{}", fmt::join(parts, ", "));
-}
-
-std::string score_name(const SearchOptions& options) {
-  return options.bit_cost > 0 ? fmt::format("accuracy - {} x bits", options.bit_cost) : "accuracy";
-}
-
-// Whether it tried one family of formats alone.
-bool is_of_family(const SearchResult::Study& study) {
-  return study.sampler.starts_with(family_study(""));
-}
-
-// Of samplers, or of families alone.
-std::string best_chart(const SearchResult& result, const SearchOptions& options, bool of_families,
-                       bool is_zoomed) {
-  std::vector<report::Series> series;
-  double best = 0;
-  for (const SearchResult::Study& study : result.studies) {
-    if (is_of_family(study) != of_families) continue;
-    report::Series line{.name = study.sampler, .y = best_so_far(study.history)};
-    for (std::size_t i = 0; i < line.y.size(); ++i) line.x.push_back(static_cast<double>(i + 1));
-    if (!line.y.empty()) best = std::max(best, line.y.back());
-    series.push_back(std::move(line));
-  }
-  report::Chart chart{.title = fmt::format("Best so far{}{}", of_families ? " by family" : "",
-                                           is_zoomed ? ", near the best" : ""),
-                      .x = {.label = "trials"},
-                      .y = {.label = score_name(options) + " on " + result.measured_on}};
-  if (is_zoomed) chart.y.low = best - 0.02;
-  return report::line_chart(chart, series);
-}
-
-std::string trials_chart(const SearchResult& result, const SearchOptions& options) {
-  std::vector<report::Series> series;
-  for (const SearchResult::Study& study : result.studies) {
-    report::Series whole{.name = study.sampler};
-    report::Series given_up{.name = study.sampler + ", given up on the way"};
-    for (const study::TrialRecord& trial : study.history.trials()) {
-      const std::optional<double> accuracy = score_of(trial);
-      if (!accuracy) continue;
-      report::Series& points = trial.state == TrialState::Complete ? whole : given_up;
-      points.x.push_back(trial.number + 1);
-      points.y.push_back(*accuracy);
-    }
-    series.push_back(std::move(whole));
-    if (!given_up.x.empty()) series.push_back(std::move(given_up));
-  }
-  return report::scatter_chart({.title = "Every trial",
-                                .x = {.label = "trial"},
-                                .y = {.label = score_name(options) + " as far as it was trained"}},
-                               series);
-}
-
-// Accuracy against bits: every complete trial, and those that no other beats in both.
-std::string front_chart(const SearchResult& result, const char* bits, const std::string& label) {
-  std::vector<report::Series> series;
-  std::vector<std::pair<double, double>> points;
-  for (const SearchResult::Study& study : result.studies) {
-    report::Series dots{.name = study.sampler};
-    for (const study::TrialRecord& trial : study.history.trials()) {
-      const std::optional<double> x = number_of(trial, bits), y = number_of(trial, "accuracy");
-      if (trial.state != TrialState::Complete || !x || !y) continue;
-      dots.x.push_back(*x);
-      dots.y.push_back(*y);
-      points.emplace_back(*x, *y);
-    }
-    series.push_back(std::move(dots));
-  }
-  std::ranges::sort(points);
-  report::Series front{.name = "front"};
-  for (const auto& [x, y] : points) {
-    if (!front.y.empty() && y <= front.y.back()) continue;
-    front.x.push_back(x);
-    front.y.push_back(y);
-  }
-  series.push_back(std::move(front));
-  return report::scatter_chart({.title = "Accuracy against " + label,
-                                .x = {.label = label},
-                                .y = {.label = "accuracy on " + result.measured_on}},
-                               series);
-}
-
-// The three curves of models that are compressed on the way.
-constexpr std::array kCurves{std::pair(kUncompressed, "uncompressed"),
-                             std::pair(kCompressed, "compressed"),
-                             std::pair("accuracy", "compressed and trained")};
-
-// What complete trials have of a curve, by number.
-std::vector<double> curve_of(const SearchResult& result, const char* attribute) {
-  std::vector<double> values;
-  for (const SearchResult::Study& study : result.studies)
-    for (const study::TrialRecord& trial : study.history.trials())
-      if (const auto value = number_of(trial, attribute);
-          value && trial.state == TrialState::Complete && number_of(trial, kCompressed))
-        values.push_back(*value);
-  return values;
-}
-
-std::string curves_chart(const SearchResult& result) {
-  std::vector<report::Series> series;
-  for (const auto& [attribute, name] : kCurves) {
-    report::Series best{.name = fmt::format("{}, best so far", name)}, own{.name = name};
-    for (const double value : curve_of(result, attribute)) {
-      own.x.push_back(static_cast<double>(own.x.size() + 1));
-      own.y.push_back(value);
-      best.x.push_back(own.x.back());
-      best.y.push_back(best.y.empty() ? value : std::max(best.y.back(), value));
-    }
-    series.push_back(std::move(best));
-    series.push_back(std::move(own));
-  }
-  return report::line_chart({.title = "Compression on the way",
-                             .x = {.label = "trials"},
-                             .y = {.label = "accuracy on " + result.measured_on}},
-                            series);
-}
-
-std::string longer_chart(const std::vector<double>& values, const char* title, const char* x,
-                         const std::string& y) {
-  report::Series line{.name = y, .y = values};
-  for (std::size_t i = 0; i < values.size(); ++i) line.x.push_back(static_cast<double>(i + 1));
-  return report::line_chart({.title = title, .x = {.label = x}, .y = {.label = y}}, {line});
-}
-
-// How many layers have each family of formats.
-std::vector<std::pair<std::string, double>> family_counts(const Candidate& candidate) {
-  std::map<std::string, double> counts;
-  for (const auto& [layer, formats] : candidate.formats)
-    for (const auto& [role, format] : formats)
-      if (role == compress::TensorRole::Weights) ++counts[format.substr(0, format.find(':'))];
-  return {counts.begin(), counts.end()};
 }
 
 }  // namespace
@@ -201,17 +55,6 @@ report::Table curves_table(const SearchResult& result) {
   return table;
 }
 
-std::vector<double> best_so_far(const study::History& history) {
-  std::vector<double> best;
-  for (const study::TrialRecord& trial : history.trials()) {
-    const std::optional<double> accuracy =
-        trial.state == TrialState::Complete ? score_of(trial) : std::nullopt;
-    if (best.empty() && !accuracy) continue;
-    best.push_back(std::max(best.empty() ? 0 : best.back(), accuracy.value_or(0)));
-  }
-  return best;
-}
-
 StudySummary summarize(const SearchResult::Study& study) {
   StudySummary summary{.sampler = study.sampler};
   double sum = 0, squares = 0;
@@ -232,6 +75,9 @@ StudySummary summarize(const SearchResult::Study& study) {
     if (count == 0 || *accuracy > summary.best) {
       summary.best = *accuracy;
       summary.best_trial = trial.number;
+      summary.weight_bits = number_of(trial, "weight_bits");
+      summary.data_bits = number_of(trial, "data_bits");
+      summary.rounded_weights = number_of(trial, "rounded_weights");
     }
     summary.least = count == 0 ? *accuracy : std::min(summary.least, *accuracy);
     sum += *accuracy;
@@ -246,18 +92,37 @@ StudySummary summarize(const SearchResult::Study& study) {
 }
 
 report::Table studies_table(const SearchResult& result) {
-  report::Table table({"sampler", "trials", "complete", "given up", "failed", "at chance", "copied",
-                       "best", "in trial", "mean", "deviation", "least"});
+  std::vector<std::string> headers{"sampler",  "trials",    "complete",  "given up",
+                                   "failed",   "at chance", "copied",    "best",
+                                   "in trial", "mean",      "deviation", "least"};
+  if (result.is_precision)
+    headers.insert(headers.end(), {"the best's weight bits", "data bits", "weights rounded"});
+  report::Table table(headers);
   for (const SearchResult::Study& study : result.studies) {
     const StudySummary s = summarize(study);
     const auto number = [&](double value) {
       return s.best_trial < 0 ? std::string("-") : fmt::format("{:.4f}", value);
     };
-    table.row({s.sampler, std::to_string(s.trials), std::to_string(s.complete),
-               std::to_string(s.given_up), std::to_string(s.failed), std::to_string(s.at_chance),
-               std::to_string(s.copied), number(s.best),
-               s.best_trial < 0 ? "-" : std::to_string(s.best_trial), number(s.mean),
-               number(s.deviation), number(s.least)});
+    std::vector<std::string> row{s.sampler,
+                                 std::to_string(s.trials),
+                                 std::to_string(s.complete),
+                                 std::to_string(s.given_up),
+                                 std::to_string(s.failed),
+                                 std::to_string(s.at_chance),
+                                 std::to_string(s.copied),
+                                 number(s.best),
+                                 s.best_trial < 0 ? "-" : std::to_string(s.best_trial),
+                                 number(s.mean),
+                                 number(s.deviation),
+                                 number(s.least)};
+    if (result.is_precision)
+      for (const auto& [value, text] :
+           {std::pair(s.weight_bits, fmt::format("{:.3f}", s.weight_bits.value_or(0))),
+            std::pair(s.data_bits, fmt::format("{:.3f}", s.data_bits.value_or(0))),
+            std::pair(s.rounded_weights,
+                      fmt::format("{:.1f} %", 100 * s.rounded_weights.value_or(0)))})
+        row.push_back(value ? text : "-");
+    table.row(std::move(row));
   }
   return table;
 }
@@ -371,9 +236,10 @@ void write_report(const SearchResult& result, const SearchOptions& options,
   if (const std::string& cost = options.front;
       !cost.empty() && cost != "weight-bits" && cost != "data-bits")
     add("front", front_chart(result, cost.c_str(), cost));
-  if (result.is_precision && !result.finalists.empty())
-    add("counts", report::named_bars("Families of the chosen model", "layers",
-                                     family_counts(result.finalists.front().candidate)));
+  if (result.is_precision && !result.finalists.empty()) {
+    add("counts", families_chart(result.finalists.front().candidate));
+    add("formats", formats_chart(result.finalists.front().candidate));
+  }
   if (!result.longer_accuracies.empty()) {
     page.section("The chosen model, trained for longer");
     add("longer", longer_chart(result.longer_accuracies, "Accuracy after each epoch", "epoch",
@@ -387,7 +253,8 @@ void write_report(const SearchResult& result, const SearchOptions& options,
     std::vector<std::pair<std::string, double>> most(
         importance.begin(), importance.begin() + static_cast<std::ptrdiff_t>(
                                                      std::min<std::size_t>(12, importance.size())));
-    page.svg(report::named_bars("Importance by " + study.sampler, "share", most));
+    add(fmt::format("importance-{}", study_file_name(study.sampler)),
+        report::named_bars("Importance by " + study.sampler, "share", most));
   }
   io::write_atomically(directory / "report.html", page.str());
 }

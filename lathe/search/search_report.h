@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,9 @@ struct StudySummary {
   int best_trial = -1;
   /// Of the complete trials that are not at chance: accuracies, less the cost of bits.
   double best = 0, mean = 0, deviation = 0, least = 0;
+  /// Of the best: average stored bits, and which share of its weights is rounded at all; where it
+  /// has formats.
+  std::optional<double> weight_bits = {}, data_bits = {}, rounded_weights = {};
 };
 StudySummary summarize(const SearchResult::Study& study);
 
@@ -39,9 +43,6 @@ double mean(const std::vector<double>& values);
 
 /// The format of each layer's weights and of what it reads.
 report::Table formats_table(const Candidate& candidate);
-
-/// The best result so far by trial; trials without a result are left out.
-std::vector<double> best_so_far(const study::History& history);
 
 /// Writes report.html and its charts as SVG.
 void write_report(const SearchResult& result, const SearchOptions& options,

@@ -32,6 +32,12 @@ std::string family_study(const std::string& family) {
   return std::string(kFamily) + family;
 }
 
+std::string study_file_name(std::string study) {
+  for (char& each : study)
+    if (each == ':' || each == '/' || each == '=' || each == ',' || each == ' ') each = '-';
+  return study;
+}
+
 bool is_listed(const std::string& study) {
   return study == kNarrowed || study == kUniform || study.starts_with(kFamily);
 }

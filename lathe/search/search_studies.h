@@ -29,6 +29,9 @@ using ProposePoint =
 /// all layers alike.
 inline constexpr const char* kNarrowed = "narrowed";
 inline constexpr const char* kUniform = "uniform";
+/// A study's name as part of a file's: `tpe:gamma=0.3` has characters that some file systems
+/// refuse.
+std::string study_file_name(std::string study);
 /// The study of one family of formats alone.
 std::string family_study(const std::string& family);
 bool is_listed(const std::string& study);

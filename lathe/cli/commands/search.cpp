@@ -54,6 +54,9 @@ nlohmann::ordered_json to_json(const search::StudySummary& study) {
   line["mean"] = study.mean;
   line["deviation"] = study.deviation;
   line["least"] = study.least;
+  if (study.weight_bits) line["best_weight_bits"] = *study.weight_bits;
+  if (study.data_bits) line["best_data_bits"] = *study.data_bits;
+  if (study.rounded_weights) line["best_rounded_weights"] = *study.rounded_weights;
   return line;
 }
 
