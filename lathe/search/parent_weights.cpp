@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "lathe/core/error.h"
+#include "lathe/train/training_graph.h"
 
 namespace lathe::search {
 namespace {
@@ -83,6 +84,28 @@ double take_weights(io::Model& model, const io::Model& parent) {
   }
   check(all > 0, "a model with parameters");
   return static_cast<double>(taken) / static_cast<double>(all);
+}
+
+State cut_states(const State& whole, const State& smaller) {
+  State result;
+  for (const auto& [name, tensor] : smaller) {
+    Tensor cut = tensor;
+    if (tensor.dtype() == DType::F32) copy_corner(whole.at(name), cut);
+    for (const std::string& moment : train::possible_moments(name))
+      if (const auto found = whole.find(moment); found != whole.end()) {
+        Tensor cut_moment(DType::F32, tensor.dims());
+        copy_corner(found->second, cut_moment);
+        result.emplace(moment, std::move(cut_moment));
+      }
+    result.emplace(name, std::move(cut));
+  }
+  return result;
+}
+
+void return_states(State& whole, const State& smaller) {
+  for (const auto& [name, tensor] : smaller)
+    if (const auto found = whole.find(name); found != whole.end() && tensor.dtype() == DType::F32)
+      copy_corner(tensor, found->second);
 }
 
 }  // namespace lathe::search

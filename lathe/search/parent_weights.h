@@ -10,4 +10,10 @@ namespace lathe::search {
 /// of the model's parameters that come from the parent; states that do whole are fresh no more.
 double take_weights(io::Model& model, const io::Model& parent);
 
+/// The states of a smaller model as the first rows and columns of a larger one's, which has a state
+/// for each, and what the optimizer has of them there.
+State cut_states(const State& whole, const State& smaller);
+/// Writes states that were cut back to where they came from.
+void return_states(State& whole, const State& smaller);
+
 }  // namespace lathe::search

@@ -55,5 +55,21 @@ TEST(ParentWeights, GrowByWhatWasBuiltAndByTheLastLayer) {
             at(parent, "bert.encoder.layer.1.attention.self.query.weight", 3, 3));
 }
 
+TEST(CutStates, GoBackToWhereTheyCameFrom) {
+  const io::Model smaller = model_of(1, 6, 1);
+  io::Model whole = model_of(2, 8, 2);
+  const std::string moment = std::string("optimizer.m.") + kQuery;
+  whole.state[moment] = whole.state.at(kQuery);
+  State cut = cut_states(whole.state, smaller.state);
+  EXPECT_EQ(cut.size(), smaller.state.size() + 1);
+  EXPECT_EQ(cut.at(moment).dims(), smaller.state.at(kQuery).dims());
+  const io::Model before = whole;
+  for (float& value : cut.at(kQuery).mutable_data<float>()) value += 1;
+  return_states(whole.state, cut);
+  EXPECT_EQ(at(whole, kQuery, 5, 5), at(before, kQuery, 5, 5) + 1);
+  EXPECT_EQ(at(whole, kQuery, 6, 5), at(before, kQuery, 6, 5));
+  EXPECT_EQ(at(whole, kQuery, 5, 6), at(before, kQuery, 5, 6));
+}
+
 }  // namespace
 }  // namespace lathe::search

@@ -24,6 +24,7 @@
 #include "lathe/search/search_report.h"
 #include "lathe/search/search_studies.h"
 #include "lathe/search/smallest_candidate.h"
+#include "lathe/search/supernet.h"
 #include "lathe/search/train_candidate.h"
 #include "lathe/study/samplers/sampler.h"
 #include "lathe/train/make_source.h"
@@ -55,6 +56,9 @@ class Search {
     studies_.emplace(options, space_, [this](const study::Assignment& point) {
       return !has_budget() || is_within_budget(point);
     });
+    if (options.supernet > 0)
+      data_.set_parent(train_supernet(options, file_.architecture, data_.base(),
+                                      directory_->path() / "supernet", execution, callbacks));
   }
 
   // Trials alone.
@@ -464,7 +468,8 @@ class Search {
     if (runs.empty()) return;
     SearchOptions options = options_;
     options.objective_split = "test";
-    const TrialData data(options, file_.architecture.model, execution_, callbacks_);
+    TrialData data(options, file_.architecture.model, execution_, callbacks_);
+    if (data_.parent() != nullptr) data.set_parent(*data_.parent());
     std::vector<experiment::Job> jobs;
     for (const Run& run : runs)
       jobs.emplace_back(
@@ -506,7 +511,7 @@ class Search {
   const engine::ExecutionOptions& execution_;
   const experiment::Callbacks& callbacks_;
   const SearchSpace file_;
-  const TrialData data_;
+  TrialData data_;
   const CandidateSpace space_;
   const CandidateCosts costs_;
   const PrecisionCosts layer_costs_;

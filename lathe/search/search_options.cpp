@@ -19,6 +19,7 @@ nlohmann::json to_json(const SearchOptions& options) {
           {"data", experiment::recorded_path(options.data)},
           {"tokenizer", experiment::recorded_path(options.tokenizer)},
           {"from", experiment::recorded_path(options.from)},
+          {"supernet", options.supernet},
           {"teacher", options.teacher},
           {"compresses", options.compresses},
           {"epochs", options.epochs.value_or(-1)},
@@ -65,6 +66,7 @@ void take_recorded(SearchOptions& options, const nlohmann::json& recorded) {
     take_path("data", options.data);
     take_path("tokenizer", options.tokenizer);
     take_path("from", options.from);
+    take("supernet", options.supernet);
     take("teacher", options.teacher);
     take("compresses", options.compresses);
     take_epochs("epochs", options.epochs);
@@ -120,6 +122,9 @@ void check_options(const SearchOptions& options) {
   }
   if (!options.from.empty() && !options.model.empty())
     fail("from: models are built by a space; {} is one already", options.model);
+  if (options.supernet > 0 && !(options.from.empty() && options.model.empty()))
+    fail("supernet: is made for models that start from nothing, not from {}",
+         options.from.empty() ? options.model : options.from);
   if (options.finalists < 1) fail("finalists {}: expected 1 or more", options.finalists);
   if (options.seeds < 1) fail("seeds {}: expected 1 or more", options.seeds);
 }

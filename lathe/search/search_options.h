@@ -22,6 +22,9 @@ struct SearchOptions {
   std::string tokenizer = {};  ///< directory with the tokenizer of the models
   /// Directory of a model that those of the space take their weights from, cut or grown to size.
   std::string from = {};
+  /// Epochs in which such a model, as large as the largest of the space, learns words first; 0:
+  /// none.
+  int supernet = 0;
   std::string teacher = {};  ///< classifiers to learn from as well, separated by commas
   bool compresses = false;   ///< trials train a model, compress it and train it on
   /// Instead of what the space's recipe says: epochs of training, and behind a compression.

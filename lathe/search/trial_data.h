@@ -32,6 +32,7 @@ class TrialData {
   train::ExampleSource* calibration() const { return calibration_.get(); }
   /// The model whose weights all others start from; null: they start from nothing.
   const io::Model* parent() const { return parent_ ? &*parent_ : nullptr; }
+  void set_parent(io::Model parent) { parent_ = std::move(parent); }
   /// Whether the examples of training come with what teachers answer.
   bool has_teachers() const { return has_teachers_; }
   /// "5000 rows held out of train", "25000 rows of the split test".

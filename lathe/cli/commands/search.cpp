@@ -211,6 +211,10 @@ void add_builder_options(Flags flags, search::SearchOptions& options) {
   flags.add_option("--tokenizer", options.tokenizer, "directory with the models' tokenizer");
   flags.add_option("--from", options.from,
                    "directory of a model that all take their weights from, cut or grown to size");
+  flags
+      .add_option("--supernet", options.supernet,
+                  "or first train such weights on words, for so many epochs [0]")
+      .range(0, 1'000'000);
 }
 
 std::function<int(const Settings&)> setup_architecture(Flags flags) {
