@@ -1,16 +1,19 @@
 // How soon samplers find what is good among recorded trials of a search of architectures.
 //
-//   bench_search_replay STUDY.db [SPACE] [NUM_SEEDS] [NUM_TRIALS] [NEIGHBORS]
+//   bench_search_replay STUDY.db|TRIALS.csv [SPACE] [NUM_SEEDS] [NUM_TRIALS] [NEIGHBORS]
 //   bench_search_replay NB201.csv - [NUM_SEEDS] [NUM_TRIALS]
+//   bench_search_replay STUDY.db SPACE --record TRIALS.csv
 //
 // Every sampler runs on the space, with halving unless --no-halving is given, once for each seed
-// from 0 or --first-seed N. A point of a study's space gets the reports of the recorded trial that
-// is nearest to it (sizes by their place in their list, projections by the share that differ), or
-// with NEIGHBORS the mean of so many. Rungs that the recorded trial was given up before are on the
-// line through those that went on. The table of NAS-Bench-201 has every point; its accuracies on
-// CIFAR-10, CIFAR-100 and ImageNet16-120 are the three reports of a trial. Prints the mean of the
-// best so far over the seeds after every ten trials, and in how many seeds `auto` is ahead of
-// `random` by the mean of its curve.
+// from 0 or --first-seed N. A point of a study's space gets what a model of all recorded trials
+// says of it (trial_surrogate.h); with NEIGHBORS the mean of so many of the nearest ones (sizes by
+// their place in their list, projections by the share that differ). One neighbour is a poor judge:
+// every point near a lucky record is as lucky, so whoever draws widely finds it first. Rungs that a
+// recorded trial was given up before are on the line through those that went on. The table of
+// NAS-Bench-201 has every point; its accuracies on CIFAR-10, CIFAR-100 and ImageNet16-120 are the
+// three reports of a trial. Prints the mean of the best so far over the seeds after every ten
+// trials, and in how many seeds `auto` is ahead of `random` by the mean of its curve. --record
+// writes the trials of a study as a small table.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,6 +24,8 @@
 #include <memory>
 
 #include "bench/nasbench_table.h"
+#include "bench/recorded_trials.h"
+#include "bench/trial_surrogate.h"
 #include "lathe/core/error.h"
 #include "lathe/search/candidate_space.h"
 #include "lathe/search/space_file.h"
@@ -31,65 +36,9 @@ namespace {
 
 using namespace lathe;
 
-constexpr std::array kRungs{1, 3, 9};
+using namespace lathe::bench;
+
 constexpr std::array kSamplers{"random", "tpe", "auto"};
-
-struct Recorded {
-  study::Assignment point;
-  std::array<double, 3> reports = {};
-};
-
-// The least-squares line of y over x.
-struct Line {
-  double slope = 0, offset = 0;
-  explicit Line(const std::vector<std::pair<double, double>>& points) {
-    double x = 0, y = 0, xx = 0, xy = 0;
-    const auto count = static_cast<double>(points.size());
-    for (const auto& [a, b] : points) {
-      x += a / count;
-      y += b / count;
-    }
-    for (const auto& [a, b] : points) {
-      xx += (a - x) * (a - x);
-      xy += (a - x) * (b - y);
-    }
-    slope = xx > 0 ? xy / xx : 0;
-    offset = y - slope * x;
-  }
-};
-
-std::vector<Recorded> read(const std::string& path) {
-  const auto storage = study::open_storage("sqlite:///" + path);
-  std::vector<Recorded> result;
-  std::vector<std::size_t> known;  // rungs of each
-  for (const study::StudyRecord& record : storage->studies()) {
-    std::vector<study::TrialRecord> trials;
-    storage->refresh(record.id, trials);
-    for (const study::TrialRecord& trial : trials) {
-      if (!study::is_finished(trial.state) || trial.intermediate_values.empty()) continue;
-      Recorded& each = result.emplace_back(Recorded{trial.parameters});
-      known.push_back(0);
-      for (std::size_t rung = 0; rung < kRungs.size(); ++rung)
-        if (const auto found = trial.intermediate_values.find(kRungs[rung]);
-            found != trial.intermediate_values.end() && known.back() == rung) {
-          each.reports[rung] = found->second;
-          ++known.back();
-        }
-    }
-  }
-  for (std::size_t rung = 1; rung < kRungs.size(); ++rung) {
-    std::vector<std::pair<double, double>> points;
-    for (std::size_t i = 0; i < result.size(); ++i)
-      if (known[i] > rung)
-        points.emplace_back(result[i].reports[rung - 1], result[i].reports[rung]);
-    const Line line(points);
-    for (std::size_t i = 0; i < result.size(); ++i)
-      if (known[i] <= rung)
-        result[i].reports[rung] = std::max(result[i].reports[rung - 1],
-                                           line.offset + line.slope * result[i].reports[rung - 1]);
-  }
-  return result;
-}
 
 double distance(const study::Assignment& a, const study::Assignment& b) {
   double sizes = 0, differ = 0, projections = 0;
@@ -109,10 +58,10 @@ double distance(const study::Assignment& a, const study::Assignment& b) {
 
 // The reports of the nearest recorded trial, or the mean of several, each by the inverse of its
 // distance: a single trial's luck is nobody's merit.
-std::array<double, 3> reports_at(const std::vector<Recorded>& recorded,
+std::array<double, 3> reports_at(const std::vector<RecordedTrial>& recorded,
                                  const study::Assignment& point, int num_neighbors) {
-  std::vector<std::pair<double, const Recorded*>> near;
-  for (const Recorded& each : recorded) near.emplace_back(distance(point, each.point), &each);
+  std::vector<std::pair<double, const RecordedTrial*>> near;
+  for (const RecordedTrial& each : recorded) near.emplace_back(distance(point, each.point), &each);
   const auto count = std::min<std::size_t>(near.size(), static_cast<std::size_t>(num_neighbors));
   std::partial_sort(near.begin(), near.begin() + static_cast<std::ptrdiff_t>(count), near.end(),
                     [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -136,18 +85,30 @@ struct Replay {
   std::function<std::array<double, 3>(const study::Assignment&)> reports;
 };
 
-Replay replay_of_study(const std::string& path, const std::string& space_name, int num_neighbors) {
-  const auto recorded = std::make_shared<const std::vector<Recorded>>(read(path));
-  if (recorded->empty()) fail("{}: has no trials with reports", path);
-  fmt::print("{} recorded trials\n", recorded->size());
+Replay replay_of_trials(const std::string& path, const std::string& space_name, int num_neighbors) {
   const auto space =
       std::make_shared<const search::CandidateSpace>(search::read_search_space(space_name));
-  return {.space = space->parameters(),
-          .is_possible = [=](const study::Assignment& point) { return space->is_possible(point); },
-          .reports =
-              [=](const study::Assignment& point) {
-                return reports_at(*recorded, point, num_neighbors);
-              }};
+  const auto recorded = std::make_shared<std::vector<RecordedTrial>>(
+      path.ends_with(".csv") ? read_table(path, space->parameters()) : read_study(path));
+  if (recorded->empty()) fail("{}: has no trials with reports", path);
+  fmt::print("{} recorded trials, {} to their end\n", recorded->size(),
+             std::ranges::count(*recorded, kRungs.size(), &RecordedTrial::num_reports));
+  complete_reports(*recorded);
+  Replay replay{
+      .space = space->parameters(),
+      .is_possible = [=](const study::Assignment& point) { return space->is_possible(point); },
+      .reports =
+          [=](const study::Assignment& point) {
+            return reports_at(*recorded, point, num_neighbors);
+          }};
+  if (num_neighbors > 0) return replay;
+  const auto surrogate = std::make_shared<const TrialSurrogate>(*recorded);
+  fmt::print("rank correlation of each record with what the others foretell, by rung:");
+  for (std::size_t rung = 0; rung < kRungs.size(); ++rung)
+    fmt::print(" {:.2f}", surrogate->rank_correlation(*recorded, rung));
+  fmt::print("\n");
+  replay.reports = [=](const study::Assignment& point) { return surrogate->reports(point); };
+  return replay;
 }
 
 // Rungs are the accuracies on three data sets, the cheapest first: they agree about as far as short
@@ -207,21 +168,29 @@ int main(int argc, char** argv) {
   try {
     std::vector<std::string> words(argv + 1, argv + argc);
     const bool halves = std::erase(words, "--no-halving") == 0;
-    std::uint64_t first_seed = 0;
-    if (const auto found = std::ranges::find(words, "--first-seed"); found != words.end()) {
-      if (found + 1 == words.end()) fail("--first-seed: expected a number");
-      first_seed = std::stoull(found[1]);
+    const auto take = [&](const char* name) -> std::optional<std::string> {
+      const auto found = std::ranges::find(words, name);
+      if (found == words.end()) return std::nullopt;
+      if (found + 1 == words.end()) fail("{}: expected a value", name);
+      std::string value = found[1];
       words.erase(found, found + 2);
-    }
+      return value;
+    };
+    const std::uint64_t first_seed = std::stoull(take("--first-seed").value_or("0"));
+    const std::optional<std::string> record = take("--record");
     if (words.empty())
-      fail("expected STUDY.db|NB201.csv [SPACE] [NUM_SEEDS] [NUM_TRIALS] [NEIGHBORS]");
+      fail("expected STUDY.db|TRIALS.csv|NB201.csv [SPACE] [NUM_SEEDS] [NUM_TRIALS] [NEIGHBORS]");
     const auto number = [&](std::size_t index, int otherwise) {
       return index < words.size() ? std::atoi(words[index].c_str()) : otherwise;
     };
+    const std::string space = words.size() > 1 ? words[1] : "lab2";
+    if (record) {
+      write_table(*record, read_study(words[0]),
+                  search::CandidateSpace(search::read_search_space(space)).parameters());
+      return 0;
+    }
     const Replay replay =
-        words[0].ends_with(".csv")
-            ? replay_of_table(words[0])
-            : replay_of_study(words[0], words.size() > 1 ? words[1] : "lab2", number(4, 1));
+        space == "-" ? replay_of_table(words[0]) : replay_of_trials(words[0], space, number(4, 0));
     const int num_seeds = number(2, 20), num_trials = number(3, 100);
     fmt::print("{} seeds from {}{}; mean of the best so far after 10, 20, ... trials\n", num_seeds,
                first_seed, halves ? "" : ", without halving");
