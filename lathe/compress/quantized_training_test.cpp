@@ -116,6 +116,33 @@ TEST_F(QuantizedBert, LearnsWeightsAndScalesInAStepAsTheReferenceDoes) {
   EXPECT_EQ(scales, 17);
 }
 
+TEST_F(QuantizedBert, LearnsTheScalesOfBinaryRows) {
+  io::Model model = quantized({{TensorRole::Weights, "binary:learned"}});
+  const State before = model.state;
+  train::TrainOptions options;
+  options.trainer.batch_examples = 8;
+  options.trainer.learning_rate = 1e-2;
+  const io::Model trained = train::train_model(std::move(model), opinions(), {}, options).model;
+  int scales = 0;
+  for (const auto& [name, tensor] : trained.state) {
+    if (!name.ends_with(".scale")) continue;
+    ++scales;
+    EXPECT_FALSE(identical(tensor, before.at(name))) << name;
+  }
+  EXPECT_EQ(scales, 8);
+  // Codes of a bit each are what is written, and they mean the same.
+  io::Model packed = trained;
+  pack_model(packed, false);
+  EXPECT_FALSE(packed.graph.nodes_of("decode").empty());
+  const auto answers = [&](const io::Model& of) {
+    Graph graph = of.graph;
+    run_pass("pack-sequences", graph);
+    run_pass("remove-dropout", graph);
+    return engine::make_executor(graph, of.state, {})->run(feed());
+  };
+  engine::expect_near(answers(packed), answers(trained), 1e-6);
+}
+
 TEST_F(QuantizedBert, KeepsScalesPositiveAtARateThatIsFarTooHigh) {
   io::Model model =
       quantized({{TensorRole::Weights, "int:4,channel"}, {TensorRole::Inputs, "int:4,asymmetric"}});

@@ -18,10 +18,10 @@ namespace {
 
 constexpr float kSmallestScale = 0x1p-126f;
 
-int bits_of_codec(const ElementCodec& codec) {
-  if (const auto* integer = std::get_if<IntegerCodec>(&codec)) return integer->bits;
-  if (const auto* minifloat = std::get_if<MinifloatCodec>(&codec)) return minifloat->bits();
-  return 4;
+int element_bits(const ScaledSpec& spec) {
+  if (const auto* integer = std::get_if<IntegerCodec>(&spec.codec)) return integer->bits;
+  if (const auto* minifloat = std::get_if<MinifloatCodec>(&spec.codec)) return minifloat->bits();
+  return spec.level_bits;
 }
 
 // The scale of one block: value = element * scale.
@@ -41,7 +41,7 @@ class ScaledFormat final : public NumberFormat, public CodedElements {
  public:
   explicit ScaledFormat(ScaledSpec spec)
       : spec_(std::move(spec)),
-        bits_(bits_of_codec(spec_.codec)),
+        bits_(element_bits(spec_)),
         table_(element_table(spec_.codec, spec_.element_step)) {
     FormatFacts& facts = spec_.facts;
     facts.element_bits = bits_;
@@ -176,10 +176,11 @@ class ScaledFormat final : public NumberFormat, public CodedElements {
       facts.smallest_step = minifloat->decode(1);
     } else {
       const float* levels = std::get<LevelCodec>(spec_.codec).levels;
-      facts.maximum = levels[15];
+      const int count = 1 << bits_;
+      facts.maximum = levels[count - 1];
       facts.minimum = levels[0];
       facts.smallest_step = levels[1] - levels[0];
-      for (int i = 1; i < LevelCodec::kLevels; ++i)
+      for (int i = 1; i < count; ++i)
         facts.smallest_step = std::min(facts.smallest_step, double{levels[i]} - levels[i - 1]);
     }
     if (facts.scale_source != ScaleSource::Local) {

@@ -34,6 +34,7 @@ struct ScaledSpec {
   FormatFacts facts;
   ElementCodec codec;
   ScaleRule rule = ScaleRule::Constant;
+  int level_bits = 4;  ///< LevelCodec: there are 2^bits levels; the rest of both lists is NaN
   /// A power of two: what an integer element's 1 is worth at scale 1.
   float element_step = 1;
   SharedExponent exponent = {};  ///< ScaleRule::SharedExponent
