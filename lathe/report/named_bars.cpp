@@ -13,7 +13,7 @@ namespace lathe::report {
 namespace {
 
 constexpr double kRowHeight = 24, kBarsTop = 44, kBarsFoot = 52, kValueRoom = 56;
-constexpr std::size_t kLongestName = 44;
+constexpr std::size_t kLongestName = 56;
 
 }  // namespace
 

@@ -14,6 +14,8 @@ namespace {
 
 using study::TrialState;
 
+constexpr int kWide = 900;
+
 std::string score_name(const SearchOptions& options) {
   return options.bit_cost > 0 ? fmt::format("accuracy - {} x bits", options.bit_cost) : "accuracy";
 }
@@ -43,7 +45,7 @@ std::string trials_chart(const SearchResult& result, const SearchOptions& option
   std::vector<report::Series> series;
   for (const SearchResult::Study& study : result.studies) {
     report::Series whole{.name = study.sampler};
-    report::Series given_up{.name = study.sampler + ", given up on the way"};
+    report::Series given_up{.name = study.sampler + ", given up"};
     for (const study::TrialRecord& trial : study.history.trials()) {
       const std::optional<double> accuracy = score_of(trial);
       if (!accuracy) continue;
@@ -129,10 +131,14 @@ std::string formats_chart(const Candidate& candidate) {
     const auto found = formats.find(compress::TensorRole::Weights);
     const std::string text = found == formats.end() ? "float" : found->second;
     const auto format = parse_format(text);
-    bars.emplace_back(fmt::format("{}: {}", layer, text),
+    // Without what the names of all layers begin with, so that the rest is seen.
+    constexpr std::string_view kLayers = ".layer.";
+    const std::size_t place = layer.find(kLayers);
+    const std::string name = place == std::string::npos ? layer : layer.substr(place + 1);
+    bars.emplace_back(fmt::format("{}: {}", name, text),
                       format == nullptr ? 32 : format->facts().element_bits);
   }
-  return report::named_bars("Formats of the chosen model's weights", "bits", bars);
+  return report::named_bars("Formats of the chosen model's weights", "bits", bars, kWide);
 }
 
 }  // namespace lathe::search
