@@ -1,6 +1,6 @@
 // Products of whole numbers of 8 bits, for a file that has included its vectors, gemm.inl.h,
 // code_encode.inl.h, code_widened.inl.h, code_vectors.inl.h, and a way through a panel:
-// `multiply_panel`, `find_left`, kLeftRows and kCodeSpeed.
+// `multiply_panels`, `find_left`, kLeftRows, kPanelGroup and kCodeSpeed.
 
 inline void code_pack(const std::int8_t* numbers, std::int64_t n, const CodeCut& cut,
                       std::int8_t* packed) {
@@ -34,7 +34,7 @@ struct CodeScratch {
       : left_stride(round_up(padded_code_depth(cut), 64) + 64),
         starts(round_up(rows, kLeftRows) * left_stride * static_cast<std::int64_t>(sizeof(Left))),
         totals(starts + round_up(rows * cut.blocks * 4, 64)),
-        size(totals + kLeftRows * kPanel * 4) {}
+        size(totals + kPanelGroup * kLeftRows * kPanel * 4) {}
 };
 inline std::int64_t code_scratch_bytes(std::int64_t rows, const CodeCut& cut) {
   return CodeScratch(rows, cut).size;
@@ -52,12 +52,11 @@ inline void find_starts(const CodeArgs& args, std::int32_t* starts) {
                                               smaller(cut.width, cut.k - b * cut.width));
 }
 
-// y of a tile of rows and a panel from its totals, which `total(r, column)` loads.
+// y of some rows and columns from their totals, which `total(r, c)` loads, counted from the first.
 template <typename Total>
 void finish_codes(const CodeArgs& args, std::int64_t row, std::int64_t rows, std::int64_t column,
-                  const float* weight_scales, Total total) {
+                  std::int64_t columns, const float* weight_scales, Total total) {
   const CodeCut& cut = args.cut;
-  const std::int64_t columns = smaller(args.n - column, kPanel);
   with_function(args.activation, [&](auto f) {
     for (std::int64_t r = 0; r < rows; ++r) {
       // A factor that is there already counts as 1, which changes nothing.
@@ -77,6 +76,24 @@ void finish_codes(const CodeArgs& args, std::int64_t row, std::int64_t rows, std
   });
 }
 
+// The tile of all rows and the panel that starts at `column`.
+inline CodeTile tile_of_panel(const CodeArgs& args, const std::int32_t* starts, float* totals,
+                              std::int64_t column) {
+  const CodeCut& cut = args.cut;
+  const std::int64_t line = column * (cut.weight_has_blocks ? cut.blocks : 1);
+  return {.cut = &cut,
+          .left = nullptr,
+          .left_stride = 0,
+          .panel = args.packed + code_packed_size(column, cut),
+          .starts = starts,
+          .zeros = args.x_zeros,
+          .sums = args.sums != nullptr ? args.sums + column * cut.blocks : nullptr,
+          .x_scales = args.x_scales,
+          .weight_scales = args.weight_scales != nullptr ? args.weight_scales + line : nullptr,
+          .weight_powers = args.weight_powers != nullptr ? args.weight_powers + line : nullptr,
+          .totals = totals};
+}
+
 inline void code_multiply(const CodeArgs& args) {
   const CodeCut& cut = args.cut;
   const CodeScratch parts(args.rows, cut);
@@ -85,37 +102,24 @@ inline void code_multiply(const CodeArgs& args) {
   auto* const starts = reinterpret_cast<std::int32_t*>(memory + parts.starts);
   auto* const totals = reinterpret_cast<float*>(memory + parts.totals);
   find_starts(args, starts);
-  const std::int64_t weight_lines = cut.weight_has_blocks ? cut.blocks : 1;
   [[maybe_unused]] const TileSession session;
-  for (std::int64_t column = 0; column < args.n; column += kPanel) {
-    const float* const scales =
-        args.weight_scales != nullptr ? args.weight_scales + column * weight_lines : nullptr;
-    const CodeTile tile{.cut = &cut,
-                        .left = nullptr,
-                        .left_stride = 0,
-                        .panel = args.packed + code_packed_size(column, cut),
-                        .starts = starts,
-                        .zeros = args.x_zeros,
-                        .sums = args.sums != nullptr ? args.sums + column * cut.blocks : nullptr,
-                        .x_scales = args.x_scales,
-                        .weight_scales = scales,
-                        .weight_powers = args.weight_powers != nullptr
-                                             ? args.weight_powers + column * weight_lines
-                                             : nullptr,
-                        .totals = totals};
-    multiply_panel(
-        tile, left, args.rows, [&](const CodeTile& part, std::int64_t row, std::int64_t rows) {
-          if (cut.blocks > 1)
-            finish_codes(args, row, rows, column, scales, [&](std::int64_t r, std::int64_t c) {
-              return load(totals + r * kPanel + c);
-            });
-          else
-            finish_codes(args, row, rows, column, scales, [&](std::int64_t r, std::int64_t c) {
-              const Sums sums = load_sums(totals + r * kPanel + c);
-              return to_floats(without_zeros(part, 0, r, c, sums));
-            });
-        });
-  }
+  multiply_panels(
+      args, left, [&](std::int64_t column) { return tile_of_panel(args, starts, totals, column); },
+      [&](const CodeTile& part, std::int64_t row, std::int64_t rows, std::int64_t column,
+          std::int64_t columns) {
+        // Panels have their totals one behind another.
+        const auto at = [&](std::int64_t r, std::int64_t c) {
+          return totals + c / kPanel * (kLeftRows * kPanel) + r * kPanel + c % kPanel;
+        };
+        if (cut.blocks > 1)
+          finish_codes(args, row, rows, column, columns, part.weight_scales,
+                       [&](std::int64_t r, std::int64_t c) { return load(at(r, c)); });
+        else
+          finish_codes(args, row, rows, column, columns, part.weight_scales,
+                       [&](std::int64_t r, std::int64_t c) {
+                         return to_floats(without_zeros(part, 0, r, c, load_sums(at(r, c))));
+                       });
+      });
 }
 
 inline ProductGrain code_grain() {

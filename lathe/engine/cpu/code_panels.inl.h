@@ -1,6 +1,7 @@
 // Going through a panel by vectors alone, for a file that has included code_vectors.inl.h.
 
 constexpr std::int64_t kLeftRows = kCodeRows;
+constexpr std::int64_t kPanelGroup = 1;
 
 // Nothing to set up.
 struct TileSession {
@@ -20,7 +21,7 @@ inline CodeLeft find_left(const CodeArgs& args, std::int64_t stride, Left* scrat
   return {scratch, stride, args.rows, nullptr, 0};
 }
 
-template <typename Finish>
-void multiply_panel(const CodeTile& tile, const CodeLeft& left, std::int64_t rows, Finish finish) {
-  multiply_vectors(tile, left, rows, finish);
+template <typename TileOf, typename Finish>
+void multiply_panels(const CodeArgs& args, const CodeLeft& left, TileOf tile_of, Finish finish) {
+  multiply_vectors(args, left, tile_of, finish);
 }

@@ -1,8 +1,9 @@
 // Going through a panel by tile registers of 16 lines of 64 bytes: two by two tiles of sums, 32
-// rows by 32 columns (tile_sums.inl.h). Blocks and
-// few rows go by vectors: tiles would be stored after every block, or be nearly empty.
+// rows by 32 columns (tile_sums.inl.h). Blocks and few rows go by vectors: tiles would be stored
+// after every block, or be nearly empty.
 
 constexpr std::int64_t kLeftRows = 2 * kTileLines;
+constexpr std::int64_t kPanelGroup = 4;
 constexpr double kCodeSpeed = 32;
 static_assert(kStep == 4 && kDepthGrain == 64);
 
@@ -45,18 +46,30 @@ void multiply_code_tiles(const CodeTile& tile, std::int64_t depth, std::int32_t*
   store_tiles<IsTall>(sums);
 }
 
-template <typename Finish>
-void multiply_panel(const CodeTile& tile, const CodeLeft& left, std::int64_t rows, Finish finish) {
-  if (!multiplies_by_tiles(*tile.cut)) return multiply_vectors(tile, left, rows, finish);
-  const std::int64_t depth = padded_code_depth(*tile.cut);
-  auto* const sums = reinterpret_cast<std::int32_t*>(tile.totals);
-  for (std::int64_t row = 0; row < rows; row += kLeftRows) {
-    const std::int64_t count = smaller(rows - row, kLeftRows);
-    const CodeTile part = rows_of_tile(tile, left, row);
-    if (count > kTileLines)
-      multiply_code_tiles<true>(part, depth, sums);
-    else
-      multiply_code_tiles<false>(part, depth, sums);
-    finish(part, row, count);
-  }
+// Some columns of B stay in the second-level cache while all rows meet them, 32 rows in the nearest
+// one, and what becomes of their totals is done for a few panels together. Rows of y are longer
+// than a page may be, and lines that nobody has near are written faster by runs of eight than by
+// two.
+template <typename TileOf, typename Finish>
+void multiply_panels(const CodeArgs& args, const CodeLeft& left, TileOf tile_of, Finish finish) {
+  if (!multiplies_by_tiles(args.cut)) return multiply_vectors(args, left, tile_of, finish);
+  constexpr std::int64_t kCachedBytes = 600 << 10;
+  const std::int64_t depth = padded_code_depth(args.cut), group = kPanelGroup * kPanel;
+  const std::int64_t groups = kCachedBytes / (depth * group);
+  const std::int64_t cached = (groups > 0 ? groups : 1) * group;
+  for (std::int64_t first = 0; first < args.n; first += cached)
+    for (std::int64_t row = 0; row < args.rows; row += kLeftRows)
+      for (std::int64_t from = first; from < smaller(first + cached, args.n); from += group) {
+        const std::int64_t rows = smaller(args.rows - row, kLeftRows);
+        const std::int64_t columns = smaller(args.n - from, group);
+        for (std::int64_t c = 0; c < columns; c += kPanel) {
+          const CodeTile part = rows_of_tile(tile_of(from + c), left, row);
+          auto* const sums = reinterpret_cast<std::int32_t*>(part.totals) + c * kLeftRows;
+          if (rows > kTileLines)
+            multiply_code_tiles<true>(part, depth, sums);
+          else
+            multiply_code_tiles<false>(part, depth, sums);
+        }
+        finish(rows_of_tile(tile_of(from), left, row), row, rows, from, columns);
+      }
 }
