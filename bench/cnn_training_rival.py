@@ -50,6 +50,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=10, help="rounds of a turn")
     parser.add_argument("--warm-up", type=float, default=0.3, help="seconds before a turn's rounds")
     parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out")
+    parser.add_argument("--rivals", help="their names, separated by commas; else all")
     arguments = parser.parse_args()
     cores = {int(core) for core in arguments.cores.split(",")}
     rival_race.pin(cores)
@@ -66,7 +67,8 @@ def main():
             rivals["compile channels_last"] = attempt(
                 lambda batch=batch: training(torch, batch, True, True))
         ours = {"lathe float32": Lathe(arguments.lathe, "resnet20", str(batch), threads, [])}
-        race(f"training, {batch} images of 28", batch, ours, rivals, arguments, arguments.rounds)
+        race(f"training, {batch} images of 28", batch, ours,
+             rival_race.chosen(arguments, rivals), arguments, arguments.rounds)
 
 
 if __name__ == "__main__":

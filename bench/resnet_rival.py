@@ -131,6 +131,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5, help="rounds of a turn")
     parser.add_argument("--warm-up", type=float, default=0.3, help="seconds before a turn's rounds")
     parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out")
+    parser.add_argument("--rivals", help="their names, separated by commas; else all")
     arguments = parser.parse_args()
     cores = {int(core) for core in arguments.cores.split(",")}
     rival_race.pin(cores)
@@ -176,8 +177,8 @@ def main():
             if arguments.integers:
                 ours["lathe int8"] = Lathe(arguments.lathe, path, str(batch), threads,
                                            ["--integers", "--device", device])
-            race(f"{batch} images of {arguments.size}", batch, ours, rivals, arguments,
-                 arguments.rounds)
+            race(f"{batch} images of {arguments.size}", batch, ours,
+                 rival_race.chosen(arguments, rivals), arguments, arguments.rounds)
             model.to("cpu")
             for name, contender in ours.items():
                 difference = max(abs(a - b) for a, b in zip(contender.line["row"], expected))
