@@ -118,6 +118,29 @@ TEST_P(ConvolutionSteps, OfAResidualNetworkAreRight) {
     for (const std::int64_t size : {28, 31}) expect_right(network(size), images, 2e-4);
 }
 
+// Images go through the layers in parts; the head of the network alone, so that nothing is turned.
+TEST_P(ConvolutionSteps, GiveAnImageTheSameBitsInAnyPartOfTheBatch) {
+  Graph graph = parse_graph(network(12));
+  for (const char* const name : {"middle", "pooled"}) graph.remove_output(name);
+  State state = random_state(graph, 3);
+  for (float& value : state.at("v").mutable_data<float>()) value = value * value + 0.5f;
+  const Feed feed = random_feed(graph, {{"B", 37}}, 5);
+  const Tensor& all = feed.at("x");
+  CpuExecutor executor(graph, state, {.isa = GetParam()});
+  const Feed together = executor.run(feed);
+  EXPECT_EQ(executor.report().capacity.at("B"), 13);  // of 37, in three parts
+  const std::int64_t floats = all.num_elements() / 37;
+  for (const std::int64_t image : {0, 8, 36}) {
+    Tensor one(DType::F32, {1, 3, 12, 12});
+    for (std::int64_t i = 0; i < floats; ++i)
+      one.mutable_data<float>()[static_cast<std::size_t>(i)] =
+          all.data<float>()[static_cast<std::size_t>(image * floats + i)];
+    const Feed alone = executor.run({{"x", one}});
+    for (std::int64_t label = 0; label < 5; ++label)
+      EXPECT_EQ(alone.at("y").at(label), together.at("y").at(image * 5 + label));
+  }
+}
+
 TEST(ChannelsLast, FusesWhatFollowsAConvolution) {
   const Graph graph = parse_graph(network(28));
   const Graph lowered = lower(graph, find_backend("cpu"));

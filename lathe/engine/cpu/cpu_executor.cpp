@@ -94,15 +94,11 @@ Feed CpuExecutor::run(const Feed& inputs) {
   const SymbolValues sizes = plan.inputs.bind_symbols(inputs);
   machine.plan.doubtful_sizes.check(machine.plan.graph, sizes);
   machine.last_sizes = sizes;
-  machine.ensure_capacity(sizes);
   if (machine.states_changed) {
     machine.compute_parameters();
     machine.prepare_steps();
   }
-  for (const GraphInputs::Input& input : plan.inputs.all())
-    machine.bases[plan.slot({input.node, 0})] = inputs.find(input.name)->second.bytes();
-  machine.place_outputs(sizes);
-  for (const Stage& stage : plan.stages) machine.run(stage, sizes);
+  machine.run_parts(inputs, sizes);
   Feed outputs = machine.take_outputs();  // a state's value is that before its update
   for (const auto& [value, state_slot] : plan.late_updates) {
     const Slot& slot = plan.slots[static_cast<std::size_t>(state_slot)];

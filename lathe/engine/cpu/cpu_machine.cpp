@@ -105,6 +105,39 @@ void CpuExecutor::Machine::ensure_capacity(const SymbolValues& sizes) {
   capacity = std::move(grown);  // not before there is room: this run may end above
 }
 
+// How many parts the images of a run come in: of as many as keep all threads busy, so that what
+// lies between two layers stays in their caches.
+std::int64_t CpuExecutor::Machine::num_parts(const SymbolValues& sizes) const {
+  if (plan.image_symbol.empty()) return 1;
+  constexpr std::int64_t kFewestImages = 16;
+  const std::int64_t at_once = std::max<std::int64_t>(kFewestImages, num_threads());
+  return std::max<std::int64_t>(1, (sizes.at(plan.image_symbol) + at_once - 1) / at_once);
+}
+
+// Takes part after part of the images through all stages. An image has the same bits in any.
+void CpuExecutor::Machine::run_parts(const Feed& inputs, const SymbolValues& sizes) {
+  const std::int64_t parts = num_parts(sizes);
+  SymbolValues own = sizes;
+  const std::int64_t images = parts > 1 ? sizes.at(plan.image_symbol) : 1;
+  if (parts > 1) own[plan.image_symbol] = (images + parts - 1) / parts;
+  ensure_capacity(own);
+  place_outputs(sizes);
+  for (std::int64_t part = 0; part < parts; ++part) {
+    const std::int64_t first = part * images / parts;
+    if (parts > 1) own[plan.image_symbol] = (part + 1) * images / parts - first;
+    const auto at = [&](const Tensor& tensor) {
+      return tensor.bytes() + first * (tensor.num_bytes() / images);
+    };
+    for (const GraphInputs::Input& input : plan.inputs.all())
+      bases[plan.slot({input.node, 0})] = at(inputs.find(input.name)->second);
+    if (part > 0)
+      for (const auto& [name, value] : plan.graph.outputs())
+        bases[plan.slot(value)] = at(last_outputs.find(name)->second);
+    for (const Stage& stage : plan.stages) run(stage, own);
+  }
+  if (parts > 1) place_outputs(sizes);  // whole again
+}
+
 // Lets the steps write where the caller will read: copying a large result into fresh memory may
 // take longer than to compute it.
 void CpuExecutor::Machine::place_outputs(const SymbolValues& sizes) {

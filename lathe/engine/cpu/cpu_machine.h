@@ -48,7 +48,9 @@ struct CpuExecutor::Machine {
   void prepare_steps();
   std::int64_t weight_bytes() const;
   void ensure_capacity(const SymbolValues& sizes);
+  std::int64_t num_parts(const SymbolValues& sizes) const;
   void place_outputs(const SymbolValues& sizes);
+  void run_parts(const Feed& inputs, const SymbolValues& sizes);
   Feed take_outputs();
   void run(const Stage& stage, const SymbolValues& sizes);
   void run_rows(const Stage& stage, const SymbolValues& sizes);

@@ -1,6 +1,7 @@
 #include "lathe/engine/cpu/cpu_plan.h"
 
 #include <algorithm>
+#include <set>
 
 #include "lathe/engine/bound_value.h"
 #include "lathe/engine/memory_plan.h"
@@ -260,6 +261,54 @@ void place_values(CpuPlan& plan) {
     if (stage.kind == Stage::Kind::Rows) place_tiles(plan, stage);
 }
 
+// Whether a value is one part for each of the images that a symbol counts.
+bool is_per_image(const Type& type, const std::string& symbol) {
+  if (type.shape.empty() || type.shape[0] != Size::symbol(symbol)) return false;
+  return std::all_of(type.shape.begin() + 1, type.shape.end(),
+                     [](const Size& size) { return size.is_constant(); });
+}
+
+bool has_symbols(const Type& type) {
+  return std::ranges::any_of(type.shape, [](const Size& size) { return !size.is_constant(); });
+}
+
+bool computes_each_image(const CpuPlan& plan, const PlanStep& planned, const std::string& symbol) {
+  const RowSpace* const space = planned.step->rows();
+  if (space == nullptr && !planned.step->is_by_images()) return false;
+  for (std::size_t i = 0; i < planned.outputs.size(); ++i)
+    if (!is_per_image(plan.slots[static_cast<std::size_t>(planned.outputs[i])].type, symbol) ||
+        (space != nullptr && space->output_widths[i] == 0))
+      return false;
+  for (std::size_t i = 0; i < planned.inputs.size(); ++i) {
+    if (planned.inputs[i] < 0) continue;
+    const Slot& slot = plan.slots[static_cast<std::size_t>(planned.inputs[i])];
+    if (slot.kind == Slot::Kind::State && !has_symbols(slot.type)) continue;
+    if (!is_per_image(slot.type, symbol) || (space != nullptr && space->input_widths[i] == 0))
+      return false;
+  }
+  return true;
+}
+
+// Steps that go by rows alone have their tiles already.
+std::string find_image_symbol(const CpuPlan& plan) {
+  const std::set<std::string>& symbols = plan.graph.symbols();
+  if (symbols.size() != 1 || !plan.graph.state_updates().empty()) return {};
+  const std::string& symbol = *symbols.begin();
+  const bool has_images = std::ranges::any_of(
+      plan.steps, [](const PlanStep& planned) { return planned.step->is_by_images(); });
+  if (!has_images || !std::ranges::all_of(plan.steps, [&](const PlanStep& planned) {
+        return computes_each_image(plan, planned, symbol);
+      }))
+    return {};
+  for (const GraphInputs::Input& input : plan.inputs.all())
+    if (!is_per_image(input.type, symbol)) return {};
+  for (const auto& [name, value] : plan.graph.outputs())
+    if (!is_per_image(plan.graph.type(value), symbol) ||
+        plan.slots[plan.slot(value)].kind != Slot::Kind::Arena)
+      return {};
+  return symbol;
+}
+
 }  // namespace
 
 CpuPlan make_cpu_plan(Graph lowered, Precision precision, bool joins_steps) {
@@ -270,6 +319,7 @@ CpuPlan make_cpu_plan(Graph lowered, Precision precision, bool joins_steps) {
   bind_updates(plan);
   make_stages(plan, joins_steps);
   place_values(plan);
+  plan.image_symbol = find_image_symbol(plan);
   return plan;
 }
 

@@ -69,6 +69,10 @@ struct CpuPlan {
   std::vector<std::size_t> arena_slots;
   /// (value, state) slots of the updates that are copied after the last stage.
   std::vector<std::pair<int, int>> late_updates;
+  /// The symbol that counts images, where every step computes each of them by itself; else empty.
+  /// Then a run may take some of the images through all stages before the next ones, so that what
+  /// one stage makes is still near when another reads it.
+  std::string image_symbol;
   /// Such as L-5: to be checked before a run.
   DoubtfulSizes doubtful_sizes;
 

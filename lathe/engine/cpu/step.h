@@ -97,6 +97,9 @@ class Step {
   virtual bool reads_state(std::size_t /*operand*/) const { return true; }
   /// Results that may overwrite a state they are the update of.
   virtual std::vector<InPlace> in_place() const { return {}; }
+  /// Whether a whole step computes each image, the first axis of its results and of all operands
+  /// but states, by itself.
+  virtual bool is_by_images() const { return false; }
   /// Whether it is the op's definition, for want of a kernel.
   virtual bool is_reference() const { return false; }
   /// What `run_rows` needs beside its operands for so many rows, once prepared.

@@ -15,7 +15,7 @@ std::int64_t divide_up(std::int64_t a, std::int64_t b) {
 // What the cost models count in: cycles of a core with AVX-512, whose tile of 14 rows by 32 columns
 // takes a cycle for each of its rows and each of its depth. Only ratios matter.
 constexpr std::int64_t kVector = 16, kPanel = 32;
-constexpr double kReadBytes = 8;  // of weights a cycle, while all cores read
+constexpr double kReadBytes = 5;  // of weights a cycle, while all cores read
 // A tile of fewer rows has too few sums to hide an addition's latency.
 constexpr std::int64_t kLeastRows = 6;
 constexpr double kTaskCycles = 2000;

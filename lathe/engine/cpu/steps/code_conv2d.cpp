@@ -70,6 +70,7 @@ class CodeConv2dStep final : public Step {
     return {std::move(way), "codes"};
   }
 
+  bool is_by_images() const override { return true; }
   void run_whole(const WholeCall& call) const override {
     const Run run(*this, call);
     if (run.rows == 0) return;

@@ -63,6 +63,7 @@ class Conv2dStep final : public Step {
     return operand != kWeight && operand < kNorm && (operand != kBias || bias_.empty());
   }
 
+  bool is_by_images() const override { return true; }
   KernelChoice choice() const override {
     if (tile_ != 0) return {fmt::format("Winograd, tiles of {0}x{0}", tile_), reason_};
     std::string way = weight_dims_[2] == 1 && weight_dims_[3] == 1

@@ -131,6 +131,7 @@ class AveragePoolStep final : public Step {
 class ImagePoolStep final : public Step {
  public:
   explicit ImagePoolStep(bool is_largest) : is_largest_(is_largest) {}
+  bool is_by_images() const override { return true; }
   void run_whole(const WholeCall& call) const override {
     const std::vector<std::int64_t> x = operand_type(call, 0).dims(call.symbols);
     const std::vector<std::int64_t> y = call.graph.types(call.node)[0].dims(call.symbols);
