@@ -136,6 +136,7 @@ std::optional<TrainedCandidate> train_stage(const TrialData& data, const io::Mod
   options.source = &data.training();
   options.execution = execution;
   options.keep_checkpoints = 1;
+  options.leaves_model = keeps;
   options.graph.distillation.has_soft_labels = data.has_teachers();
   options.before_step = [&](const train::BeforeStep& now) {
     const auto measure = [&](train::ExampleSource& rows) {

@@ -151,8 +151,10 @@ TrainOutcome train_model(io::Model model, const data::Dataset& examples,
       options.before_step({training.graph, *executor, done, num_steps});
     };
   double epochs_done = 0;
+  std::int64_t num_steps = 0;
   hooks.report = [&](const StepReport& report) {
     epochs_done = report.epoch;
+    num_steps = report.num_steps;
     if (directory != nullptr) directory->log(report);
     if (callbacks.step) callbacks.step(report);
   };
@@ -168,6 +170,7 @@ TrainOutcome train_model(io::Model model, const data::Dataset& examples,
     };
   if (directory != nullptr) {
     hooks.save = [&](State values, const TrainingProgress& at) {
+      if (!options.leaves_model && at.step == num_steps) return;
       for (const std::string& name : training.teachers) values.erase(name);
       directory->save(model, values, at, options.keep_checkpoints);
     };
@@ -189,7 +192,7 @@ TrainOutcome train_model(io::Model model, const data::Dataset& examples,
   else
     outcome.model = with_state(model, has_best && result.best ? *result.best : result.state);
   const bool is_over = result.ending == Ending::Finished || result.ending == Ending::StoppedEarly;
-  if (directory != nullptr && is_over)
+  if (directory != nullptr && is_over && options.leaves_model)
     directory->finish(options.finish ? options.finish(outcome.model) : outcome.model);
   return outcome;
 }

@@ -45,6 +45,9 @@ struct TrainOptions {
   const PausedRun* after = nullptr;
   engine::ExecutionOptions execution = {};
   int keep_checkpoints = 2;
+  /// Whether a run that ends leaves its last checkpoint and the model in its directory. Without,
+  /// the directory is for interruptions and pauses alone.
+  bool leaves_model = true;
   /// Called before every step; may give states other values, as a function of the step and of the
   /// states alone, or a resumed run would differ. May be empty.
   std::function<void(const BeforeStep&)> before_step = {};

@@ -83,6 +83,15 @@ TEST_F(TrainModel, LeavesAModelAndItsTraces) {
   EXPECT_EQ(std::count(metrics.begin(), metrics.end(), '\n'), 20);
 }
 
+TEST_F(TrainModel, LeavesNothingAtItsEndWhereNothingIsWanted) {
+  options_.leaves_model = false;
+  options_.trainer.checkpoint_every = 1000;
+  RunDirectory directory = RunDirectory::create(scratch_ / "run", {});
+  EXPECT_EQ(run(&directory).result.ending, Ending::Finished);
+  EXPECT_FALSE(std::filesystem::exists(scratch_ / "run/manifest.json"));
+  EXPECT_TRUE(std::filesystem::is_empty(scratch_ / "run/checkpoints"));
+}
+
 TEST_F(TrainModel, GoesOnToTheSameBitsAfterAnInterruption) {
   RunDirectory whole = RunDirectory::create(scratch_ / "whole", {});
   const State expected = run(&whole).result.state;
