@@ -208,10 +208,10 @@ int main(int argc, char** argv) {
         area[sampler].push_back(sum);
       }
       fmt::print("{:>8}", sampler);
-      for (std::size_t i = 9; i < mean.size(); i += 10) fmt::print(" {:.4f}", mean[i]);
+      for (std::size_t i = 9; i < mean.size(); i += 10) fmt::print(" {:.5f}", mean[i]);
       double all = 0;
       for (const double each : mean) all += each / static_cast<double>(mean.size());
-      fmt::print("  mean of all {:.4f}\n", all);
+      fmt::print("  mean of all {:.5f}\n", all);
     }
     int ahead = 0;
     for (int seed = 0; seed < num_seeds; ++seed)

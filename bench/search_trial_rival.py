@@ -1,6 +1,7 @@
 """A trial of the third lab in plain PyTorch: what one point of a search costs on two cores.
 
     python3 bench/search_trial_rival.py --tokens FILE [--cores 0,1] [--train 20000] [--measure 5000] [--seconds 40]
+                                        [--whole WHOLE.db] [--halved HALVED.db]
 
 BERT-tiny as a classifier, every Linear in fixed point of a width and fraction of its own (weights,
 biases and inputs, straight-through gradients), one epoch of AdamW with clipping, then an evaluation:
@@ -9,12 +10,19 @@ batches, made by `bench_inference MODEL_DIR dump:DATA:FILE:BATCHES`. They are tr
 measured once, or as many of them as go into --seconds each; the time of a trial is what the rows of
 --train and --measure take at that rate, reading, tokenizing and loading left out. Prints one line of
 JSON.
+
+Given the studies of our searches of the same trials on as many cores, one without halving (--whole)
+and one with it (--halved), it says by which factors a trial of ours is cheaper, each by means over all
+trials of its study: by speed (theirs over our whole trial), by early stopping (our whole trial over one
+that may be given up) and by sharing (all trials over those that were not another study's or trial's).
 """
 
 import argparse
+import datetime
 import json
 import math
 import os
+import sqlite3
 import time
 
 import rival_race
@@ -98,6 +106,38 @@ def make_modules(torch):
     return Classifier
 
 
+def read_trials(path):
+    """Seconds of a study's trials that were trained, and how many had been trained before."""
+    def seconds(start, end):
+        return (datetime.datetime.fromisoformat(end) - datetime.datetime.fromisoformat(start)).total_seconds()
+
+    with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as base:
+        rows = base.execute("SELECT trial_id, datetime_start, datetime_complete FROM trials"
+                            " WHERE state IN ('COMPLETE', 'PRUNED')").fetchall()
+        copied = {row[0] for row in base.execute(
+            "SELECT trial_id FROM trial_user_attributes WHERE key = 'copied_from'")}
+    return [seconds(*row[1:]) for row in rows if row[0] not in copied], len(copied)
+
+
+def reasons(theirs, whole, halved):
+    """By which factors our trials are cheaper."""
+    result = {}
+    whole_seconds, _ = read_trials(whole)
+    mean = sum(whole_seconds) / len(whole_seconds)
+    result["our_whole_trials"] = len(whole_seconds)
+    result["our_whole_trial_seconds"] = mean
+    result["by_speed"] = theirs / mean
+    if halved:
+        trained, copied = read_trials(halved)
+        mean_halved = sum(trained) / len(trained)
+        result["our_halved_trials"] = len(trained) + copied
+        result["our_halved_trial_seconds"] = mean_halved
+        result["by_early_stopping"] = mean / mean_halved
+        result["by_sharing"] = (len(trained) + copied) / len(trained)
+        result["in_all"] = result["by_speed"] * result["by_early_stopping"] * result["by_sharing"]
+    return result
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--tokens", required=True)
@@ -105,6 +145,8 @@ def main():
     parser.add_argument("--train", type=int, default=20000)
     parser.add_argument("--measure", type=int, default=5000)
     parser.add_argument("--seconds", type=float, default=40)
+    parser.add_argument("--whole")
+    parser.add_argument("--halved")
     arguments = parser.parse_args()
     cores = {int(core) for core in arguments.cores.split(",")}
     rival_race.pin(cores)
@@ -149,12 +191,14 @@ def main():
     model.eval()
     with torch.inference_mode():
         measured, measuring = rows_per_second(measure)
-    print(json.dumps({"torch": torch.__version__, "threads": torch.get_num_threads(),
-                      "cores": sorted(os.sched_getaffinity(0)), "rows": [trained, measured],
-                      "training_rows_per_second": training,
-                      "measured_rows_per_second": measuring,
-                      "trial_seconds": arguments.train / training
-                      + arguments.measure / measuring}))
+    trial = arguments.train / training + arguments.measure / measuring
+    line = {"torch": torch.__version__, "threads": torch.get_num_threads(),
+            "cores": sorted(os.sched_getaffinity(0)), "rows": [trained, measured],
+            "training_rows_per_second": training, "measured_rows_per_second": measuring,
+            "trial_seconds": trial}
+    if arguments.whole:
+        line.update(reasons(trial, arguments.whole, arguments.halved))
+    print(json.dumps(line))
 
 
 if __name__ == "__main__":
