@@ -71,8 +71,9 @@ class Builder {
 
   Value stem(Value x) {
     const std::string embedder = "resnet.embedder.embedder";
-    if (resnet_.has_small_stem) return layer(embedder, x, resnet_.embedding, 3, 1, true);
-    x = layer(embedder, x, resnet_.embedding, 7, 2, true);
+    if (resnet_.has_small_stem)
+      return layer(embedder, x, resnet_.embedding, 3, 1, resnet_.activation);
+    x = layer(embedder, x, resnet_.embedding, 7, 2, resnet_.activation);
     return plain().add("resnet.embedder.pooler", "max_pool2d", {x},
                        {{"kernel", std::vector<std::int64_t>(2, 3)},
                         {"strides", std::vector<std::int64_t>(2, 2)},
@@ -104,25 +105,26 @@ class Builder {
  private:
   ModuleBuilder plain() { return ModuleBuilder(graph_, std::nullopt); }
 
+  // Hugging Face's blocks have ReLUs inside, whatever the configuration says for the rest.
   Value residual(const std::string& name, Value x, std::int64_t width, std::int64_t stride) {
     Value y = x;
     if (resnet_.has_bottlenecks) {
       const std::int64_t inner = width / ResNet::kReduction;
-      y = layer(name + ".layer.0", y, inner, 1, resnet_.halves_early ? stride : 1, true);
-      y = layer(name + ".layer.1", y, inner, 3, resnet_.halves_early ? 1 : stride, true);
-      y = layer(name + ".layer.2", y, width, 1, 1, false);
+      y = layer(name + ".layer.0", y, inner, 1, resnet_.halves_early ? stride : 1, "relu");
+      y = layer(name + ".layer.1", y, inner, 3, resnet_.halves_early ? 1 : stride, "relu");
+      y = layer(name + ".layer.2", y, width, 1, 1, "");
     } else {
-      y = layer(name + ".layer.0", y, width, 3, stride, true);
-      y = layer(name + ".layer.1", y, width, 3, 1, false);
+      y = layer(name + ".layer.0", y, width, 3, stride, "relu");
+      y = layer(name + ".layer.1", y, width, 3, 1, "");
     }
     const bool is_same = stride == 1 && graph_.type(x).axis(1) == Size(width);
-    const Value beside = is_same ? x : layer(name + ".shortcut", x, width, 1, stride, false);
-    return activation(name, plain().add(name + ".add", "add", {y, beside}));
+    const Value beside = is_same ? x : layer(name + ".shortcut", x, width, 1, stride, "");
+    return activation(name, resnet_.activation, plain().add(name + ".add", "add", {y, beside}));
   }
 
-  // A convolution, a batch norm and, where asked for, an activation.
+  // A convolution, a batch norm and an activation, if one is named.
   Value layer(const std::string& name, Value x, std::int64_t width, std::int64_t kernel,
-              std::int64_t stride, bool is_active) {
+              std::int64_t stride, const std::string& function) {
     const std::int64_t inputs = graph_.type(x).axis(1).constant();
     // He et al. 2015 by the outputs: gradients keep their size through a stack of ReLUs.
     const double deviation = std::sqrt(2.0 / static_cast<double>(width * kernel * kernel));
@@ -133,11 +135,11 @@ class Builder {
                                         {{"strides", std::vector<std::int64_t>(2, stride)},
                                          {"pads", std::vector<std::int64_t>(4, kernel / 2)}});
     const Value y = builder.batch_norm(name + ".normalization", convolved, kEps);
-    return is_active ? activation(name, y) : y;
+    return function.empty() ? y : activation(name, function, y);
   }
 
-  Value activation(const std::string& name, Value x) {
-    return plain().activation(name + ".activation", "hidden_act", resnet_.activation, x);
+  Value activation(const std::string& name, const std::string& function, Value x) {
+    return plain().activation(name + ".activation", "hidden_act", function, x);
   }
 
   static constexpr double kEps = 1e-5;  // PyTorch's; no configuration says another

@@ -49,6 +49,18 @@ TEST(ResNet, HalvesItsImagesFiveTimes) {
             "{kernel=[7,7]} : f32[B,2048,1,1]");
 }
 
+// As Hugging Face's do: the function of the configuration stands behind the stem and behind sums.
+TEST(ResNet, HasReLUsWithinItsBlocksWhateverTheActivation) {
+  NamedModel model = find_named_model("resnet50").value();
+  model.config["hidden_act"] = std::string("silu");
+  const Graph graph = build(*model.family, model.config, {.task = "classify"});
+  const auto op = [&](const std::string& name) { return graph.op(graph.at(name)).name; };
+  EXPECT_EQ(op("resnet.embedder.embedder.activation"), "silu");
+  EXPECT_EQ(op("resnet.encoder.stages.0.layers.1.layer.0.activation"), "relu");
+  EXPECT_EQ(op("resnet.encoder.stages.0.layers.1.layer.1.activation"), "relu");
+  EXPECT_EQ(op("resnet.encoder.stages.0.layers.1.activation"), "silu");
+}
+
 TEST(ResNet, KeepsStatisticsInBuffers) {
   const Graph graph = built("resnet20", 10);
   EXPECT_EQ(print(graph, "resnet.embedder.embedder.normalization"),
