@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 
+#include "lathe/compress/layers.h"
 #include "lathe/compress/quantizers.h"
 #include "lathe/compress/rounded_parameter.h"
 #include "lathe/core/parameters.h"
@@ -33,8 +34,10 @@ class Inserter {
   Insertion run() {
     // Names of layers are the user's; the graph changes under way.
     const std::vector<NodeId> order = graph_.topological_order();
+    const std::set<NodeId> without_data = layers_of_parameters(graph_);
     for (const NodeId id : order)
-      if (!graph_.op(id).is_source && !parameters_.contains({id, 0})) visit(id);
+      if (!graph_.op(id).is_source && (!parameters_.contains({id, 0}) || without_data.contains(id)))
+        visit(id);
     run_pass("remove-dead-nodes", graph_);
     verify(graph_);
     for (const std::string& name : added_states_)
@@ -69,10 +72,11 @@ class Inserter {
     // with parameters; any other op is rounded when asked for by its type or its whole name.
     const bool is_named =
         rule.by == QuantizationRule::By::Type || rule.by == QuantizationRule::By::Name;
+    const bool has_data = !parameters_.contains({id, 0});
     if (is_layer || is_named) {
-      if (const Format f = format(TensorRole::Inputs))
+      if (const Format f = format(TensorRole::Inputs); f && has_data)
         for (const std::size_t i : input_operands(id)) operand(id, i, f, -1);
-      if (const Format f = format(TensorRole::Outputs)) result(id, f);
+      if (const Format f = format(TensorRole::Outputs); f && has_data) result(id, f);
       if (const Format f = format(TensorRole::Weights); f && weight)
         operand(id, *weight, f, is_layer ? ops::weight_axis(graph_, id) : -1);
       if (const Format f = format(TensorRole::Bias))

@@ -338,6 +338,33 @@ y = linear(x, w/masked) : f32[B,3]
 output y <- y
 )";
 
+// A table of distances is projected when weights change: no data passes through, and the weight of
+// that layer is one all the same. It is rounded once where a layer of data has it too.
+TEST(InsertQuantizers, RoundsTheWeightsOfLayersThatReadParametersAlone) {
+  const Quantized made = quantize(R"(lathe-ir 2
+symbols B, L
+x = input() : f32[B,L,4]
+k.weight = state() : f32[4,4]
+k = linear(x, k.weight, none) : f32[B,L,4]
+distances = state() : f32[6,4]
+near = linear(distances, k.weight, none) : f32[6,4]
+far.weight = state() : f32[4,4]
+far = linear(distances, far.weight, none) : f32[6,4]
+y = relative_attention(x, k, x, none, none, near, far) {heads=1} : f32[B,L,4]
+output y <- y
+)",
+                                  {{.formats = {{TensorRole::Weights, "mxint:8"},
+                                                {TensorRole::Inputs, "mxint:8"},
+                                                {TensorRole::Outputs, "mxint:8"}}}});
+  EXPECT_EQ(print(made.graph, "near"),
+            "near = linear(distances, k.weight/quantized, none) : f32[6,4]");
+  EXPECT_EQ(print(made.graph, "far"),
+            "far = linear(distances, far.weight/quantized, none) : f32[6,4]");
+  EXPECT_EQ(print(made.graph, "k"),
+            "k = linear(x/quantized, k.weight/quantized, none) : f32[B,L,4]");
+  EXPECT_EQ(made.graph.nodes_of("quantize").size(), 4u);
+}
+
 TEST(InsertQuantizers, RoundsAMaskedWeightAfterItsMask) {
   const Quantized made = quantize(kMasked, {{.formats = {{TensorRole::Weights, "int:4,channel"}}}});
   EXPECT_EQ(print(made.graph, "w/quantized"),
