@@ -49,6 +49,12 @@ void extend_run(FineTuneOptions& options, std::int64_t epochs) {
 
 }  // namespace
 
+void complete_recipe(FineTuneOptions& options, const std::set<std::string>& given) {
+  // The two cycles of the default recipe are for its two epochs.
+  if (given.contains("epochs") && !given.contains("cycles")) options.trainer.cycles = 1;
+  if (!options.lora.empty() && !given.contains("lr")) options.trainer.learning_rate = kLoraRate;
+}
+
 bool take_up_run(FineTuneOptions& options, const std::set<std::string>& given) {
   if (options.out.empty()) fail("resume: needs out, the directory of the run");
   const std::optional<nlohmann::json> recorded =

@@ -14,6 +14,12 @@
 /// The directory of a run of training: begun, taken up, extended, and gone when nothing came of it.
 namespace lathe::experiment {
 
+/// Completes the recipe of a new run where the options in `given` do not say otherwise: one cycle
+/// of the rate for a number of epochs that was chosen, and the rate that LoRA's paths need, which
+/// start at nothing and are scaled down (chosen on a fold of IMDb's training reviews).
+void complete_recipe(FineTuneOptions& options, const std::set<std::string>& given);
+inline constexpr double kLoraRate = 1e-3;
+
 /// Takes up the run in `options.out`, if there is one: its options become `options`, those in
 /// `given` must be the same. False when no run was started there.
 ///

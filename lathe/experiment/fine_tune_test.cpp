@@ -142,6 +142,20 @@ TEST_F(FineTune, TrainsPathsOfLoraAndNothingElse) {
   EXPECT_TRUE(std::filesystem::exists(options_.out / "adapter/adapter_model.safetensors"));
 }
 
+TEST(CompleteRecipe, FollowsWhatWasSaidAndWhatTrains) {
+  FineTuneOptions options;
+  complete_recipe(options, {});
+  EXPECT_EQ(options.trainer.cycles, 2);
+  EXPECT_EQ(options.trainer.learning_rate, 2e-4);
+  complete_recipe(options, {"epochs"});
+  EXPECT_EQ(options.trainer.cycles, 1);
+  options.lora = "rank=8";
+  complete_recipe(options, {"lr"});
+  EXPECT_EQ(options.trainer.learning_rate, 2e-4);
+  complete_recipe(options, {});
+  EXPECT_EQ(options.trainer.learning_rate, 1e-3);
+}
+
 TEST_F(FineTune, TrainsMaskedPathsAndWritesNoAdapterOfThem) {
   const io::Model pruned =
       prune(io::load_model(options_.model), {.sparsity = 0.5}, engine::ExecutionOptions{}).model;

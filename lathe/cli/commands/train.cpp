@@ -112,8 +112,7 @@ nlohmann::ordered_json validation_report(const train::Validation& validation, st
 int run(FineTuneOptions options, bool prints_config, const Settings& settings, Flags flags) {
   options.trainer.seed = settings.seed;
   const std::set<std::string> given = flags.given();
-  // The two cycles of the default recipe are for its two epochs.
-  if (given.contains("epochs") && !given.contains("cycles")) options.trainer.cycles = 1;
+  experiment::complete_recipe(options, given);
   if (options.resumes) experiment::take_up_run(options, given);
   if (prints_config) {
     fmt::print("{}", experiment::to_config(options));

@@ -69,7 +69,8 @@ void add_recipe_options(Flags flags, train::TrainerOptions& trainer) {
       .range(1, most);
   flags.add_option("--accumulate", trainer.accumulation, "batches a step [1]")
       .range(1, std::int64_t{1} << 20);
-  flags.add_option("--lr", trainer.learning_rate, "learning rate at its highest [2e-4]");
+  flags.add_option("--lr", trainer.learning_rate,
+                   "learning rate at its highest [2e-4; 1e-3 with --lora]");
   flags.add_option(
       "--schedule", [&](const std::string& name) { trainer.decay = train::parse_decay(name); },
       "constant, linear or cosine [linear]");

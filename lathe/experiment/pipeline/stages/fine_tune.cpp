@@ -23,6 +23,9 @@ FineTuneOptions read_options(const json& settings) {
   FineTuneOptions options;
   options.trainer.epochs = options.trainer.cycles = 1;
   set_options(options, settings);
+  std::set<std::string> given;
+  for (const auto& [name, value] : settings.items()) given.insert(name);
+  complete_recipe(options, given);
   return options;
 }
 
