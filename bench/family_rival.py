@@ -166,8 +166,7 @@ def reopened_difference(directory, said=""):
             found = model(inputs["pixel_values"])
     else:
         _, found = answer(model, inputs)
-    return max((found - value).abs().max().item()
-               for value in load_file(directory / "expected.safetensors").values())
+    return max(distance(found, value) for value in load_file(directory / "expected.safetensors").values())
 
 
 def model_directories(out):
@@ -273,10 +272,15 @@ def continuations(family, index, out, seed, num_prompts=5, num_tokens=64):
     return directory
 
 
+def distance(found, expected):
+    """The largest difference; where numbers are larger than 1, of the largest of them, for floats are no finer."""
+    return ((found - expected).abs().max() / expected.abs().max().clamp(min=1)).item()
+
+
 def difference_of_outputs(directory):
     inputs = load_file(directory / "inputs.safetensors")
     outputs = load_file(directory / "outputs.safetensors")
-    return max((without_padding(outputs[name], inputs) - value).abs().max().item()
+    return max(distance(without_padding(outputs[name], inputs), value)
                for name, value in load_file(directory / "expected.safetensors").items())
 
 
@@ -361,8 +365,9 @@ def report_family(family, arguments, seconds, is_late):
 
 def check_all(names, arguments):
     """Every family in a process of its own, some at once; returns how many are not equal throughout."""
-    import transformers  # noqa: F401: once, for all processes
+    import transformers  # once, for all processes
 
+    transformers.utils.logging.disable_progress_bar()
     arguments.out.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
     context = multiprocessing.get_context("fork")

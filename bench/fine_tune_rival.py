@@ -61,10 +61,10 @@ def make_model(family, vocabulary):
     if family == "roberta":
         return transformers.RobertaForSequenceClassification(transformers.RobertaConfig(
             vocab_size=vocabulary, hidden_size=128, num_hidden_layers=2, num_attention_heads=2, intermediate_size=512,
-            max_position_embeddings=260, type_vocab_size=1, pad_token_id=1, bos_token_id=0, eos_token_id=2,
+            max_position_embeddings=514, type_vocab_size=1, pad_token_id=1, bos_token_id=0, eos_token_id=2,
             hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, **names))
     return transformers.DistilBertForSequenceClassification(transformers.DistilBertConfig(
-        vocab_size=vocabulary, dim=128, n_layers=2, n_heads=2, hidden_dim=512, max_position_embeddings=256, pad_token_id=1,
+        vocab_size=vocabulary, dim=128, n_layers=2, n_heads=2, hidden_dim=512, max_position_embeddings=512, pad_token_id=1,
         dropout=0.0, attention_dropout=0.0, seq_classif_dropout=0.0, **names))
 
 
@@ -102,6 +102,7 @@ def main():
     parser.add_argument("--rate", default="3e-4")
     parser.add_argument("--tolerance", type=float, default=0.02)
     arguments = parser.parse_args()
+    transformers.utils.logging.disable_progress_bar()
     arguments.out.mkdir(parents=True, exist_ok=True)
     rows = [line.split("\t", 1) for line in arguments.data.read_text(encoding="utf-8").split("\n") if "\t" in line]
     # Short enough that nothing is cut to the model's positions.
