@@ -31,9 +31,12 @@ struct ModelArguments {
   std::string task = {};
   std::vector<std::string> inputs = {};
   std::int64_t num_labels = 0;
+  std::string images = {};  ///< what is done to images, where the model does not say so itself
 };
 void add_model_option(Flags flags, ModelArguments& arguments);
 void add_task_options(Flags flags, ModelArguments& arguments);
+/// What is done to images before a model sees them.
+void add_image_option(Flags flags, std::string& images);
 /// Which columns of a table hold texts and labels.
 void add_column_options(Flags flags, data::ColumnOptions& columns);
 /// How a checkpoint's files are to be stored.

@@ -19,6 +19,7 @@ struct DataKind {
   std::string summary;
   /// What it yields; among the kinds that yield what is asked for, the files decide.
   Reads reads = Reads::Text;
+  bool has_images = false;  ///< among numbers
   /// What a directory holds for a split called SPLIT, for messages.
   std::string looks_for = {};
   /// Whether `spec` is a name of this kind's own and no directory; null where there are no names.

@@ -120,6 +120,12 @@ void refuse_columns(const std::string& spec, const DataKind& kind, const Dataset
          problem_type(*options.labels));
 }
 
+void refuse_image_reading(const std::string& spec, const DataKind& kind,
+                          const ImageReading& images) {
+  if (!kind.has_images && images != ImageReading())
+    fail("images {}: {} ({}) holds no images", to_text(images), spec, kind.name);
+}
+
 // One part of the data that a folded name cuts.
 Dataset load_fold(const FoldedData& folded, std::string_view spec, std::string_view split,
                   const DatasetOptions& options, const ShouldStop& should_stop) {
@@ -176,6 +182,7 @@ Dataset load_dataset(std::string_view spec, std::string_view split, const Datase
   const std::string place(spec), name(split);
   const DataKind& kind = require_kind(place, name, options.reads);
   if (!kind.has_columns) refuse_columns(place, kind, options);
+  refuse_image_reading(place, kind, options.images);
   Dataset dataset = kind.load(place, name, options, should_stop);
   check(!dataset.arrays ||
             static_cast<std::int64_t>(dataset.arrays->values.size()) ==

@@ -11,6 +11,7 @@
 #include "lathe/core/interrupt.h"
 #include "lathe/core/label_kind.h"
 #include "lathe/data/columns.h"
+#include "lathe/data/image_reading.h"
 #include "lathe/data/text_store.h"
 
 namespace lathe::data {
@@ -79,6 +80,7 @@ struct DatasetOptions {
   ColumnOptions columns = {};  ///< of tables
   /// What the labels are; nothing: as the training split's look.
   std::optional<LabelKind> labels = {};
+  ImageReading images = {};  ///< what is done to images
   /// Texts of a table that are kept in memory; more of them lie in a file.
   std::int64_t most_bytes = std::int64_t{1} << 30;
 };

@@ -130,6 +130,7 @@ EnsembleEvaluation evaluate_ensemble(std::span<const io::Model> members,
   std::vector<Tensor> logits;
   for (const io::Model& member : members) {
     with_place(member.directory.string(), [&] {
+      check_same_images(member, first);
       const std::vector<std::size_t> columns =
           train::match_columns(member.label_names, first.label_names);
       const auto source =

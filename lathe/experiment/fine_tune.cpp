@@ -32,6 +32,10 @@ void check_options(const FineTuneOptions& options) {
     fail("prune: with lora the weights do not train: prune the model before, or after");
   if (!options.teacher.empty() && options.graph.objective != "classify")
     fail("teacher: is for the objective classify, not {}", options.graph.objective);
+  const train::Augmentation augmentation =
+      with_place("augment", [&] { return train::parse_augmentation(options.augment); });
+  if (augmentation != train::Augmentation() && !options.teacher.empty())
+    fail("augment: a teacher answers for images as they are");
   train::check_distillation(options.graph.distillation);
   const train::DistillationOptions &how = options.graph.distillation, defaults;
   if (!options.teacher.empty()) {
@@ -59,6 +63,7 @@ train::TrainOptions to_train_options(const FineTuneOptions& options,
   result.mask_share = options.mask;
   result.length = options.length;
   result.truncation = options.truncation;
+  result.augmentation = train::parse_augmentation(options.augment);
   result.execution = execution;
   result.keep_checkpoints = options.keep_checkpoints;
   result.finish = [](io::Model model) {
@@ -105,9 +110,9 @@ FineTuned fine_tune(FineTuneOptions options, const engine::ExecutionOptions& exe
   const std::string task = train::task_of(options.graph.objective);  // refuses an unknown one
   models::find_task(io::model_family(options.model), task);
   const data::ColumnOptions columns = columns_of(options);
-  data::Dataset all = read_examples(options.model, options.data, options.split, options.limit,
-                                    callbacks.should_stop, columns,
-                                    train::labels_of(options.graph.objective), task);
+  data::Dataset all = read_examples(
+      options.model, options.data, options.split, options.limit, callbacks.should_stop, columns,
+      train::labels_of(options.graph.objective), task, options.images);
   options.graph.objective = train::objective_for(options.graph.objective, all.label_kind);
   if (!options.teacher.empty() && options.graph.objective != "classify")
     fail("teacher: is for the objective classify, not {}", options.graph.objective);

@@ -30,7 +30,11 @@ struct FineTuneOptions {
   std::string class_weights = {};
   std::int64_t length = 0;  ///< most tokens of a text; 0: as the model was trained, or its most
   std::optional<data::Truncation> truncation = {};  ///< nothing: as the model was trained
-  double mask = 0.15;                               ///< share of tokens to guess, for `mlm`
+  /// What is done to images (data::parse_image_reading), where the model's directory says
+  /// otherwise.
+  std::string images = {};
+  std::string augment = {};     ///< images while they are learned (train::parse_augmentation)
+  double mask = 0.15;           ///< share of tokens to guess, for `mlm`
   std::int64_t validation = 0;  ///< examples held out, by which the best weights are chosen
   train::TrainerOptions trainer = {};
   train::TrainingGraphOptions graph = {};

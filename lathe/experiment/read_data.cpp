@@ -55,6 +55,13 @@ data::Dataset read(const data::DatasetOptions& options, const std::string& data,
   return data::take_some(std::move(all), limit);
 }
 
+data::ImageReading changed_reading(const data::ImageReading& base, const std::string& images,
+                                   const models::ModelFamily& family) {
+  if (!images.empty() && family.reads == models::Reads::Tokens)
+    fail("images: a {} model reads texts", family.name);
+  return with_place("images", [&] { return data::parse_image_reading(images, base); });
+}
+
 bool is_reviews(const std::string& data) {
   return data == "reviews" || data.starts_with("reviews:");
 }
@@ -74,13 +81,30 @@ bool is_unnamed(const std::vector<std::string>& names) {
 
 }  // namespace
 
+data::ImageReading image_reading(const std::string& model, const std::string& images) {
+  return changed_reading(io::model_images(model), images, io::model_family(model));
+}
+
+void set_images(io::Model& model, const std::string& images) {
+  model.images = changed_reading(model.images, images, *model.family);
+}
+
+void check_same_images(const io::Model& model, const io::Model& first) {
+  if (model.images != first.images)
+    fail("reads images by \"{}\", expected \"{}\" as {}", to_text(model.images),
+         to_text(first.images),
+         first.directory.empty() ? first.family->name : first.directory.string());
+}
+
 data::Dataset read_examples(const std::string& model, const std::string& data,
                             const std::string& splits, std::int64_t limit,
                             const ShouldStop& should_stop, const data::ColumnOptions& columns,
-                            std::optional<LabelKind> labels, std::string_view task) {
+                            std::optional<LabelKind> labels, std::string_view task,
+                            const std::string& images) {
   return read({.reads = train::reads_of(io::model_family(model), task),
                .columns = columns,
-               .labels = labels},
+               .labels = labels,
+               .images = image_reading(model, images)},
               data, splits, limit, should_stop);
 }
 
@@ -88,7 +112,8 @@ data::Dataset read_examples(const io::Model& model, const std::string& data,
                             const std::string& splits, std::int64_t limit,
                             const ShouldStop& should_stop, const data::ColumnOptions& columns) {
   data::DatasetOptions options{.reads = train::reads_of(*model.family, model.task),
-                               .columns = columns};
+                               .columns = columns,
+                               .images = model.images};
   options.columns.known_text = model.reading.text_columns;
   options.columns.known_label = model.reading.label_columns;
   if (columns.separator == data::ColumnOptions().separator)

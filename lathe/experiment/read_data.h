@@ -9,13 +9,21 @@
 /// How models and data find each other.
 namespace lathe::experiment {
 
+/// What is done to the images of a model of that name: what its directory says, and what a text
+/// (`data::parse_image_reading`) changes in it.
+data::ImageReading image_reading(const std::string& model, const std::string& images);
+/// Changes what is done to a model's images by such a text.
+void set_images(io::Model& model, const std::string& images);
+/// Fails on a model that would see other images than the first, from the same file.
+void check_same_images(const io::Model& model, const io::Model& first);
+
 /// Reads one split, or several joined by commas, of what a model of that name reads for a task.
 data::Dataset read_examples(const std::string& model, const std::string& data,
                             const std::string& splits, std::int64_t limit,
                             const ShouldStop& should_stop = {},
                             const data::ColumnOptions& columns = {},
                             std::optional<LabelKind> labels = {},
-                            std::string_view task = "classify");
+                            std::string_view task = "classify", const std::string& images = {});
 
 /// The same for a model that is there: columns and labels are those it was trained with, unless
 /// others are asked for.

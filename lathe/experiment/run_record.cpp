@@ -63,6 +63,8 @@ void each_option(Options& options, Visit visit) {
   visit("limit", options.limit);
   visit("length", options.length);
   visit("truncation", options.truncation);
+  visit("images", options.images);
+  visit("augment", options.augment);
   visit("mask", options.mask);
   visit("validation", options.validation);
   auto& trainer = options.trainer;

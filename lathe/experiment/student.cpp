@@ -63,6 +63,7 @@ void remember_reading(io::Model& model, const FineTuneOptions& options) {
   if (!options.text_column.empty()) reading.text_columns = options.text_column;
   if (!options.label_column.empty()) reading.label_columns = options.label_column;
   reading.label_separator = options.label_separator;
+  set_images(model, options.images);
 }
 
 io::Model load_student(const FineTuneOptions& options, const data::Dataset& examples) {

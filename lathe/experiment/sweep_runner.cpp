@@ -5,6 +5,7 @@
 
 #include "lathe/compress/packed_weights.h"
 #include "lathe/data/validation_split.h"
+#include "lathe/experiment/read_data.h"
 #include "lathe/experiment/recorded_options.h"
 #include "lathe/experiment/side_by_side.h"
 #include "lathe/io/atomic_file.h"
@@ -39,6 +40,7 @@ json to_json(const SweepSettings& settings, const json& other) {
       {"lr", settings.learning_rate},
       {"batch-size", settings.batch_size},
       {"limit", settings.limit},
+      {"images", settings.images},
       {"seed", settings.seed}};
   all.update(other);
   return all;
@@ -106,6 +108,7 @@ SweepRunner::SweepRunner(const SweepSettings& settings, io::Model model, SweepWo
       execution_(execution),
       callbacks_(callbacks),
       configuration_(to_json(settings, other)) {
+  set_images(model_, settings_.images);
   if (!settings_.resumes)
     io::check_output_directory(settings_.out, settings_.replaces, {settings_.model}, "a sweep");
   read_data();  // before the directory is there: what is wrong with data must not leave one

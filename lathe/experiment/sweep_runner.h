@@ -33,7 +33,8 @@ struct SweepSettings {
   std::vector<std::int64_t> epochs = {1};
   double learning_rate = 2e-4;
   std::int64_t batch_size = 32;
-  std::int64_t limit = 0;  ///< examples to train on; 0: all
+  std::int64_t limit = 0;   ///< examples to train on; 0: all
+  std::string images = {};  ///< what is done to images, where the model does not say so itself
   std::uint64_t seed = 0;
   int jobs = 1;  ///< runs side by side; decides no result
 

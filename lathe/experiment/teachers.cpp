@@ -1,6 +1,7 @@
 #include "lathe/experiment/teachers.h"
 
 #include "lathe/experiment/model_list.h"
+#include "lathe/experiment/read_data.h"
 #include "lathe/train/answer_cache.h"
 
 namespace lathe::experiment {
@@ -20,6 +21,7 @@ std::vector<std::size_t> check_fits(const io::Model& teacher, const io::Model& s
   if (train::reads_of(*teacher.family) != train::reads_of(*student.family))
     fail("a {} model does not read what a {} model does", teacher.family->name,
          student.family->name);
+  check_same_images(teacher, student);
   return train::match_columns(teacher.label_names, student.label_names);
 }
 

@@ -11,6 +11,7 @@
 #include "lathe/io/model.h"
 #include "lathe/io/model_config.h"
 #include "lathe/io/onnx/load_onnx.h"
+#include "lathe/io/preprocessor_config.h"
 #include "lathe/io/safetensors.h"
 #include "lathe/io/weight_directory.h"
 #include "lathe/models/initialize.h"
@@ -191,6 +192,7 @@ Model load_huggingface(const fs::path& directory, const LoadOptions& options) {
                      ? read_task(*model.family, config).value_or(model.family->tasks.front().name)
                      : options.task;
   });
+  model.images = read_images_of(directory, *model.family);
   with_place(directory.string(), [&] {
     weights = read_tensor_names(*model.family, weights);
     untie_what_differs(model, weights);
@@ -234,6 +236,7 @@ Model load_checkpoint(const fs::path& directory, const LoadOptions& options) {
     model.labels = read_label_kind(config, model.label_names.size());
     model.reading = read_reading(config);
   });
+  model.images = read_images_of(directory, *model.family);
   const State weights = read_weights(directory);
   std::error_code error;
   if (options.with_masters && fs::exists(directory / kMastersName, error))
@@ -265,6 +268,7 @@ Model load_checkpoint(const fs::path& directory, const LoadOptions& options) {
 
 Model load_onnx(const fs::path& path, const LoadOptions& options) {
   Model model = onnx::read_onnx_model(path);
+  model.images = read_images_of(path, *model.family);
   with_place(path.string(), [&] {
     if (!options.task.empty() && options.task != model.task)
       fail("is a graph for {}: it cannot be loaded for {}", model.task, options.task);

@@ -8,6 +8,7 @@
 
 #include "lathe/core/graph.h"
 #include "lathe/core/label_kind.h"
+#include "lathe/data/image_reading.h"
 #include "lathe/data/tokenizer.h"
 #include "lathe/io/storage/stored_weights.h"
 #include "lathe/models/family.h"
@@ -33,6 +34,7 @@ struct Model {
   std::vector<std::string> label_names = {};
   LabelKind labels = LabelKind::Class;  ///< of a classifier: `problem_type`
   Reading reading = {};
+  data::ImageReading images = {};  ///< what is done to images before the model sees them
   /// The tokenizer where it is not the directory's: of a builder's model, of one whose vocabulary
   /// was made smaller; null otherwise.
   std::shared_ptr<const data::Tokenizer> tokenizer = {};
@@ -67,9 +69,9 @@ struct LoadOptions {
 /// change it and keep what passes put there, or fail.
 Model load_model(const std::string& directory_or_name, const LoadOptions& options = {});
 
-/// Writes a Hugging Face directory (config.json, safetensors, the tokenizer's files): opens
-/// anywhere. `target` must not exist; it appears whole or not at all. Fails where the graph has
-/// what the family's does not (`portable_weights`).
+/// Writes a Hugging Face directory (config.json, safetensors, the files of the tokenizer or of what
+/// is done to images): opens anywhere. `target` must not exist; it appears whole or not at all.
+/// Fails where the graph has what the family's does not (`portable_weights`).
 void write_huggingface(const std::filesystem::path& target, const Model& model,
                        std::int64_t max_shard_bytes = 50'000'000'000);
 

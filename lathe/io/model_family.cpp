@@ -5,6 +5,7 @@
 #include "lathe/io/json_file.h"
 #include "lathe/io/model.h"
 #include "lathe/io/model_config.h"
+#include "lathe/io/preprocessor_config.h"
 
 namespace lathe::io {
 
@@ -33,6 +34,11 @@ Reading model_reading(const std::string& directory_or_name) {
       !std::filesystem::is_regular_file(config_path, error))
     return {};
   return with_place(config_path.string(), [&] { return read_reading(read_json(config_path)); });
+}
+
+data::ImageReading model_images(const std::string& directory_or_name) {
+  if (models::find_named_model(directory_or_name)) return {};
+  return read_images_of(directory_or_name, model_family(directory_or_name));
 }
 
 }  // namespace lathe::io

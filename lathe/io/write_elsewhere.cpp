@@ -5,6 +5,7 @@
 #include "lathe/io/model_config.h"
 #include "lathe/io/new_directory.h"
 #include "lathe/io/portable_weights.h"
+#include "lathe/io/preprocessor_config.h"
 #include "lathe/io/weight_directory.h"
 #include "lathe/models/other_names.h"
 
@@ -23,6 +24,7 @@ void write_elsewhere(const std::filesystem::path& target, const Model& model,
   NewDirectory directory(target);
   write_atomically(directory.path() / "config.json", write_config(model).dump(2) + "\n");
   write_weights(directory.path(), weights, max_shard_bytes);
+  write_images(directory.path(), model.images, model.directory);
   directory.commit();
 }
 

@@ -9,6 +9,7 @@
 #include "lathe/io/model_config.h"
 #include "lathe/io/new_directory.h"
 #include "lathe/io/portable_weights.h"
+#include "lathe/io/preprocessor_config.h"
 #include "lathe/io/safetensors.h"
 #include "lathe/io/storage/storage_hints.h"
 #include "lathe/io/weight_directory.h"
@@ -22,6 +23,7 @@ void write_model_files(const fs::path& directory, const Model& model, const Stor
                        std::int64_t max_shard_bytes, bool is_compressed = false) {
   write_atomically(directory / "config.json", write_config(model).dump(2) + "\n");
   write_weights(directory, weights, max_shard_bytes);
+  write_images(directory, model.images, model.directory);
   if (model.tokenizer)
     for (const auto& [name, contents] : model.tokenizer->files())
       write_text(directory, name, contents, is_compressed);

@@ -7,6 +7,7 @@
 #include "lathe/experiment/recorded_options.h"
 #include "lathe/search/candidate_costs.h"
 #include "lathe/search/space_file.h"
+#include "lathe/train/augmentation.h"
 
 namespace lathe::search {
 
@@ -20,6 +21,8 @@ nlohmann::json to_json(const SearchOptions& options) {
           {"tokenizer", experiment::recorded_path(options.tokenizer)},
           {"from", experiment::recorded_path(options.from)},
           {"supernet", options.supernet},
+          {"images", options.images},
+          {"augment", options.augment},
           {"teacher", options.teacher},
           {"compresses", options.compresses},
           {"epochs", options.epochs.value_or(-1)},
@@ -67,6 +70,8 @@ void take_recorded(SearchOptions& options, const nlohmann::json& recorded) {
     take_path("tokenizer", options.tokenizer);
     take_path("from", options.from);
     take("supernet", options.supernet);
+    take("images", options.images);
+    take("augment", options.augment);
     take("teacher", options.teacher);
     take("compresses", options.compresses);
     take_epochs("epochs", options.epochs);
@@ -125,6 +130,10 @@ void check_options(const SearchOptions& options) {
   if (options.supernet > 0 && !(options.from.empty() && options.model.empty()))
     fail("supernet: is made for models that start from nothing, not from {}",
          options.from.empty() ? options.model : options.from);
+  if (const auto augmentation =
+          with_place("augment", [&] { return train::parse_augmentation(options.augment); });
+      augmentation != train::Augmentation() && !options.teacher.empty())
+    fail("augment: a teacher answers for images as they are");
   if (options.finalists < 1) fail("finalists {}: expected 1 or more", options.finalists);
   if (options.seeds < 1) fail("seeds {}: expected 1 or more", options.seeds);
 }

@@ -25,6 +25,8 @@ struct SearchOptions {
   /// Epochs in which such a model, as large as the largest of the space, learns words first; 0:
   /// none.
   int supernet = 0;
+  /// What is done to images, where the model does not say so itself, and to those that train.
+  std::string images = {}, augment = {};
   std::string teacher = {};  ///< classifiers to learn from as well, separated by commas
   bool compresses = false;   ///< trials train a model, compress it and train it on
   /// Instead of what the space's recipe says: epochs of training, and behind a compression.

@@ -30,8 +30,11 @@ double guessing_level(const data::Dataset& rows) {
 // Reads what is trained on, and makes or loads the model that has its labels.
 data::Dataset TrialData::read_training(const SearchOptions& options, const std::string& builder,
                                        const experiment::Callbacks& callbacks) {
-  data::Dataset train = experiment::read_examples(options.model.empty() ? builder : options.model,
-                                                  options.data, "train", 0, callbacks.should_stop);
+  const std::string& source = !options.model.empty()  ? options.model
+                              : !options.from.empty() ? options.from
+                                                      : builder;
+  data::Dataset train = experiment::read_examples(
+      source, options.data, "train", 0, callbacks.should_stop, {}, {}, "classify", options.images);
   if (train.label_kind != LabelKind::Class || train.num_labels() < 2)
     fail("{}: a search needs examples of two classes or more", options.data);
   if (options.model.empty()) {
@@ -47,11 +50,14 @@ data::Dataset TrialData::read_training(const SearchOptions& options, const std::
     base_ = experiment::load_with_tokenizer(
         builder, tokenizer, options.data,
         {.task = "classify", .num_labels = train.num_labels(), .seed = options.seed});
+    if (parent_) base_.images = parent_->images;
+    experiment::set_images(base_, options.images);
     experiment::adopt_labels(base_, train);
     return train;
   }
   if (!options.tokenizer.empty()) fail("tokenizer: {} has its own", options.model);
   base_ = io::load_model(options.model, {.task = "classify", .seed = options.seed});
+  experiment::set_images(base_, options.images);
   if (compress::is_quantized(base_.graph)) fail("{}: is quantized already", options.model);
   if (!base_.fresh.empty())
     throw UserError(fmt::format("{}: was not trained as a classifier", options.model),
@@ -85,8 +91,12 @@ TrialData::TrialData(const SearchOptions& options, const std::string& builder,
   chance_level_ = guessing_level(held_out_);
   callbacks.tell({.activity = "tokenizing", .unit = "texts", .done = 0, .total = 1});
   const auto source = [&](const data::Dataset& rows) {
-    return train::make_evaluation_source(base_, rows, {.length = options.length}, execution.pool,
-                                         callbacks.should_stop);
+    return train::make_evaluation_source(
+        base_, rows,
+        {.length = options.length,
+         .seed = options.seed,
+         .augmentation = train::parse_augmentation(options.augment)},
+        execution.pool, callbacks.should_stop);
   };
   training_ = source(examples_);
   measured_ = source(held_out_);

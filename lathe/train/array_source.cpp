@@ -7,34 +7,57 @@
 namespace lathe::train {
 
 ArraySource::ArraySource(std::string input, std::vector<std::int64_t> shape,
-                         std::span<const float> values, std::vector<std::int32_t> labels)
+                         std::span<const float> values, std::vector<std::int32_t> labels,
+                         std::size_t copies, std::optional<ImageTraining> training)
     : input_(std::move(input)),
       shape_(std::move(shape)),
       width_(static_cast<std::size_t>(num_elements(shape_))),
+      copies_(copies),
       values_(values),
-      labels_(std::move(labels)) {
-  check(values_.size() == labels_.size() * width_, "an array for each label");
+      labels_(std::move(labels)),
+      training_(std::move(training)) {
+  check(values_.size() * copies_ == labels_.size() * width_, "an array for each label");
 }
 
 std::vector<std::int64_t> ArraySource::lengths() {
   return std::vector<std::int64_t>(labels_.size(), 1);
 }
 
-ExampleBatch ArraySource::training_batch(std::span<const std::int64_t> examples, std::int64_t) {
-  return evaluation_batch(examples);
+std::span<const float> ArraySource::stored(std::int64_t example) const {
+  const std::size_t size = width_ / copies_;
+  return values_.subspan(static_cast<std::size_t>(example) * size, size);
+}
+
+ExampleBatch ArraySource::training_batch(std::span<const std::int64_t> examples,
+                                         std::int64_t epoch) {
+  if (!training_) return evaluation_batch(examples);
+  return batch_of(examples, [&](std::int64_t example, std::span<float> row) {
+    augment(stored(example), training_->shape, training_->background, training_->augmentation,
+            training_->seed, example, epoch, row);
+  });
 }
 
 ExampleBatch ArraySource::evaluation_batch(std::span<const std::int64_t> examples) {
+  return batch_of(examples, [&](std::int64_t example, std::span<float> row) {
+    std::ranges::copy(stored(example), row.begin());
+  });
+}
+
+ExampleBatch ArraySource::batch_of(std::span<const std::int64_t> examples,
+                                   const WriteRow& write) const {
   const auto count = static_cast<std::int64_t>(examples.size());
   std::vector<std::int64_t> dims{count};
   dims.insert(dims.end(), shape_.begin(), shape_.end());
   Tensor rows(DType::F32, dims);
   std::vector<std::int32_t> labels, numbers;
-  float* next = rows.mutable_data<float>().data();
+  std::span<float> left = rows.mutable_data<float>();
+  const std::size_t length = width_ / copies_;
   for (const std::int64_t example : examples) {
     check(example >= 0 && example < size(), "an example of the source");
-    const auto values = values_.subspan(static_cast<std::size_t>(example) * width_, width_);
-    next = std::copy(values.begin(), values.end(), next);
+    write(example, left.first(length));
+    for (std::size_t copy = 1; copy < copies_; ++copy)
+      std::ranges::copy(left.first(length), left.subspan(copy * length).begin());
+    left = left.subspan(width_);
     labels.push_back(label(example));
     numbers.push_back(static_cast<std::int32_t>(example));
   }

@@ -34,20 +34,58 @@ NodeId number_input(const Graph& graph) {
   return *found;
 }
 
+// Whether data of one shape can be fed where another is read: 28 x 28 pixels are 784 features where
+// the model takes features, and grey images can be coloured; but pixels that a model reads with
+// their channels side by side would be mistaken for others.
+bool can_feed(const std::vector<std::int64_t>& data, const std::vector<std::int64_t>& model) {
+  if (data.size() != 3 || model.size() != 3) return num_elements(data) == num_elements(model);
+  const bool is_coloured = data[0] == 1 && model[0] == 3;
+  if (data[1] == model[1] && data[2] == model[2] && (data[0] == model[0] || is_coloured))
+    return true;
+  return data[0] == 1 && model[2] == 1 && data[1] == model[0] && data[2] == model[1];
+}
+
+std::string hint_for(const std::vector<std::int64_t>& data,
+                     const std::vector<std::int64_t>& model) {
+  if (data.size() != 3 || model.size() != 3) return "";
+  if (model[2] == data[0] && model[0] == data[1] && model[1] == data[2])
+    return "the model reads the channels of a pixel side by side, which images are not fed as";
+  if (data[0] != model[0] && !(data[0] == 1 && model[0] == 3)) return "";
+  return fmt::format("images resize={}x{} brings them to that size", model[1], model[2]);
+}
+
+// What batches for training do to images; nothing where they are as they are.
+std::optional<ImageTraining> image_training(const io::Model& model, const data::Arrays& arrays,
+                                            const SourceOptions& options) {
+  if (options.augmentation == Augmentation()) return std::nullopt;
+  if (arrays.shape.size() != 3)
+    fail("augment: the data is no images, but examples of shape {}", to_text(arrays.shape));
+  ImageTraining training{
+      .augmentation = options.augmentation, .shape = arrays.shape, .seed = options.seed};
+  for (std::int64_t channel = 0; channel < arrays.shape[0]; ++channel)
+    training.background.push_back(data::pixel_value(model.images, channel, 0));
+  return training;
+}
+
 std::unique_ptr<ExampleSource> make_array_source(const io::Model& model,
-                                                 const data::Dataset& dataset) {
+                                                 const data::Dataset& dataset,
+                                                 const SourceOptions& options) {
   if (!dataset.arrays) fail("the model reads numbers, but the data has texts");
   const NodeId input = number_input(model.graph);
   const Type& type = model.graph.types(input)[0];
   std::vector<std::int64_t> shape;
   for (std::size_t axis = 1; axis < type.rank(); ++axis)
     shape.push_back(type.shape[axis].constant());
-  // 28 x 28 pixels are 784 features where the model takes features.
-  if (num_elements(shape) != num_elements(dataset.arrays->shape))
-    fail("the model reads examples of shape {}, but the data's are of shape {}", to_text(shape),
-         to_text(dataset.arrays->shape));
+  if (!can_feed(dataset.arrays->shape, shape))
+    throw UserError(
+        fmt::format("the model reads examples of shape {}, but the data's are of shape {}",
+                    to_text(shape), to_text(dataset.arrays->shape)),
+        hint_for(dataset.arrays->shape, shape));
+  const auto copies =
+      static_cast<std::size_t>(num_elements(shape) / num_elements(dataset.arrays->shape));
   return std::make_unique<ArraySource>(model.graph.name(input), std::move(shape),
-                                       dataset.arrays->values, dataset.labels());
+                                       dataset.arrays->values, dataset.labels(), copies,
+                                       image_training(model, *dataset.arrays, options));
 }
 
 // Rows of numbers as labels, where the data has them.
@@ -140,7 +178,7 @@ std::unique_ptr<ExampleSource> make_evaluation_source(const io::Model& model,
                                                       ThreadPool* pool,
                                                       const ShouldStop& should_stop) {
   if (!reads_tokens(model))
-    return with_targets(make_array_source(model, dataset), dataset, options);
+    return with_targets(make_array_source(model, dataset, options), dataset, options);
   const std::shared_ptr<const data::Tokenizer> tokenizer = load_tokenizer(model);
   const std::int64_t length = text_length(model, options.length);
   TextFeeding feeding = make_feeding(model, *tokenizer, options);
@@ -164,7 +202,7 @@ std::unique_ptr<ExampleSource> make_training_source(const io::Model& model,
                                                     const SourceOptions& options,
                                                     std::vector<std::int64_t> order) {
   if (!reads_tokens(model))
-    return with_targets(make_array_source(model, dataset), dataset, options);
+    return with_targets(make_array_source(model, dataset, options), dataset, options);
   std::shared_ptr<const data::Tokenizer> tokenizer = load_tokenizer(model);
   const std::int64_t length = text_length(model, options.length);
   TextFeeding feeding = make_feeding(model, *tokenizer, options);

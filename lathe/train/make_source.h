@@ -9,6 +9,7 @@
 #include "lathe/data/dataset.h"
 #include "lathe/data/tokenizer.h"
 #include "lathe/io/model.h"
+#include "lathe/train/augmentation.h"
 #include "lathe/train/example_source.h"
 
 /// From a model and data to what the model's graph is fed with.
@@ -21,7 +22,8 @@ struct SourceOptions {
   std::optional<data::Truncation> truncation = {};  ///< nothing: as the model was trained
   bool is_padded = false;                           ///< for a graph in padded form
   double mask_share = 0.15;
-  std::uint64_t seed = 0;  ///< of what is hidden from a masked language model
+  std::uint64_t seed = 0;          ///< of what is hidden from a masked language model, or augmented
+  Augmentation augmentation = {};  ///< of images, in batches for training
 };
 
 /// What a model that was saved for a task is measured by; `classify` for one without a loss.

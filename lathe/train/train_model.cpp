@@ -28,7 +28,8 @@ SourceOptions source_options(const TrainOptions& options) {
           .length = options.length,
           .truncation = options.truncation,
           .mask_share = options.mask_share,
-          .seed = options.trainer.seed};
+          .seed = options.trainer.seed,
+          .augmentation = options.augmentation};
 }
 
 // Gives the states of a model what the optimizer had of them in the run before. Returns the names

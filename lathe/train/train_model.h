@@ -7,6 +7,7 @@
 #include "lathe/data/dataset.h"
 #include "lathe/engine/executor.h"
 #include "lathe/io/model.h"
+#include "lathe/train/augmentation.h"
 #include "lathe/train/run_directory.h"
 #include "lathe/train/trainer.h"
 #include "lathe/train/training_graph.h"
@@ -37,6 +38,7 @@ struct TrainOptions {
   double mask_share = 0.15;                         ///< of tokens to guess, for `mlm`
   std::int64_t length = 0;                          ///< most tokens of a text; 0: the model's most
   std::optional<data::Truncation> truncation = {};  ///< nothing: as the model was trained
+  Augmentation augmentation = {};                   ///< of images
   /// The examples as the model is fed with them, made before for several runs that may read them at
   /// once (make_evaluation_source); null: texts are tokenized while the run is under way.
   ExampleSource* source = nullptr;

@@ -62,6 +62,7 @@ std::function<int(const Settings&)> setup(Flags flags) {
   experiment::CompressOptions& options = arguments->options;
   flags.add_option("--model", options.model, "model directory").required();
   flags.add_option("--data", options.data, "data to train, choose and measure on");
+  add_image_option(flags, options.images);
   flags.add_option("--target-size", options.target.size,
                    "choose the stages: 10x smaller, or a size such as 1.5MB");
   flags.add_option("--max-loss", options.target.max_loss,

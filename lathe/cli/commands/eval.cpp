@@ -10,6 +10,7 @@
 #include "lathe/experiment/evaluate.h"
 #include "lathe/experiment/evaluation_json.h"
 #include "lathe/experiment/model_list.h"
+#include "lathe/experiment/read_data.h"
 #include "lathe/report/table.h"
 #include "lathe/train/make_source.h"
 
@@ -125,8 +126,10 @@ int run_ensemble(const std::vector<std::string>& names, const Arguments& argumen
   if (!arguments.model.task.empty() && arguments.model.task != "classify")
     fail("task {}: several models are measured together as classifiers", arguments.model.task);
   std::vector<io::Model> members;
-  for (const std::string& name : names)
+  for (const std::string& name : names) {
     members.push_back(io::load_model(name, {.task = "classify", .seed = settings.seed}));
+    experiment::set_images(members.back(), arguments.model.images);
+  }
   Execution execution(settings);
   ProgressLine line(settings);
   const experiment::EnsembleEvaluation result = experiment::evaluate_ensemble(
@@ -141,8 +144,9 @@ int run(Arguments arguments, const Settings& settings) {
   const std::vector<std::string> names =
       with_place("model", [&] { return experiment::model_list(arguments.model.model); });
   if (names.size() > 1) return run_ensemble(names, arguments, settings);
-  const io::Model model =
+  io::Model model =
       experiment::load_for_evaluation(arguments.model.model, arguments.model.task, settings.seed);
+  experiment::set_images(model, arguments.model.images);
   Execution execution(settings);
   ProgressLine line(settings);
   const experiment::ModelEvaluation result = experiment::evaluate_on(
@@ -171,6 +175,7 @@ std::function<int(const Settings&)> setup(Flags flags) {
   flags.add_flag("--padded", options.is_padded, "pad and mask instead of packing sequences");
   flags.add_flag("--simulate", arguments->simulates, kSimulateHelp);
   add_column_options(flags, options.columns);
+  add_image_option(flags, arguments->model.images);
   flags
       .add_option("--length", options.length,
                   "cut texts to so many tokens [as the model was trained, or its most]")

@@ -6,6 +6,7 @@
 #include "lathe/compress/packed_weights.h"
 #include "lathe/compress/quantizers.h"
 #include "lathe/core/graph_text.h"
+#include "lathe/experiment/read_data.h"
 #include "lathe/io/atomic_file.h"
 #include "lathe/io/graph_json.h"
 #include "lathe/io/model.h"
@@ -26,10 +27,12 @@ struct Arguments {
 };
 
 io::Model load(const Arguments& arguments, const Settings& settings) {
-  return io::load_model(arguments.model.model, {.task = arguments.model.task,
-                                                .inputs = arguments.model.inputs,
-                                                .num_labels = arguments.model.num_labels,
-                                                .seed = settings.seed});
+  io::Model model = io::load_model(arguments.model.model, {.task = arguments.model.task,
+                                                           .inputs = arguments.model.inputs,
+                                                           .num_labels = arguments.model.num_labels,
+                                                           .seed = settings.seed});
+  experiment::set_images(model, arguments.model.images);
+  return model;
 }
 
 void report(const io::Model& model, const Arguments& arguments, const char* kind,
@@ -97,6 +100,7 @@ std::function<int(const Settings&)> setup_import(Flags flags) {
   auto arguments = std::make_shared<Arguments>();
   add_options(flags, *arguments);
   add_storage_option(flags, arguments->storage);
+  add_image_option(flags, arguments->model.images);
   return [arguments](const Settings& settings) {
     check_output_directory(arguments->out, arguments->force);
     const io::Model model = load(*arguments, settings);

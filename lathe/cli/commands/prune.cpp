@@ -10,6 +10,7 @@
 #include "lathe/experiment/figures.h"
 #include "lathe/experiment/prune_report.h"
 #include "lathe/experiment/prune_sweep.h"
+#include "lathe/experiment/read_data.h"
 #include "lathe/io/output_directory.h"
 
 namespace lathe::cli::prune_command {
@@ -107,6 +108,7 @@ int run_sweep(Arguments arguments, const Settings& settings) {
   if (!arguments.evaluate.data.empty()) fail("--eval: a sweep measures on --data or --split");
   if (!arguments.methods.empty()) options.methods = arguments.methods;
   options.prune = arguments.prune;
+  options.settings.images = arguments.model.images;
   complete(options.settings, arguments.model.model, arguments.out, arguments.force, settings);
   return run_resumable(
       settings,
@@ -127,9 +129,10 @@ int run(Arguments arguments, const Settings& settings) {
   if (!arguments.out.empty()) io::check_output_directory(arguments.out, arguments.force);
   arguments.prune.seed = settings.seed;
   experiment::to_request(arguments.prune);  // what is wrong is said before anything is read
-  const io::Model original =
+  io::Model original =
       io::load_model(arguments.model.model,
                      {.task = arguments.model.task, .seed = settings.seed, .with_masters = true});
+  experiment::set_images(original, arguments.model.images);
   Execution execution(settings);
   ProgressLine line(settings);
   const experiment::Pruned pruned =
@@ -192,6 +195,7 @@ std::function<int(const Settings&)> setup(Flags flags) {
                    "try sparsities one after another, 0.1..0.9 or 0.5,0.7: prune, measure, train, "
                    "measure");
   add_sweep_options(flags, arguments->sweep.settings);
+  add_image_option(flags, arguments->model.images);
   add_storage_option(flags, arguments->storage);
   flags.add_option("--out", arguments->out, "directory to write");
   flags.add_flag("--force", arguments->force, "replace the model or sweep in --out");

@@ -13,6 +13,7 @@
 #include "lathe/experiment/figures.h"
 #include "lathe/experiment/quantize_report.h"
 #include "lathe/experiment/quantize_summary.h"
+#include "lathe/experiment/read_data.h"
 #include "lathe/experiment/sensitivity.h"
 #include "lathe/experiment/sweep_report.h"
 #include "lathe/experiment/weight_memory.h"
@@ -205,8 +206,9 @@ int run(Arguments arguments, const Settings& settings) {
   if (arguments.sensitivity > 0 && arguments.quantize.calibrate.empty())
     fail("--sensitivity: needs --calibrate DATA to measure on");
   if (!arguments.out.empty()) io::check_output_directory(arguments.out, arguments.force);
-  const io::Model original =
+  io::Model original =
       io::load_model(arguments.model.model, {.task = arguments.model.task, .seed = settings.seed});
+  experiment::set_images(original, arguments.model.images);
   Execution execution(settings);
   ProgressLine line(settings);
   experiment::Quantized result =
@@ -248,6 +250,7 @@ std::function<int(const Settings&)> setup(Flags flags) {
                    "try formats one after another on weights, biases and activations: widths, "
                    "integer-bits, fraction-bits, or \"fixed:{w},{w/2} w=4,6,8\"");
   add_sweep_options(flags, arguments->sweep.settings);
+  add_image_option(flags, arguments->model.images);
   flags.add_option("--out", arguments->out, "directory to write");
   flags.add_flag("--force", arguments->force, "replace the model or sweep in --out");
   add_storage_option(flags, arguments->storage);

@@ -139,6 +139,9 @@ void add_search_options(Flags flags, Arguments& arguments) {
                    fmt::format("TOML file of what to choose from, or one of: {} [{}]",
                                fmt::join(search::shipped_spaces(), ", "), options.space));
   flags.add_option("--length", options.length, "cut texts to so many tokens").at_least(0);
+  add_image_option(flags, options.images);
+  flags.add_option("--augment", options.augment,
+                   "what training does to images: flip, shift=4, or both with a comma between");
   flags.add_option("--limit", options.limit, "train on so many examples only").at_least(0);
   flags.add_option("--objective-split", options.objective_split,
                    "measure on this split [rows held out of train]");

@@ -28,6 +28,14 @@ void add_storage_option(Flags flags, io::Storage& storage) {
                   io::name(storage)));
 }
 
+void add_image_option(Flags flags, std::string& images) {
+  flags.add_option(
+      "--images", images,
+      "what is done to images: resize=224 (or ROWSxCOLUMNS), shortest=256, "
+      "resample=bicubic, crop=224, colour, white=255, mean=R/G/B, deviation=R/G/B, with "
+      "commas between [as the model's preprocessor_config.json says]");
+}
+
 void add_column_options(Flags flags, data::ColumnOptions& columns) {
   flags
       .add_option("--text-column", columns.text,

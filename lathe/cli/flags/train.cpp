@@ -1,3 +1,4 @@
+#include "lathe/cli/command.h"
 #include "lathe/cli/training_text.h"
 
 namespace lathe::cli {
@@ -47,6 +48,10 @@ void add_data_options(Flags flags, FineTuneOptions& options) {
       "--truncation",
       [&](const std::string& name) { options.truncation = data::parse_truncation(name); },
       "what to keep: head or head+tail [head]");
+  add_image_option(flags, options.images);
+  flags.add_option("--augment", options.augment,
+                   "what training does to images: flip (left and right change places, half the "
+                   "time), shift=4 (up to so many pixels each way), or both: flip,shift=4");
   flags
       .add_option("--validation", options.validation,
                   "hold out so many examples and keep the weights that do best on them")

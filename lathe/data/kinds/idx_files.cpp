@@ -14,6 +14,8 @@ namespace {
 constexpr std::uint32_t kImages = 0x00000803, kLabels = 0x00000801;  // bytes, in 3 and 1 dimensions
 constexpr std::uint64_t kMostPixels = 1 << 24;                       // of one image
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 31;
+constexpr std::size_t kMostValues = std::size_t{1} << 31;  // of all images when they are resized
+constexpr std::size_t kImageHeader = 16;
 
 struct Files {
   std::optional<std::filesystem::path> images, labels;
@@ -73,11 +75,17 @@ WrittenLabels read_labels(const std::filesystem::path& file) {
   return written;
 }
 
+void check_total(const std::string& place, std::size_t count, std::size_t size) {
+  if (size > kMostValues / count)
+    fail("{}: holds {} images of {} values, more than the {} that are read", place, count, size,
+         kMostValues);
+}
+
 bool has_split(const std::string& directory, const std::string& split) {
   return is_labelled(split) && find(directory, split);
 }
 
-Dataset load(const std::string& directory, const std::string& split, const DatasetOptions&,
+Dataset load(const std::string& directory, const std::string& split, const DatasetOptions& options,
              const ShouldStop&) {
   const auto [images, label_file] = *find(directory, split);
   if (!images || !label_file)
@@ -98,20 +106,30 @@ Dataset load(const std::string& directory, const std::string& split, const Datas
   Dataset dataset;
   dataset.examples.resize(written.labels.size());
   set_labels(dataset, written, training ? &*training : nullptr, LabelKind::Class);
-  dataset.arrays =
-      Arrays{{1, static_cast<std::int64_t>(sizes[1]), static_cast<std::int64_t>(sizes[2])}, {}};
-  const std::string_view pixels = std::string_view(bytes).substr(16);
-  dataset.arrays->values.resize(pixels.size());
-  std::transform(pixels.begin(), pixels.end(), dataset.arrays->values.begin(), [](char pixel) {
-    return static_cast<float>(static_cast<unsigned char>(pixel)) / 255.0f;
-  });
+  const auto rows = static_cast<std::int64_t>(sizes[1]),
+             columns = static_cast<std::int64_t>(sizes[2]);
+  const auto pixels = std::span(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
+  dataset.arrays.emplace();
+  for (std::size_t at = kImageHeader; at < pixels.size(); at += sizes[1] * sizes[2]) {
+    const Image image = with_place(images->string(), [&] {
+      return prepare(to_planes(1, rows, columns, pixels.subspan(at, sizes[1] * sizes[2])),
+                     options.images);
+    });
+    if (at == kImageHeader) {
+      dataset.arrays->shape = {image.channels, image.height, image.width};
+      check_total(images->string(), sizes[0], image.bytes.size());
+      dataset.arrays->values.reserve(sizes[0] * image.bytes.size());
+    }
+    append_values(dataset.arrays->values, image, options.images);
+  }
   return dataset;
 }
 
 const Register registration{DataKind{
     .name = "idx-files",
-    .summary = "grey images and labels in the files of MNIST, pixels from 0 to 1",
+    .summary = "grey images and labels in the files of MNIST",
     .reads = Reads::Numbers,
+    .has_images = true,
     .looks_for = "SPLIT-images-idx3-ubyte and SPLIT-labels-idx1-ubyte (t10k for test), each also "
                  "with .zst or .gz",
     .has_split = has_split,

@@ -5,8 +5,7 @@
 
 #include "lathe/core/error.h"
 #include "lathe/data/data_kind.h"
-#include "lathe/data/jpeg_image.h"
-#include "lathe/data/png_image.h"
+#include "lathe/data/image_file.h"
 #include "lathe/data/written_labels.h"
 
 namespace lathe::data::image_folders {
@@ -30,7 +29,7 @@ std::vector<LabelledFile> images_of(const fs::path& folder) {
     if (!fs::is_directory(label->path(), error)) continue;
     for (fs::directory_iterator file(label->path(), error), last; !error && file != last;
          file.increment(error))
-      if (file->path().extension() == ".png" || has_jpeg_ending(file->path()))
+      if (has_image_ending(file->path()))
         files.push_back({label->path().filename().string(), file->path()});
   }
   if (error) fail("{}: cannot be listed: {}", folder.string(), error.message());
@@ -51,7 +50,64 @@ bool has_split(const std::string& directory, const std::string& split) {
   return is_labelled(split) && fs::is_directory(folder, error) && !images_of(folder).empty();
 }
 
-Dataset load(const std::string& directory, const std::string& split, const DatasetOptions&,
+// Gives the grey images that were read so far two channels more, for one that is coloured.
+void make_coloured(Arrays& arrays, const ImageReading& reading) {
+  const auto size = static_cast<std::size_t>(arrays.shape[1] * arrays.shape[2]);
+  std::vector<float> values;
+  values.reserve(3 * arrays.values.capacity());
+  for (std::size_t begin = 0; begin < arrays.values.size(); begin += size)
+    for (int copy = 0; copy < 3; ++copy)
+      values.insert(values.end(), arrays.values.begin() + static_cast<std::ptrdiff_t>(begin),
+                    arrays.values.begin() + static_cast<std::ptrdiff_t>(begin + size));
+  check(reading.mean.size() < 2 && reading.deviation.size() < 2, "channels that are read alike");
+  arrays.values = std::move(values);
+  arrays.shape[0] = 3;
+}
+
+// Images one after another, all of one shape. Photographs without colours are among coloured ones
+// everywhere: they are coloured then.
+class ImageRows {
+ public:
+  ImageRows(const fs::path& folder, std::size_t count, const ImageReading& reading)
+      : folder_(folder), count_(count), reading_(reading) {}
+
+  void add(const fs::path& path) {
+    Image image = read_image(path);
+    image = with_place(path.string(), [&] { return prepare(std::move(image), reading_); });
+    if (first_.empty()) {
+      first_ = path;
+      reserve(image);
+    }
+    if (rows_.shape[0] == 3) image = to_colour(std::move(image));
+    if (rows_.shape[0] == 1 && image.channels == 3) make_coloured(rows_, reading_);
+    const std::vector<std::int64_t> shape = {image.channels, image.height, image.width};
+    if (shape != rows_.shape)
+      throw UserError(
+          fmt::format("{}: is {} (channels, height, width), expected {} as {}", path.string(),
+                      fmt::join(shape, "x"), fmt::join(rows_.shape, "x"), first_.string()),
+          "images resize=ROWSxCOLUMNS, or shortest=N,crop=N, brings all to one size");
+    append_values(rows_.values, image, reading_);
+  }
+
+  Arrays take() { return std::move(rows_); }
+
+ private:
+  void reserve(const Image& image) {
+    rows_.shape = {image.channels, image.height, image.width};
+    if (image.bytes.size() > kMostValues / count_)
+      fail("{}: holds {} images of {} values, more than the {} that are read", folder_.string(),
+           count_, image.bytes.size(), kMostValues);
+    rows_.values.reserve(count_ * image.bytes.size());
+  }
+
+  const fs::path& folder_;
+  std::size_t count_;
+  const ImageReading& reading_;
+  fs::path first_;
+  Arrays rows_;
+};
+
+Dataset load(const std::string& directory, const std::string& split, const DatasetOptions& options,
              const ShouldStop& should_stop) {
   const fs::path folder = fs::path(directory) / split;
   const std::vector<LabelledFile> files = images_of(folder);
@@ -63,32 +119,20 @@ Dataset load(const std::string& directory, const std::string& split, const Datas
   Dataset dataset;
   dataset.examples.resize(files.size());
   set_labels(dataset, labels_of(folder, files), training ? &*training : nullptr, LabelKind::Class);
-  dataset.arrays.emplace();
-  Arrays& arrays = *dataset.arrays;
+  ImageRows rows(folder, files.size(), options.images);
   for (std::size_t i = 0; i < files.size(); ++i) {
     if (i % 256 == 0 && should_stop && should_stop()) throw Interrupted();
-    const Image image =
-        has_jpeg_ending(files[i].path) ? read_jpeg(files[i].path) : read_png(files[i].path);
-    const std::vector<std::int64_t> shape = {image.channels, image.height, image.width};
-    if (i == 0) {
-      arrays.shape = shape;
-      if (image.values.size() > kMostValues / files.size())
-        fail("{}: holds {} images of {} values, more than the {} that are read", folder.string(),
-             files.size(), image.values.size(), kMostValues);
-      arrays.values.reserve(files.size() * image.values.size());
-    }
-    if (shape != arrays.shape)
-      fail("{}: is {} (channels, height, width), expected {} as {}", files[i].path.string(),
-           fmt::join(shape, "x"), fmt::join(arrays.shape, "x"), files[0].path.string());
-    arrays.values.insert(arrays.values.end(), image.values.begin(), image.values.end());
+    rows.add(files[i].path);
   }
+  dataset.arrays = rows.take();
   return dataset;
 }
 
 const Register registration{DataKind{
     .name = "image-folders",
-    .summary = "a folder of .png or .jpg files for each label, all of one size, pixels from 0 to 1",
+    .summary = "a folder of .png or .jpg files for each label",
     .reads = Reads::Numbers,
+    .has_images = true,
     .looks_for = "folders SPLIT/LABEL of .png or .jpg files",
     .has_split = has_split,
     .load = load,

@@ -52,11 +52,35 @@ TEST(ImageFolders, RefuseImagesOfAnotherSize) {
               HasSubstr("2.png: is 1x1x1 (channels, height, width), expected 1x1x2 as "));
 }
 
+TEST(ImageFolders, BringImagesToOneSize) {
+  const TemporaryDirectory directory;
+  directory.write("train/a/1.png", grey({0, 51}));
+  directory.write("train/b/2.png", png(1, 1, PNG_FORMAT_GRAY, {51}));
+  const Dataset dataset =
+      load_dataset(directory.path().string(), "train",
+                   {.reads = Reads::Numbers,
+                    .images = parse_image_reading("resize=1x2,resample=nearest,mean=0.2")});
+  EXPECT_THAT(dataset.arrays->shape, ElementsAre(1, 1, 2));
+  EXPECT_THAT(dataset.arrays->values, ElementsAre(-0.2f, 0.0f, 0.0f, 0.0f));
+}
+
+TEST(ImageFolders, ColourGreyImagesAmongColouredOnes) {
+  const TemporaryDirectory directory;
+  directory.write("train/a/1.png", grey({0, 51}));
+  directory.write("train/a/2.png", png(2, 1, PNG_FORMAT_RGB, {255, 0, 51, 0, 255, 51}));
+  directory.write("train/b/3.png", grey({51, 0}));
+  const Dataset dataset = load(directory);
+  EXPECT_THAT(dataset.arrays->shape, ElementsAre(3, 1, 2));
+  EXPECT_THAT(dataset.arrays->values,
+              ElementsAre(0.0f, 0.2f, 0.0f, 0.2f, 0.0f, 0.2f, 1.0f, 0.0f, 0.0f, 1.0f, 0.2f, 0.2f,
+                          0.2f, 0.0f, 0.2f, 0.0f, 0.2f, 0.0f));
+}
+
 TEST(Image, PutsOneChannelAfterTheOther) {
   const TemporaryDirectory directory;
   const Image image =
       read_png(directory.write("a.png", png(2, 1, PNG_FORMAT_RGB, {255, 0, 51, 0, 255, 102})));
-  EXPECT_EQ(image, (Image{3, 1, 2, {1.0f, 0.0f, 0.0f, 1.0f, 0.2f, 0.4f}}));
+  EXPECT_EQ(image, (Image{3, 1, 2, {255, 0, 0, 255, 51, 102}}));
 }
 
 TEST(Image, RefusesWhatIsNotGreyOrColoured) {

@@ -44,6 +44,7 @@ json to_json(const CompressOptions& options) {
               {"data", recorded_path(options.data)},
               {"config", stages},
               {"target-size", options.target.size},
+              {"images", options.images},
               {"limit", options.limit},
               {"validation", options.validation},
               {"storage", io::name(options.storage)},
@@ -120,7 +121,7 @@ class Compression {
 
   CompressResult run() {
     take_up();
-    const std::string original = absolute_path(options_.model);
+    const std::string original = model_with_images();
     if (!results_.contains("original")) {
       results_["original"] = to_json(
           measure(load(original), io::model_size(original), {.stage = "model", .summary = {}}));
@@ -166,6 +167,15 @@ class Compression {
     save();
   }
 
+  // The path of the model that the stages begin with: a copy that says what is done to images,
+  // where the model itself does not.
+  std::string model_with_images() const {
+    if (options_.images.empty()) return absolute_path(options_.model);
+    const fs::path copy = options_.out / "stages" / "model";
+    if (!io::is_checkpoint(copy)) io::write_checkpoint(copy, load(options_.model));
+    return absolute_path(copy.string());
+  }
+
   void save() const { io::write_atomically(options_.out / kResults, results_.dump(2) + "\n"); }
 
   // The rows to train on and those to measure on. The same are held out in every stage of training.
@@ -188,7 +198,9 @@ class Compression {
   }
 
   io::Model load(const fs::path& directory) const {
-    return io::load_model(directory.string(), {.seed = options_.seed});
+    io::Model model = io::load_model(directory.string(), {.seed = options_.seed});
+    if (directory == options_.model) set_images(model, options_.images);
+    return model;
   }
 
   StageResult measure(const io::Model& model, const io::ModelSize& size, StageResult result) {

@@ -18,7 +18,8 @@ struct CompressOptions {
   std::string data = {};               ///< empty: nothing is trained, chosen or measured
   std::vector<StageSpec> stages = {};  ///< empty: chosen by the target
   CompressionTarget target = {};
-  std::int64_t limit = 0;          ///< examples to train on; 0: all
+  std::string images = {};  ///< what is done to images, where the model does not say so itself
+  std::int64_t limit = 0;   ///< examples to train on; 0: all
   std::int64_t validation = 2000;  ///< rows held out of train to measure on, a fifth at most
   std::uint64_t seed = 0;
   bool is_tested = true;  ///< the result, on the split `test`, where there is one

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <filesystem>
+
+#include "lathe/data/image.h"
+
+namespace lathe::data {
+
+/// Whether a file name ends as those of images do that are read: .png, .jpg or .jpeg, in small or
+/// capital letters.
+bool has_image_ending(const std::filesystem::path& path);
+
+/// Reads an image by the ending of its name. Errors name the file.
+Image read_image(const std::filesystem::path& path);
+
+}  // namespace lathe::data
