@@ -13,6 +13,18 @@ namespace {
 
 constexpr std::int64_t kBatchTokens = 4096;
 
+// A graph that tells the texts of a pair apart was trained on pairs.
+bool has_token_types(const io::Model& model) {
+  const std::optional<NodeId> types = model.graph.find(train::kTokenTypes);
+  return types && model.graph.is(*types, "input");
+}
+
+}  // namespace
+
+AnswerKind answer_kind(const io::Model& model) {
+  return {model.labels, model.label_names, model.reading.label_separator};
+}
+
 Prediction read_logits(std::span<const float> logits, LabelKind labels) {
   Prediction result{.label = 0, .probabilities = {}, .logits = {logits.begin(), logits.end()}};
   if (labels == LabelKind::Class) {
@@ -25,14 +37,6 @@ Prediction read_logits(std::span<const float> logits, LabelKind labels) {
       result.probabilities.push_back(1 / (1 + std::exp(-static_cast<double>(logit))));
   return result;
 }
-
-// A graph that tells the texts of a pair apart was trained on pairs.
-bool has_token_types(const io::Model& model) {
-  const std::optional<NodeId> types = model.graph.find(train::kTokenTypes);
-  return types && model.graph.is(*types, "input");
-}
-
-}  // namespace
 
 std::vector<std::size_t> Prediction::likeliest(std::size_t count) const {
   std::vector<std::size_t> order(probabilities.size());
@@ -51,8 +55,7 @@ std::vector<std::size_t> Prediction::chosen() const {
 
 Predictor::Predictor(const io::Model& model, const engine::ExecutionOptions& execution,
                      const PredictorOptions& options)
-    : labels_(model.labels),
-      label_names_(model.label_names),
+    : answers_(answer_kind(model)),
       reading_(model.reading),
       reads_pairs_(has_token_types(model) || model.reading.text_columns.size() == 2),
       tokenizer_(train::load_tokenizer(model)),
@@ -85,7 +88,8 @@ std::vector<Prediction> Predictor::predict(const data::Dataset& examples) {
     const Tensor logits = classifier_.logits(source.evaluation_batch(plan.examples(b)).feed);
     const auto width = static_cast<std::size_t>(logits.dim(1));
     for (std::size_t row = 0; row < static_cast<std::size_t>(logits.dim(0)); ++row)
-      result.push_back(read_logits(logits.data<float>().subspan(row * width, width), labels_));
+      result.push_back(
+          read_logits(logits.data<float>().subspan(row * width, width), answers_.labels));
   }
   return result;
 }

@@ -11,7 +11,15 @@
 
 namespace lathe::experiment {
 
-/// What a model says of one text, or of a pair of them.
+/// What a model's answers are about.
+struct AnswerKind {
+  LabelKind labels = LabelKind::Class;
+  std::vector<std::string> label_names = {};
+  std::string separator = ",";  ///< between the labels of a set
+};
+AnswerKind answer_kind(const io::Model& model);
+
+/// What a model says of one text, of a pair of them, or of an image.
 struct Prediction {
   std::size_t label = 0;  ///< the likeliest, of classes
   /// Of classes they sum to one; of sets each is its label's own; of numbers there are none.
@@ -23,6 +31,9 @@ struct Prediction {
   /// Labels of a set: those above one half.
   std::vector<std::size_t> chosen() const;
 };
+
+/// The answer that a row of logits is.
+Prediction read_logits(std::span<const float> logits, LabelKind labels);
 
 /// How texts are read; what is left open is as the model was trained.
 struct PredictorOptions {
@@ -42,13 +53,11 @@ class Predictor {
 
   /// Whether the model was made for pairs of texts.
   bool reads_pairs() const { return reads_pairs_; }
-  LabelKind labels() const { return labels_; }
-  const std::vector<std::string>& label_names() const { return label_names_; }
+  const AnswerKind& answers() const { return answers_; }
   const io::Reading& reading() const { return reading_; }
 
  private:
-  LabelKind labels_;
-  std::vector<std::string> label_names_;
+  AnswerKind answers_;
   io::Reading reading_;
   bool reads_pairs_;
   std::shared_ptr<const data::Tokenizer> tokenizer_;

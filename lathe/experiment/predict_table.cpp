@@ -24,15 +24,15 @@ std::string number_text(double value) {
   return fmt::format("{:.6g}", value);
 }
 
-std::vector<Cell> cells_of(const Prediction& prediction, const Predictor& predictor,
+std::vector<Cell> cells_of(const Prediction& prediction, const AnswerKind& kind,
                            const AnswerOptions& options) {
-  const std::vector<std::string>& names = predictor.label_names();
-  if (predictor.labels() == LabelKind::Number)
+  const std::vector<std::string>& names = kind.label_names;
+  if (kind.labels == LabelKind::Number)
     return {{"predicted", number_text(prediction.logits.at(0))}};
-  if (predictor.labels() == LabelKind::Set) {
+  if (kind.labels == LabelKind::Set) {
     Cell labels{"predicted", ""}, probabilities{"probability", ""};
     for (const std::size_t label : prediction.chosen()) {
-      const std::string between = labels.text.empty() ? "" : predictor.reading().label_separator;
+      const std::string between = labels.text.empty() ? "" : kind.separator;
       labels.text += between + names[label];
       probabilities.text += between + fmt::format("{:.4f}", prediction.probabilities[label]);
     }
@@ -192,14 +192,14 @@ class TablePredictor {
 
   void write_row(std::size_t index, const Prediction& prediction) {
     if (options_.is_json) {
-      ordered_json line = to_json(prediction, predictor_, options_);
+      ordered_json line = to_json(prediction, predictor_.answers(), options_);
       const data::Example& example = examples_.examples[index];
       if (options_.with_text) line["text"] = example.text;
       if (options_.with_text && examples_.has_pairs) line["second_text"] = example.second;
       write_(dump(line));
       return;
     }
-    const std::vector<Cell> cells = cells_of(prediction, predictor_, options_);
+    const std::vector<Cell> cells = cells_of(prediction, predictor_.answers(), options_);
     Waiting& row = waiting_[index];
     if (format_ == TextFormat::Jsonl) {
       add_keys(row.object, prediction, cells);
@@ -221,16 +221,17 @@ class TablePredictor {
       object[cell.column] = cell.text;
     }
     // Numbers are numbers there, and sets are lists.
-    if (predictor_.labels() == LabelKind::Number) object["predicted"] = prediction.logits[0];
-    if (predictor_.labels() == LabelKind::Set) {
+    if (predictor_.answers().labels == LabelKind::Number)
+      object["predicted"] = prediction.logits[0];
+    if (predictor_.answers().labels == LabelKind::Set) {
       object["predicted"] = ordered_json::array();
       object["probability"] = ordered_json::array();
       for (const std::size_t label : prediction.chosen()) {
-        object["predicted"].push_back(predictor_.label_names()[label]);
+        object["predicted"].push_back(predictor_.answers().label_names[label]);
         object["probability"].push_back(prediction.probabilities[label]);
       }
     }
-    if (predictor_.labels() == LabelKind::Class) {
+    if (predictor_.answers().labels == LabelKind::Class) {
       const std::vector<std::size_t> best =
           prediction.likeliest(static_cast<std::size_t>(options_.top));
       for (std::size_t i = 0; i < best.size(); ++i)
@@ -292,15 +293,15 @@ TextFormat text_format_of(const std::string& path) {
                               : TextFormat::Lines;
 }
 
-ordered_json to_json(const Prediction& prediction, const Predictor& predictor,
+ordered_json to_json(const Prediction& prediction, const AnswerKind& kind,
                      const AnswerOptions& options) {
-  const std::vector<std::string>& names = predictor.label_names();
+  const std::vector<std::string>& names = kind.label_names;
   ordered_json line;
-  if (predictor.labels() == LabelKind::Number) {
+  if (kind.labels == LabelKind::Number) {
     line["value"] = prediction.logits.at(0);
     return line;
   }
-  if (predictor.labels() == LabelKind::Class) {
+  if (kind.labels == LabelKind::Class) {
     line["label"] = prediction.label;
     line["label_name"] = names[prediction.label];
   } else {
@@ -316,10 +317,10 @@ ordered_json to_json(const Prediction& prediction, const Predictor& predictor,
   return line;
 }
 
-std::string to_line(const Prediction& prediction, const Predictor& predictor,
+std::string to_line(const Prediction& prediction, const AnswerKind& kind,
                     const AnswerOptions& options) {
   std::string line;
-  for (const Cell& cell : cells_of(prediction, predictor, options))
+  for (const Cell& cell : cells_of(prediction, kind, options))
     line += (line.empty() ? "" : "\t") + cell.text;
   return line;
 }

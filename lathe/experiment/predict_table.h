@@ -26,11 +26,12 @@ struct AnswerOptions {
 };
 
 /// An answer as a JSON object.
-nlohmann::ordered_json to_json(const Prediction& prediction, const Predictor& predictor,
+nlohmann::ordered_json to_json(const Prediction& prediction, const AnswerKind& kind,
                                const AnswerOptions& options);
 
-/// An answer to one line of text: label and probability between tabs, as many as are asked for.
-std::string to_line(const Prediction& prediction, const Predictor& predictor,
+/// An answer to one line of text or to an image: label and probability between tabs, as many as are
+/// asked for.
+std::string to_line(const Prediction& prediction, const AnswerKind& kind,
                     const AnswerOptions& options);
 
 /// Answers the rows of a table and hands each over as a line of the same format: the row with the

@@ -11,8 +11,10 @@
 #include "lathe/cli/text_lines.h"
 #include "lathe/core/error.h"
 #include "lathe/data/text_contents.h"
+#include "lathe/experiment/predict_images.h"
 #include "lathe/experiment/predict_table.h"
 #include "lathe/experiment/predict_words.h"
+#include "lathe/experiment/read_data.h"
 #include "lathe/io/atomic_file.h"
 
 namespace lathe::cli::predict_command {
@@ -78,11 +80,11 @@ void answer_lines(experiment::Predictor& predictor, const Arguments& arguments,
         predictor.predict(experiment::line_examples(texts, predictor));
     for (std::size_t i = 0; i < texts.size(); ++i) {
       if (!arguments.answers.is_json) {
-        answers.write(experiment::to_line(predictions[i], predictor, arguments.answers));
+        answers.write(experiment::to_line(predictions[i], predictor.answers(), arguments.answers));
         continue;
       }
       nlohmann::ordered_json line =
-          experiment::to_json(predictions[i], predictor, arguments.answers);
+          experiment::to_json(predictions[i], predictor.answers(), arguments.answers);
       if (arguments.answers.with_text) line["text"] = texts[i];
       answers.write(json_line(std::move(line)));
     }
@@ -127,17 +129,43 @@ int run_words(const io::Model& model, const Arguments& arguments, const Settings
   return 0;
 }
 
+int run_images(const io::Model& model, const Arguments& arguments, const Settings& settings) {
+  if (arguments.file.empty() || arguments.file == "-")
+    fail("a {} model does not read text: expected an image, or a folder of them",
+         model.family->name);
+  for (const auto& [name, is_given] :
+       {std::pair("format", !arguments.format.empty()),
+        std::pair("text-column", !arguments.columns.text.empty()),
+        std::pair("with-text", arguments.answers.with_text),
+        std::pair("length", arguments.reading.length > 0),
+        std::pair("truncation", arguments.reading.truncation.has_value())})
+    if (is_given)
+      fail("{}: is for texts, which a {} model does not read", name, model.family->name);
+  const std::vector<std::filesystem::path> files = experiment::image_files(arguments.file);
+  Execution execution(settings);
+  experiment::ImagePredictor predictor(model, execution.answering(arguments.simulates));
+  AnswerLines answers(arguments.out);
+  ProgressLine line(settings);
+  experiment::predict_images(
+      predictor, files, arguments.answers, [&](const std::string& text) { answers.write(text); },
+      line.callbacks().should_stop);
+  answers.finish();
+  return 0;
+}
+
 int run(Arguments arguments, const Settings& settings) {
-  const io::Model model = experiment::load_for_prediction(arguments.model.model);
+  io::Model model = experiment::load_for_prediction(arguments.model.model);
+  experiment::set_images(model, arguments.model.images);
   if (model.task == "tokens") return run_words(model, arguments, settings);
+  arguments.answers.is_json = settings.json;
+  if (arguments.answers.top > 1 && model.labels != LabelKind::Class)
+    fail("top {}: the model tells no classes apart", arguments.answers.top);
+  if (model.family->reads != models::Reads::Tokens) return run_images(model, arguments, settings);
   const TextFormat format = arguments.format.empty()
                                 ? experiment::text_format_of(arguments.file)
                                 : experiment::parse_text_format(arguments.format);
-  arguments.answers.is_json = settings.json;
   if (arguments.answers.with_text && !settings.json)
     fail("with-text: is for json; tables keep their texts");
-  if (arguments.answers.top > 1 && model.labels != LabelKind::Class)
-    fail("top {}: the model tells no classes apart", arguments.answers.top);
   Execution execution(settings);
   experiment::Predictor predictor(model, execution.answering(arguments.simulates),
                                   arguments.reading);
@@ -187,19 +215,23 @@ std::function<int(const Settings&)> setup(Flags flags) {
         arguments->reading.truncation = data::parse_truncation(name);
       },
       "what to keep: head or head+tail [as the model was trained]");
+  add_image_option(flags, arguments->model.images);
   flags.add_option("file", arguments->file,
-                   "texts, one a line, or a .csv, .tsv, .jsonl or .conll [standard input]");
+                   "texts, one a line, or a .csv, .tsv, .jsonl or .conll [standard input]; a .png, "
+                   ".jpg or folder of them");
   return [arguments](const Settings& settings) { return run(*arguments, settings); };
 }
 
 const Register registration{Command{
     .name = "predict",
-    .summary = "labels and probabilities of texts, one a line or in a table, or of words",
+    .summary = "labels and probabilities of texts, one a line or in a table, of words or of images",
     .examples =
         "  echo 'a fine film' | lathe predict --model DIR\n"
         "  lathe predict --model DIR reviews.txt --json --with-text\n"
         "  lathe predict --model DIR reviews.csv --out answers.csv   # with two more columns\n"
-        "  lathe predict --model DIR --top 3 reviews.jsonl",
+        "  lathe predict --model DIR --top 3 reviews.jsonl\n"
+        "  lathe predict --model DIR photo.jpg\n"
+        "  lathe predict --model DIR folder --out answers.tsv        # every image in it",
     .setup = setup,
 }};
 
