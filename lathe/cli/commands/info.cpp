@@ -9,6 +9,7 @@
 #include "lathe/compress/size_target.h"
 #include "lathe/core/passes/dropout.h"
 #include "lathe/core/passes/profile.h"
+#include "lathe/core/role.h"
 #include "lathe/engine/backend.h"
 #include "lathe/io/model.h"
 #include "lathe/io/model_size.h"
@@ -100,6 +101,10 @@ int run(const Arguments& all, const Settings& settings) {
     bytes += tensor.num_bytes();
     parameters += tensor.num_elements();
   }
+  // What is not learned is no parameter.
+  const std::size_t buffers = states_of(model.graph, StateRole::Buffer).size();
+  const std::int64_t buffered = num_elements(model.graph, StateRole::Buffer);
+  parameters -= buffered;
   // A mask says which parameters count, and is none.
   const std::vector<compress::MaskReport> masks = compress::report_masks(model.graph, model.state);
   std::int64_t masked = 0, pruned = 0;
@@ -121,6 +126,7 @@ int run(const Arguments& all, const Settings& settings) {
     line["task"] = model.task;
     line["labels"] = model.label_names;
     line["parameters"] = parameters;
+    line["buffers"] = buffered;
     line["bytes"] = bytes;
     line["tensors"] = model.state.size();
     if (is_directory) {
@@ -158,8 +164,11 @@ int run(const Arguments& all, const Settings& settings) {
              model.task, architecture.empty() ? "" : fmt::format(" ({})", architecture));
   if (models::gives_labels(model.task))
     fmt::print("labels      {}\n", fmt::join(model.label_names, ", "));
-  fmt::print("parameters  {} in {} tensors, {:.1f} MB\n", parameters, model.state.size(),
+  fmt::print("parameters  {} in {} tensors, {:.1f} MB\n", parameters, model.state.size() - buffers,
              static_cast<double>(bytes) / 1e6);
+  if (buffers > 0)
+    fmt::print("buffers     {} in {} tensors, not learned: running statistics and the like\n",
+               buffered, buffers);
   if (is_directory) fmt::print("files       {}\n", to_text(io::model_size(model.directory)));
   fmt::print("graph       {} nodes, flops {}\n", model.graph.num_nodes(), cost.flops.text());
   fmt::print("dropout     {} nodes, {} attention attributes\n", dropout.nodes, dropout.attributes);
