@@ -2,6 +2,8 @@
 
 #include "lathe/core/pass.h"
 #include "lathe/core/role.h"
+#include "lathe/models/set_inputs.h"
+#include "lathe/models/set_label_count.h"
 #include "lathe/ops/evaluate_parameter.h"
 
 namespace lathe::compress {
@@ -52,7 +54,73 @@ bool is_of_one(const Graph& graph, Value weight) {
   return true;
 }
 
+// The value of a norm's state that changes nothing: with this variance it divides by one.
+double plain_value(OperandRole role, std::size_t operand, double eps) {
+  if (role == OperandRole::Statistic) return operand == 4 ? 1 - eps : 0;
+  return operand == 1 ? 1 : 0;
+}
+
+// Puts a norm of the family's graph behind the layer that it reads there.
+void restore(io::Model& model, const Graph& own, NodeId norm, NodeId layer) {
+  Graph& graph = model.graph;
+  std::vector<Value> operands{{layer, 0}};
+  for (std::size_t i = 1; i < own.inputs(norm).size(); ++i) {
+    const NodeId state = own.input(norm, i).node;
+    operands.push_back({graph.insert_before(layer, {.name = own.name(state),
+                                                    .op = "state",
+                                                    .inputs = {},
+                                                    .attributes = own.attributes(state),
+                                                    .types = own.types(state)}),
+                        0});
+    const auto value = static_cast<float>(
+        plain_value(operand_role(own, norm, i), i, own.attribute(norm).real("eps")));
+    const std::vector<float> values(
+        static_cast<std::size_t>(own.types(state)[0].num_elements().constant()), value);
+    model.state[own.name(state)] = Tensor::from<float>({std::ssize(values)}, values);
+  }
+  const Type type = graph.types(layer)[0];
+  const std::vector<Use> readers = graph.uses(layer);
+  const NodeId restored = graph.insert_after(layer, {.name = own.name(norm),
+                                                     .op = "batch_norm",
+                                                     .inputs = operands,
+                                                     .attributes = own.attributes(norm),
+                                                     .types = {type}});
+  for (const Use& use : readers) {
+    if (use.kind == Use::Kind::Operand)
+      graph.set_input(use.user, static_cast<std::size_t>(use.operand), {restored, 0});
+    else if (use.kind == Use::Kind::Output)
+      graph.set_output(use.output, {restored, 0});
+  }
+  const bool has_own_bias = own.inputs(own.input(norm, 0).node).size() > 2 &&
+                            !own.input(own.input(norm, 0).node, 2).is_none();
+  if (has_own_bias || graph.inputs(layer).size() < 3 || graph.input(layer, 2).is_none()) return;
+  model.state[own.name(own.input(norm, 2).node)] =
+      ops::evaluate_parameter(graph, model.state, graph.input(layer, 2));
+  graph.set_inputs(layer, {graph.input(layer, 0), graph.input(layer, 1)});
+}
+
 }  // namespace
+
+int restore_batch_norms(io::Model& model) {
+  const Graph own = models::build(*model.family, model.config,
+                                  {.task = model.task,
+                                   .inputs = models::input_names(model.graph),
+                                   .num_labels = models::label_count(model.graph).value_or(1),
+                                   .labels = model.labels});
+  int count = 0;
+  for (const NodeId norm : own.nodes_of("batch_norm")) {
+    if (model.graph.find(own.name(norm))) continue;
+    const std::optional<NodeId> layer = model.graph.find(own.name(own.input(norm, 0).node));
+    if (!layer) continue;
+    restore(model, own, norm, *layer);
+    ++count;
+  }
+  if (count == 0) return 0;
+  run_pass("remove-dead-nodes", model.graph);
+  std::erase_if(model.state, [&](const auto& entry) { return !model.graph.find(entry.first); });
+  verify(model.graph);
+  return count;
+}
 
 int fold_batch_norms(Graph& graph, State& state) {
   Graph folded = graph;

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "lathe/core/graph_text.h"
 #include "lathe/engine/executor.h"
+#include "lathe/io/portable_weights.h"
 
 namespace lathe::compress {
 namespace {
@@ -67,6 +70,35 @@ TEST(FoldBatchNorms, IsWhatThePlanForInferenceDoes) {
       engine::make_executor(normed(), values(), {.device = "cpu"})->run(feed).at("y");
   for (std::int64_t i = 0; i < got.num_elements(); ++i)
     EXPECT_NEAR(got.at(i), expected.at(i), 8 * 60 * 0x1p-23);
+}
+
+TEST(RestoreBatchNorms, GivesOtherProgramsTheFamilysGraph) {
+  io::Model model = io::load_model("resnet:18,3x8x8");
+  for (auto& [name, tensor] : model.state)  // norms that do something
+    if (name.ends_with("running_var") || name.ends_with("normalization.bias"))
+      for (float& value : tensor.mutable_data<float>()) value += 0.5f;
+  const Feed feed{
+      {"pixel_values", Tensor::from<float>({1, 3, 8, 8}, std::vector<float>(192, 0.5f))}};
+  const auto answers = [&](const Graph& graph, const State& state) {
+    return engine::make_executor(graph, state, {.device = "cpu"})->run(feed).at("logits");
+  };
+  const Tensor before = answers(model.graph, model.state);
+  EXPECT_THROW(
+      {
+        io::Model folded = model;
+        fold_batch_norms(folded.graph, folded.state);
+        io::portable_weights(folded);
+      },
+      UserError);
+  EXPECT_EQ(fold_batch_norms(model.graph, model.state), 20);
+  EXPECT_EQ(restore_batch_norms(model), 20);
+  EXPECT_EQ(restore_batch_norms(model), 0);
+  const State weights = io::portable_weights(model);
+  EXPECT_EQ(weights.size(), io::load_model("resnet:18,3x8x8").state.size());
+  const Tensor after = answers(model.graph, weights);
+  // Two roundings more a layer, of 20.
+  for (std::int64_t i = 0; i < after.num_elements(); ++i)
+    EXPECT_NEAR(after.at(i), before.at(i), 20 * 4 * 0x1p-23 * (1 + std::abs(before.at(i))));
 }
 
 }  // namespace

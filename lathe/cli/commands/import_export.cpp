@@ -5,6 +5,7 @@
 #include "lathe/compress/low_rank/low_rank.h"
 #include "lathe/compress/packed_weights.h"
 #include "lathe/compress/quantizers.h"
+#include "lathe/compress/without_batch_norms.h"
 #include "lathe/core/graph_text.h"
 #include "lathe/experiment/read_data.h"
 #include "lathe/io/atomic_file.h"
@@ -144,6 +145,7 @@ std::function<int(const Settings&)> setup_export(Flags flags) {
                       "export its rounded weights as plain floats: lathe export --float");
     if (const int count = compress::multiply_factors(model); count > 0)
       say("note: factors of low rank were multiplied in {} weights\n", count);
+    compress::restore_batch_norms(model);
     const auto shard_bytes = static_cast<std::int64_t>(arguments->shard_megabytes * 1e6);
     write_output_directory(arguments->out, arguments->force, [&](const auto& path) {
       if (is_huggingface)
