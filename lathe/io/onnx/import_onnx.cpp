@@ -412,6 +412,23 @@ class Importer {
     return sum;
   }
 
+  // Whether a type has the sizes that a file states as numbers.
+  static bool has_sizes(const Type& type, const std::vector<OnnxSize>& stated) {
+    if (type.rank() != stated.size()) return false;
+    for (std::size_t axis = 0; axis < stated.size(); ++axis)
+      if (stated[axis].number && type.shape[axis].is_constant() &&
+          type.shape[axis].constant() != *stated[axis].number)
+        return false;
+    return true;
+  }
+
+  static std::string stated_text(const std::vector<OnnxSize>& shape) {
+    std::vector<std::string> sizes;
+    for (const OnnxSize& size : shape)
+      sizes.push_back(size.number ? std::to_string(*size.number) : quote_text(size.name));
+    return fmt::format("[{}]", fmt::join(sizes, ","));
+  }
+
   void add_outputs() {
     std::set<std::string> seen;
     for (const OnnxValue& output : model_.graph.outputs) {
@@ -421,9 +438,13 @@ class Importer {
         fail("output {} is there twice", quote_text(output.name));
       const Value value = with_place(fmt::format("output {}", quote_text(output.name)),
                                      [&] { return materialize(found->second); });
-      if (output.has_shape && result_.graph.type(value).dtype != output.dtype)
-        fail("output {} is {}, and the file says {}", quote_text(output.name),
-             to_text(result_.graph.type(value)), name(output.dtype));
+      const Type& type = result_.graph.type(value);
+      if (output.has_shape && type.dtype != output.dtype)
+        fail("output {} is {}, and the file says {}", quote_text(output.name), to_text(type),
+             name(output.dtype));
+      if (output.has_shape && !has_sizes(type, output.shape))
+        fail("output {} is {}, and the file says {}{}", quote_text(output.name), to_text(type),
+             name(output.dtype), stated_text(output.shape));
       result_.graph.set_output(output.name, value);
     }
     if (model_.graph.outputs.empty()) fail("has no outputs");

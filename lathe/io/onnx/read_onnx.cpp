@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <limits>
@@ -112,6 +113,8 @@ Tensor read_tensor(const wire::Tensor& tensor, const fs::path& folder) {
   std::vector<std::int64_t> dims(tensor.dims().begin(), tensor.dims().end());
   constexpr std::size_t kMostAxes = 64;
   if (dims.size() > kMostAxes) fail("has {} axes: expected at most {}", dims.size(), kMostAxes);
+  if (std::ranges::any_of(dims, [](std::int64_t size) { return size < 0; }))
+    fail("its shape {} has a negative size", to_text(dims));
   const std::int64_t count = num_elements(dims);
   if (count > std::numeric_limits<std::int64_t>::max() / size_of(dtype))
     fail("{} is too large", to_text(dims));

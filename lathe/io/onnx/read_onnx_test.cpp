@@ -202,6 +202,14 @@ TEST(ImportOnnx, RefusesGraphsThatDoNotHangTogether) {
   EXPECT_EQ(refusal_of(nothing), "output \"z\" is made by nobody");
 }
 
+TEST(ImportOnnx, RefusesAnOutputOfAnotherShapeThanTheFileSays) {
+  OnnxModel model = small_model();
+  model.graph.outputs[0].shape[1].number = 3;
+  EXPECT_EQ(refusal_of(model), "output \"y\" is f32[B,2], and the file says f32[\"rows\",3]");
+  model.graph.outputs[0].shape.pop_back();
+  EXPECT_EQ(refusal_of(model), "output \"y\" is f32[B,2], and the file says f32[\"rows\"]");
+}
+
 // Nodes may stand in any order that can be sorted.
 TEST(ImportOnnx, SortsNodes) {
   OnnxModel model = small_model();
