@@ -128,6 +128,7 @@ Compilation compile(const CompilationOptions& options, const engine::ExecutionOp
                               .name = step.name,
                               .layout = step.layout,
                               .stage_reason = step.stage_reason,
+                              .choice_reason = step.choice.reason,
                               .origins = step.origins,
                               .stage = step.stage,
                               .flops = value_of(step.flops, report.last_sizes),

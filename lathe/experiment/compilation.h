@@ -22,6 +22,7 @@ struct CompilationOptions {
 /// One kernel call of the plan.
 struct CompiledKernel {
   std::string kernel, name, layout, stage_reason;
+  std::string choice_reason = {};  ///< why this one of several kernels
   std::vector<std::string> origins;  ///< nodes of the model's graph
   int stage = 0;
   double flops = 0, bytes = 0;

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include "lathe/cli/command.h"
@@ -39,6 +41,7 @@ nlohmann::ordered_json to_json(const experiment::Compilation& compiled, bool is_
                                   {"name", kernel.name},     {"origins", kernel.origins},
                                   {"layout", kernel.layout}, {"stage_reason", kernel.stage_reason},
                                   {"flops", kernel.flops},   {"bytes", kernel.bytes}};
+    if (!kernel.choice_reason.empty()) one["why"] = kernel.choice_reason;
     if (is_measured) {
       one["seconds"] = kernel.seconds;
       one["share_of_roofline"] = compiled.share_of_roofline(kernel);
@@ -53,6 +56,10 @@ nlohmann::ordered_json to_json(const experiment::Compilation& compiled, bool is_
 
 void print_plan(const experiment::Compilation& compiled, bool is_measured) {
   std::vector<std::string> headers = {"stage", "kernel", "computes", "layout", "MFLOP", "MB"};
+  const bool has_choices = std::ranges::any_of(
+      compiled.kernels,
+      [](const experiment::CompiledKernel& kernel) { return !kernel.choice_reason.empty(); });
+  if (has_choices) headers.insert(headers.begin() + 2, "why");
   if (is_measured) headers.insert(headers.end(), {"thread ms", "GFLOP/s", "of roofline"});
   report::Table table(headers);
   int last = -1;
@@ -65,6 +72,7 @@ void print_plan(const experiment::Compilation& compiled, bool is_measured) {
         fmt::format("{:.1f}", kernel.flops / 1e6),
         fmt::format("{:.2f}", kernel.bytes / 1e6)};
     last = kernel.stage;
+    if (has_choices) cells.insert(cells.begin() + 2, kernel.choice_reason);
     if (is_measured) {
       cells.push_back(fmt::format("{:.3f}", kernel.seconds * 1e3));
       cells.push_back(fmt::format(

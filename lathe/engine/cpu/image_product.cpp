@@ -98,16 +98,25 @@ ImageProduct without_rows(const ImageProduct& product, std::int64_t tile_rows) {
   return flat;
 }
 
+ImageCut known_cut(const Kernels& kernels, const ImageProduct& product, int threads,
+                   KnownCut& known) {
+  const auto [rows, panels] = known.cut(product.x, product.y, threads, [&] {
+    const ImageCut cut = choose_cut(kernels, product, threads);
+    return std::array{cut.rows, cut.panels};
+  });
+  return {rows, panels};
+}
+
 // One run of an image product: what its blocks share.
 class ImageRun {
  public:
   ImageRun(const Kernels& kernels, const ImageProduct& product, const PackedFilters& filters,
-           const ImageOperands& operands, int threads)
+           const ImageOperands& operands, int threads, KnownCut& known)
       : kernels_(kernels),
         product_(without_rows(product, kernels.gemm_grain().rows)),
         filters_(filters),
         operands_(operands),
-        cut_(choose_cut(kernels, product_, threads)),
+        cut_(known_cut(kernels, product_, threads, known)),
         copies_(!reads_in_place(product_)),
         panel_(kernels.gemm_grain().columns),
         rows_(product_.x.count * product_.axes[0].places),
@@ -310,9 +319,10 @@ void PackedFilters::pack(const Kernels& kernels, const ImageProduct& product, co
 
 void multiply_images(const Kernels& kernels, const ImageProduct& product,
                      const PackedFilters& filters, const ImageOperands& operands,
-                     std::span<AlignedBuffer> scratch, const ParallelTasks& parallel) {
+                     std::span<AlignedBuffer> scratch, const ParallelTasks& parallel,
+                     KnownCut& known) {
   if (product.x.count * product.axes[0].places * product.axes[1].places == 0) return;
-  const ImageRun run(kernels, product, filters, operands, static_cast<int>(scratch.size()));
+  const ImageRun run(kernels, product, filters, operands, static_cast<int>(scratch.size()), known);
   for (AlignedBuffer& buffer : scratch)
     buffer.reserve(std::max<std::int64_t>(64, run.scratch_bytes()));
   parallel(run.num_tasks(), [&](std::int64_t task, int thread) {

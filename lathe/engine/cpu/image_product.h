@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -16,6 +17,7 @@ struct Images {
   bool is_last = false;  ///< [N,H,W,C], channels side by side; else [N,C,H,W]
 
   std::int64_t size() const { return channels * height * width; }
+  bool operator==(const Images&) const = default;
 };
 
 /// A sum of products over windows: a convolution, or a part of the gradient of one.
@@ -66,6 +68,29 @@ struct ImageOperands {
   Unary activation = Unary::None;
 };
 
+/// How a convolution was cut into tasks for the sizes it had last: to compare all cuts takes
+/// microseconds, and a network has a convolution for each of a few tens of them.
+class KnownCut {
+ public:
+  /// The blocks of two axes that `choose` gives, asked again when images or threads are others.
+  template <typename Choose>
+  std::array<std::int64_t, 2> cut(const Images& x, const Images& y, int threads,
+                                  const Choose& choose) {
+    if (threads != threads_ || x != x_ || y != y_) {
+      cut_ = choose();
+      x_ = x;
+      y_ = y;
+      threads_ = threads;
+    }
+    return cut_;
+  }
+
+ private:
+  Images x_{}, y_{};
+  int threads_ = 0;
+  std::array<std::int64_t, 2> cut_{};
+};
+
 using ParallelTasks =
     std::function<void(std::int64_t, const std::function<void(std::int64_t, int)>&)>;
 
@@ -73,7 +98,8 @@ using ParallelTasks =
 /// other elements of y stay as they are. Any cut into tasks gives the same bits.
 void multiply_images(const Kernels& kernels, const ImageProduct& product,
                      const PackedFilters& filters, const ImageOperands& operands,
-                     std::span<AlignedBuffer> scratch, const ParallelTasks& parallel);
+                     std::span<AlignedBuffer> scratch, const ParallelTasks& parallel,
+                     KnownCut& known);
 
 /// Copies a line of images with channels side by side: `columns` pixels from `first` on, of a line
 /// that may be outside, as any of its pixels; zeros there.

@@ -95,7 +95,8 @@ TileCut choose_cut(const Convolution& c, int tile, std::int64_t tiles, const Pro
 class WinogradRun {
  public:
   WinogradRun(const Kernels& kernels, const Convolution& convolution,
-              const WinogradFilters& filters, const ImageOperands& operands, int threads)
+              const WinogradFilters& filters, const ImageOperands& operands, int threads,
+              KnownCut& known)
       : kernels_(kernels),
         c_(convolution),
         filters_(filters),
@@ -107,7 +108,7 @@ class WinogradRun {
         tiles_(c_.x.count * tile_rows_ * tile_columns_),
         panel_(kernels.gemm_grain().columns),
         panels_(divide_up(c_.y.channels, panel_)),
-        cut_(choose_cut(c_, tile_, tiles_, kernels.gemm_grain(), threads)),
+        cut_(known_cut(threads, known)),
         // A line more than the points take keeps tiles apart in the sets of a cache.
         point_stride_(points_ * c_.x.channels + 16),
         sum_stride_(points_ * panel_ + 16) {
@@ -158,6 +159,13 @@ class WinogradRun {
   Place place_of(std::int64_t tile) const {
     return {tile / (tile_rows_ * tile_columns_), tile / tile_columns_ % tile_rows_ * tile_,
             tile % tile_columns_ * tile_};
+  }
+  TileCut known_cut(int threads, KnownCut& known) const {
+    const auto [blocks, panels] = known.cut(c_.x, c_.y, threads, [&] {
+      const TileCut cut = choose_cut(c_, tile_, tiles_, kernels_.gemm_grain(), threads);
+      return std::array{cut.blocks, cut.panels};
+    });
+    return {blocks, panels};
   }
   std::int64_t panel_blocks() const { return divide_up(panels_, cut_.panels); }
 
@@ -249,16 +257,14 @@ WinogradChoice choose_winograd(const Graph& graph, NodeId id) {
   const std::optional<Convolution> convolution = convolution_at(graph, id);
   if (!convolution || !suits(*convolution)) return {};
   const double windows = window_cycles(*convolution);
-  int best = 0;
-  double least = windows / 1.05;  // what is hardly faster is not worth its rounding
-  for (const int tile : {2, 4}) {
-    const double cycles = tile_cycles(*convolution, tile);
-    if (cycles >= least) continue;
-    least = cycles;
-    best = tile;
-  }
-  if (best == 0) return {};
-  return {best, fmt::format("{:.1f}x expected", windows / least)};
+  const double small = windows / tile_cycles(*convolution, 2);
+  const double large = windows / tile_cycles(*convolution, 4);
+  const int tile = small > large ? 2 : 4;
+  const double speed = std::max(small, large);
+  constexpr double kLeastSpeed = 1.05;  // what is hardly faster is not worth its rounding
+  if (speed < kLeastSpeed)
+    return {0, fmt::format("tiles of {0}x{0} {1:.1f}x expected", tile, speed)};
+  return {tile, fmt::format("{:.1f}x expected", speed)};
 }
 
 void use_winograd(Graph& graph) {
@@ -304,9 +310,11 @@ void WinogradFilters::pack(const Kernels& kernels, int tile, std::int64_t filter
 
 void multiply_winograd(const Kernels& kernels, const Convolution& convolution,
                        const WinogradFilters& filters, const ImageOperands& operands,
-                       std::span<AlignedBuffer> scratch, const ParallelTasks& parallel) {
+                       std::span<AlignedBuffer> scratch, const ParallelTasks& parallel,
+                       KnownCut& known) {
   if (convolution.y.count * convolution.y.size() == 0) return;
-  const WinogradRun run(kernels, convolution, filters, operands, static_cast<int>(scratch.size()));
+  const WinogradRun run(kernels, convolution, filters, operands, static_cast<int>(scratch.size()),
+                        known);
   for (AlignedBuffer& buffer : scratch) buffer.reserve(run.scratch_bytes());
   parallel(run.num_tasks(), [&](std::int64_t task, int thread) {
     run.run(task, scratch[static_cast<std::size_t>(thread)].floats());

@@ -10,8 +10,8 @@ namespace lathe::engine {
 /// How a convolution of 3 x 3 windows is expected to be fastest: by Winograd's products on tiles of
 /// 2 x 2 or 4 x 4 results, or window by window.
 struct WinogradChoice {
-  int tile = 0;  ///< 0 for windows
-  std::string reason = {};
+  int tile = 0;             ///< 0 for windows
+  std::string reason = {};  ///< how many times as fast as windows; empty where it does not suit
 };
 
 /// Chooses for an image_conv2d by the sizes of its layer alone: neither the number of images nor
@@ -42,6 +42,7 @@ class WinogradFilters {
 /// stride 1. Any cut into tasks gives the same bits.
 void multiply_winograd(const Kernels& kernels, const Convolution& convolution,
                        const WinogradFilters& filters, const ImageOperands& operands,
-                       std::span<AlignedBuffer> scratch, const ParallelTasks& parallel);
+                       std::span<AlignedBuffer> scratch, const ParallelTasks& parallel,
+                       KnownCut& known);
 
 }  // namespace lathe::engine

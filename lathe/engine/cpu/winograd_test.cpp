@@ -67,11 +67,14 @@ class Winograd : public EveryIsa {
     std::vector<float> y(static_cast<std::size_t>(c.y.count * c.y.size()), NAN);
     std::vector<AlignedBuffer> scratch(static_cast<std::size_t>(threads));
     ThreadPool pool(threads);
-    multiply_winograd(table(), c, filters,
-                      {x.data(), bias.data(), residual.data(), y.data(), Unary::Relu}, scratch,
-                      [&](std::int64_t tasks, const std::function<void(std::int64_t, int)>& task) {
-                        pool.run(tasks, task);
-                      });
+    KnownCut cut;
+    multiply_winograd(
+        table(), c, filters, {x.data(), bias.data(), residual.data(), y.data(), Unary::Relu},
+        scratch,
+        [&](std::int64_t tasks, const std::function<void(std::int64_t, int)>& task) {
+          pool.run(tasks, task);
+        },
+        cut);
     return y;
   }
 };
@@ -124,11 +127,14 @@ TEST_P(Winograd, LosesAtMostThreeBitsToWindows) {
     filters.pack(table(), forward_product(c), weight.data(), forward_places(c));
     std::vector<float> y(expected.size());
     std::vector<AlignedBuffer> scratch(1);
-    multiply_images(table(), forward_product(c), filters,
-                    {x.data(), bias.data(), residual.data(), y.data(), Unary::Relu}, scratch,
-                    [&](std::int64_t tasks, const std::function<void(std::int64_t, int)>& task) {
-                      for (std::int64_t i = 0; i < tasks; ++i) task(i, 0);
-                    });
+    KnownCut cut;
+    multiply_images(
+        table(), forward_product(c), filters,
+        {x.data(), bias.data(), residual.data(), y.data(), Unary::Relu}, scratch,
+        [&](std::int64_t tasks, const std::function<void(std::int64_t, int)>& task) {
+          for (std::int64_t i = 0; i < tasks; ++i) task(i, 0);
+        },
+        cut);
     const double windows = error_of(y);
     EXPECT_LT(error_of(multiply(layer, 2, x, weight, bias, residual, 1)), windows);
     EXPECT_LT(error_of(multiply(layer, 4, x, weight, bias, residual, 1)), 8 * windows);

@@ -31,7 +31,7 @@ class Conv2dStep final : public Step {
     y_is_last_ = attributes.flag("y_last");
     eps_ = attributes.real("eps");
     tile_ = static_cast<int>(attributes.integer("tile"));
-    if (tile_ != 0) reason_ = choose_winograd(graph, id).reason;
+    if (graph.state_updates().empty()) reason_ = choose_winograd(graph, id).reason;
   }
 
   void prepare(const Kernels& kernels, std::span<const Tensor* const> states) override {
@@ -71,7 +71,7 @@ class Conv2dStep final : public Step {
                           : fmt::format("{}x{} windows", weight_dims_[2], weight_dims_[3]);
     if (!x_is_last_) way += " of planes";
     if (!y_is_last_) way += " to planes";
-    return {std::move(way), {}};
+    return {std::move(way), reason_};
   }
 
   void run_whole(const WholeCall& call) const override {
@@ -88,11 +88,11 @@ class Conv2dStep final : public Step {
                                  .activation = activation_};
     if (tile_ != 0)
       return multiply_winograd(call.kernels, convolution, tile_filters_, operands, call.scratch,
-                               call.parallel);
+                               call.parallel, cut_);
     PackedFilters packed;
     if (!is_prepared_) pack(call.kernels, operand(kWeight), {}, packed);
     multiply_images(call.kernels, forward_product(convolution), is_prepared_ ? filters_ : packed,
-                    operands, call.scratch, call.parallel);
+                    operands, call.scratch, call.parallel, cut_);
   }
 
  private:
@@ -119,6 +119,7 @@ class Conv2dStep final : public Step {
   bool is_prepared_ = false;
   PackedFilters filters_;
   WinogradFilters tile_filters_;
+  mutable KnownCut cut_;     // a run is one at a time
   std::vector<float> bias_;  // with a batch norm
 };
 

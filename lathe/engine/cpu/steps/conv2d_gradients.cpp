@@ -32,10 +32,11 @@ class Conv2dInputGradientStep final : public Step {
                                                    dims_of(call, call.graph.input(call.node, 1)));
     for (const GradientPart& part : gradient_parts(convolution)) {
       PackedFilters filters;
+      KnownCut cut;
       filters.pack(call.kernels, part.product, floats_of(call, 1), part.places);
       multiply_images(call.kernels, part.product, filters,
                       {.x = floats_of(call, 0), .y = reinterpret_cast<float*>(call.outputs[0])},
-                      call.scratch, call.parallel);
+                      call.scratch, call.parallel, cut);
     }
   }
 };
