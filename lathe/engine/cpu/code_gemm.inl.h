@@ -134,5 +134,6 @@ const CodeKernels code_table = {.name = kName,
                                 .pack = code_pack,
                                 .scratch_bytes = code_scratch_bytes,
                                 .multiply = code_multiply,
+                                .widened_step = kWidenedStep,
                                 .widened_scratch_bytes = widened_scratch_bytes,
                                 .multiply_widened = multiply_widened};

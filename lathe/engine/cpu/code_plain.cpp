@@ -25,6 +25,8 @@ constexpr double kCodeSpeed = 1;
 #include "lathe/engine/cpu/code_numbers_plain.h"
 #include "lathe/engine/cpu/code_sums.inl.h"
 #include "lathe/engine/cpu/code_encode.inl.h"
+#include "lathe/engine/cpu/code_scales.inl.h"
+#include "lathe/engine/cpu/code_no_digits.h"
 #include "lathe/engine/cpu/code_widened.inl.h"
 #include "lathe/engine/cpu/code_vectors.inl.h"
 #include "lathe/engine/cpu/code_panels.inl.h"

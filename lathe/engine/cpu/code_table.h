@@ -67,9 +67,13 @@ struct CodeArgs {
   void* scratch;  ///< scratch_bytes(rows, cut) on a cache line
 };
 
+/// Rows of a product up to which its weight is read straight into registers.
+inline constexpr std::int64_t kFewWidenedRows = 4;
+
 /// y[rows, n] = activation(x[rows, k] . B[k, n] + bias[n]) + residual[rows, n] in floats, where B
 /// is a weight of whole numbers times their scales. The bits are those of `gemm` with the decoded
-/// B.
+/// B, except where the whole product has few rows and its weight lies by fours: sums are rounded
+/// less often then. A result has the same bits in whatever block it is computed.
 struct WidenedArgs {
   std::int64_t rows, n, k;
   std::int64_t width;  ///< columns of x that share a scale of the weight
@@ -79,7 +83,12 @@ struct WidenedArgs {
   /// Numbers are -8 to 7, and two rows share their bytes: a number of the first, plus 8, has the
   /// lower half. Depth and width are even then.
   bool has_nibbles;
-  const float* scales;         ///< panels of a line for each block
+  /// 1, or 4: a column's numbers of four rows lie side by side, plus 128 where they are no nibbles,
+  /// and it is two such fours of rows that share their bytes. Depth and width are whole fours then,
+  /// or eights.
+  std::int64_t step;
+  bool is_few;          ///< the product that this may be a block of has kFewWidenedRows at most
+  const float* scales;  ///< panels of a line for each block
   const std::uint8_t* powers;  ///< instead of scales: 2^(code - 127); or null
   const float* bias;           ///< or null
   Unary activation;
@@ -87,7 +96,7 @@ struct WidenedArgs {
   std::int64_t residual_stride;
   float* y;
   std::int64_t y_stride;
-  void* scratch;  ///< widened_scratch_bytes(rows, n) on a cache line
+  void* scratch;  ///< widened_scratch_bytes(rows, n, k, width) on a cache line
 };
 
 /// One way to multiply. All give the same bits.
@@ -102,7 +111,9 @@ struct CodeKernels {
   void (*pack)(const std::int8_t* numbers, std::int64_t n, const CodeCut& cut, std::int8_t* packed);
   std::int64_t (*scratch_bytes)(std::int64_t rows, const CodeCut& cut);
   void (*multiply)(const CodeArgs&);
-  std::int64_t (*widened_scratch_bytes)(std::int64_t rows, std::int64_t n);
+  std::int64_t widened_step;  ///< how weights should lie for multiply_widened
+  std::int64_t (*widened_scratch_bytes)(std::int64_t rows, std::int64_t n, std::int64_t k,
+                                        std::int64_t width);
   void (*multiply_widened)(const WidenedArgs&);
 };
 

@@ -27,13 +27,14 @@ bool are_nibbles(const numerics::RowCodes& weight) {
                      [](std::int8_t number) { return number >= -8 && number <= 7; });
 }
 
-// The numbers of panels, lines of a number of each column, or of two. A piece of all columns stays
-// near while it is turned around.
+// The numbers of panels, `step` rows side by side for each column, and a byte for one or two of
+// them. A piece of all columns stays near while it is turned around.
 void write_numbers(const numerics::RowCodes& weight, std::int64_t panel, bool has_nibbles,
-                   AlignedBuffer& to) {
+                   std::int64_t step, AlignedBuffer& to) {
   constexpr std::int64_t kPiece = 64;
   const std::int64_t n = weight.rows, k = weight.columns, lines = has_nibbles ? k / 2 : k;
   const std::int64_t bytes = (n + panel - 1) / panel * panel * lines;
+  const int offset = step > 1 ? 128 : 0;  // of numbers that have bytes of their own
   to.reserve(bytes);
   auto* const numbers = reinterpret_cast<std::int8_t*>(to.data());
   const std::int64_t whole = n / panel * panel * lines;
@@ -42,13 +43,17 @@ void write_numbers(const numerics::RowCodes& weight, std::int64_t panel, bool ha
     for (std::int64_t from = 0; from < k; from += kPiece)
       for (std::int64_t j = first; j < std::min(n, first + panel); ++j) {
         const std::int8_t* const row = weight.numbers.data() + j * k;
-        std::int8_t* const column = numbers + first * lines + (j - first);
+        std::int8_t* const column = numbers + first * lines + (j - first) * step;
         const std::int64_t end = std::min(k, from + kPiece);
+        // Row p lies in line p / step, in the place p % step of its column.
         if (has_nibbles)
-          for (std::int64_t p = from; p < end; p += 2)
-            column[p / 2 * panel] = static_cast<std::int8_t>(row[p] + 8 + (row[p + 1] + 8) * 16);
+          for (std::int64_t p = from; p < end; p += 2 * step)
+            for (std::int64_t i = p; i < p + step; ++i)
+              column[p / 2 * panel + (i - p)] =
+                  static_cast<std::int8_t>(row[i] + 8 + (row[i + step] + 8) * 16);
         else
-          for (std::int64_t p = from; p < end; ++p) column[p * panel] = row[p];
+          for (std::int64_t p = from; p < end; ++p)
+            column[p / step * step * panel + p % step] = static_cast<std::int8_t>(row[p] + offset);
       }
 }
 
@@ -139,14 +144,18 @@ void CodeWeight::set_operands(CodeArgs& args, std::int64_t column) const {
                   : reinterpret_cast<const std::int32_t*>(sums_.data()) + column * cut_.blocks;
 }
 
-void WidenedWeight::pack(const CodeKernels& kernels, const numerics::RowCodes& weight) {
+void WidenedWeight::pack(const CodeKernels& kernels, const numerics::RowCodes& weight,
+                         bool may_be_split) {
   kernels_ = &kernels;
   k_ = weight.columns;
   width_ = weight.width;
   has_nibbles_ = k_ % 2 == 0 && (weight.blocks == 1 || width_ % 2 == 0) && are_nibbles(weight);
   const std::int64_t panel = kernels.grain().columns;
-  write_numbers(weight, panel, has_nibbles_, numbers_);
+  const std::int64_t grain = kernels.widened_step * (has_nibbles_ ? 2 : 1);
+  const bool fits = k_ % grain == 0 && (weight.blocks == 1 || width_ % grain == 0);
   scales_.pack(weight, panel);
+  step_ = fits && !(may_be_split && suits_split()) ? kernels.widened_step : 1;
+  write_numbers(weight, panel, has_nibbles_, step_, numbers_);
 }
 
 bool WidenedWeight::suits_split() const {
@@ -159,6 +168,7 @@ void WidenedWeight::set_operands(WidenedArgs& args, std::int64_t column) const {
   args.k = k_;
   args.width = width_;
   args.has_nibbles = has_nibbles_;
+  args.step = step_;
   args.numbers =
       reinterpret_cast<const std::int8_t*>(numbers_.data()) + column * (has_nibbles_ ? k_ / 2 : k_);
   args.scales = scales_.floats(column);

@@ -52,18 +52,23 @@ class CodeWeight {
 /// A weight of whole numbers that floats are multiplied with.
 class WidenedWeight {
  public:
-  void pack(const CodeKernels& kernels, const numerics::RowCodes& weight);
+  /// Row by row where split kernels may read it and it suits them, else as `kernels` read it best.
+  void pack(const CodeKernels& kernels, const numerics::RowCodes& weight,
+            bool may_be_split = false);
 
   const CodeKernels& kernels() const { return *kernels_; }
   /// Whether its numbers are bfloat16 numbers below kMostSplitWeight as they are.
   bool suits_split() const;
+  std::int64_t scratch_bytes(std::int64_t rows, std::int64_t columns) const {
+    return kernels_->widened_scratch_bytes(rows, columns, k_, width_);
+  }
   /// Adds what the weight has from a column on, a multiple of a panel.
   void set_operands(WidenedArgs& args, std::int64_t column) const;
   std::int64_t bytes() const { return numbers_.size() + scales_.bytes(); }
 
  private:
   const CodeKernels* kernels_ = nullptr;
-  std::int64_t k_ = 0, width_ = 0;
+  std::int64_t k_ = 0, width_ = 0, step_ = 1;
   bool has_nibbles_ = false;
   AlignedBuffer numbers_;
   PanelScales scales_;

@@ -1,19 +1,13 @@
-// Products of floats with a weight of whole numbers, for a file that has included gemm_block.inl.h
-// and code_numbers_*.h. It goes as gemm_block does, with a piece of a panel made floats before all
-// rows of the block meet it.
+// Products of floats with a weight of whole numbers, for a file that has included gemm_block.inl.h,
+// code_numbers_*.h, code_scales.inl.h and code_digits_*.h or code_no_digits.h. It goes as
+// gemm_block does, with a piece of a panel made floats before all rows of the block meet it.
 
-inline std::int64_t widened_scratch_bytes(std::int64_t rows, std::int64_t n) {
-  return (gemm_block_scratch(rows, n) + kDepth * kPanel) * 4;
-}
-
-// The scales of a vector's columns, `at` numbers from the first panel's.
-inline Vec load_scales(const WidenedArgs& args, std::int64_t at) {
-  return args.powers != nullptr ? load_powers(args.powers + at) : load(args.scales + at);
-}
-
-// The first of a panel's numbers.
-inline const std::int8_t* numbers_of_panel(const WidenedArgs& args, std::int64_t column) {
-  return args.numbers + column * (args.has_nibbles ? args.k / 2 : args.k);
+inline std::int64_t widened_scratch_bytes(std::int64_t rows, std::int64_t n, std::int64_t k,
+                                          std::int64_t width) {
+  const std::int64_t by_floats = (gemm_block_scratch(rows, n) + kDepth * kPanel) * 4;
+  if (kWidenedStep == 1) return by_floats;
+  const std::int64_t by_digits = smaller(rows, kFewWidenedRows) * digit_row_bytes(k, width);
+  return by_digits > by_floats ? by_digits : by_floats;
 }
 
 // to[depth, kPanel] = the panel's rows from `from` on, times their scales.
@@ -27,6 +21,13 @@ inline void widen_panel(const WidenedArgs& args, std::int64_t column, std::int64
     const Vec first_scale = load_scales(args, line),
               second_scale = load_scales(args, line + kWidth);
     const std::int64_t end = smaller(from + depth, (p / args.width + 1) * args.width);
+    if (args.step > 1) {
+      for (; p < end; ++p, to += kPanel) {
+        store(to, numbers_by_fours(args, panel, p, 0) * first_scale);
+        store(to + kWidth, numbers_by_fours(args, panel, p, 1) * second_scale);
+      }
+      continue;
+    }
     if (args.has_nibbles) {
       for (; p < end; ++p, to += kPanel) {
         const std::int8_t* const numbers = panel + p / 2 * kPanel;
@@ -45,7 +46,6 @@ inline void widen_panel(const WidenedArgs& args, std::int64_t column, std::int64
 }
 
 // Few rows: numbers become floats in registers, and the order of sums is the same.
-constexpr int kFewWidenedRows = 4;
 
 // totals += the rows of x at p times one line of weights, `Vectors` of them.
 template <int Rows, int Vectors>
@@ -157,8 +157,31 @@ inline void multiply_few(const WidenedArgs& args) {
   }
 }
 
+// The same in whole numbers, row by row: a panel is near when the second row meets it.
+inline void multiply_few_by_digits(const WidenedArgs& args) {
+  DigitRow rows[kFewWidenedRows];
+  for (std::int64_t r = 0; r < args.rows; ++r) rows[r] = make_digit_row(args, r);
+  float sums[2 * kPanel];
+  for (std::int64_t column = 0; column < args.n; column += 2 * kPanel) {
+    const bool are_two = column + kPanel < args.n;
+    for (std::int64_t r = 0; r < args.rows; ++r) {
+      if (are_two && args.has_nibbles)
+        multiply_digits<true, 4>(args, rows[r], column, sums);
+      else if (are_two)
+        multiply_digits<false, 4>(args, rows[r], column, sums);
+      else if (args.has_nibbles)
+        multiply_digits<true, 2>(args, rows[r], column, sums);
+      else
+        multiply_digits<false, 2>(args, rows[r], column, sums);
+      for (int panel = 0; panel < (are_two ? 2 : 1); ++panel)
+        finish_widened(args, r, 1, column + panel * kPanel, sums + panel * kPanel);
+    }
+  }
+}
+
 inline void multiply_widened(const WidenedArgs& args) {
-  if (args.rows <= kFewWidenedRows) return multiply_few(args);
+  if (args.step > 1 && args.is_few) return multiply_few_by_digits(args);
+  if (args.step == 1 && args.rows <= kFewWidenedRows) return multiply_few(args);
   const RowTiles tiles(args.rows);
   const DepthPieces pieces(args.k);
   const bool is_copied = is_crowded(args.x_stride) && args.n >= kLeastCopied;

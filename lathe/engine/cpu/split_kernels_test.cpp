@@ -222,7 +222,7 @@ TEST_P(EverySplit, GivesWholeNumbersTimesPowersTheBitsOfTheirFloats) {
       multiply(arguments(x, weight, right, expected));
 
       WidenedWeight widened;
-      widened.pack(code_kernels(Isa::Avx512), codes);
+      widened.pack(code_kernels(Isa::Avx512), codes, true);
       EXPECT_TRUE(widened.suits_split());
       const AlignedBuffer scratch(table().scratch_bytes(rows, n));
       WidenedArgs args{};

@@ -29,12 +29,14 @@ class PackedLinearStep final : public Step {
 
   void prepare(const Kernels& kernels, std::span<const Tensor* const> states) override {
     const auto state = [&](std::size_t i) { return i < states.size() ? states[i] : nullptr; };
+    const SplitKernels* const split = may_be_split_ && has_split_extents(columns(), depth())
+                                          ? split_kernels(*parse_isa(kernels.isa))
+                                          : nullptr;
     weight_.pack(code_kernels(*parse_isa(kernels.isa)),
                  ops::read_weight(*parse_format(format_), depth(), *states[kCodes], state(kLocal),
-                                  state(kScale), state(kZero)));
-    const bool is_split =
-        may_be_split_ && has_split_extents(columns(), depth()) && weight_.suits_split();
-    split_ = is_split ? split_kernels(*parse_isa(kernels.isa)) : nullptr;
+                                  state(kScale), state(kZero)),
+                 split != nullptr);
+    split_ = weight_.suits_split() ? split : nullptr;
   }
   std::int64_t layout_bytes() const override { return weight_.bytes(); }
   bool reads_state(std::size_t operand) const override {
@@ -43,8 +45,9 @@ class PackedLinearStep final : public Step {
   std::int64_t scratch_bytes(const Kernels&, std::int64_t rows) const override {
     return block_scratch(rows, columns());
   }
+  // How many rows there are beside these is not known.
   void run_rows(const RowCall& call) const override {
-    multiply(call, {0, call.rows, 0, columns()});
+    multiply(call, {0, call.rows, 0, columns()}, false);
   }
   std::int64_t block_scratch_bytes(const Kernels&, const Block& size) const override {
     return block_scratch(size.rows, size.columns);
@@ -55,7 +58,9 @@ class PackedLinearStep final : public Step {
   PartitionLimits block_limits() const override {
     return split_ != nullptr ? split_limits() : PartitionLimits{};
   }
-  void run_block(const BlockCall& call) const override { multiply(call, call.block); }
+  void run_block(const BlockCall& call) const override {
+    multiply(call, call.block, call.extents.rows <= kFewWidenedRows);
+  }
   KernelChoice choice() const override {
     return {split_ != nullptr ? split_->name : weight_.kernels().name, "packed"};
   }
@@ -64,11 +69,10 @@ class PackedLinearStep final : public Step {
   std::int64_t columns() const { return space_.output_widths[0]; }
   std::int64_t depth() const { return space_.input_widths[kX]; }
   std::int64_t block_scratch(std::int64_t rows, std::int64_t n) const {
-    return split_ != nullptr ? split_->scratch_bytes(rows, n)
-                             : weight_.kernels().widened_scratch_bytes(rows, n);
+    return split_ != nullptr ? split_->scratch_bytes(rows, n) : weight_.scratch_bytes(rows, n);
   }
 
-  void multiply(const auto& call, const Block& block) const {
+  void multiply(const auto& call, const Block& block, bool is_few) const {
     const auto operand = [&](std::size_t i) -> const float* {
       return i < call.inputs.size() && call.inputs[i] != nullptr ? call.input(i) : nullptr;
     };
@@ -85,6 +89,7 @@ class PackedLinearStep final : public Step {
     args.y = call.output(0) + place;
     args.y_stride = n;
     args.scratch = call.scratch;
+    args.is_few = is_few;
     weight_.set_operands(args, block.column);
     if (split_ != nullptr)
       split_->multiply_widened(args);
