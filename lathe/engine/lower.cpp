@@ -2,6 +2,7 @@
 
 #include "lathe/core/pass.h"
 #include "lathe/engine/attention_statistics.h"
+#include "lathe/engine/bound_value.h"
 #include "lathe/engine/channels_last.h"
 #include "lathe/engine/fusions.h"
 #include "lathe/engine/packed_weights.h"
@@ -10,7 +11,7 @@
 namespace lathe::engine {
 
 void prepare_inference(Graph& graph) {
-  if (!graph.state_updates().empty()) return;
+  if (changes_parameters(graph)) return;
   run_pass("remove-dropout", graph);
   run_pass("remove-dead-nodes", graph);  // a dead reader would keep rows alive
   run_pass("select-rows-early", graph);
