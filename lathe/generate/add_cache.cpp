@@ -109,6 +109,15 @@ Graph with_cache(const Graph& graph, std::int64_t rows) {
   return result;
 }
 
+void choose_likeliest(Graph& graph) {
+  const std::optional<Value> logits = graph.output("logits");
+  check(logits.has_value(), "a graph that gives logits");
+  const NodeId chosen = graph.add({.name = kLikeliest, .op = "argmax", .inputs = {*logits}});
+  graph.remove_output("logits");
+  graph.set_output(kLikeliest, {chosen, 0});
+  verify(graph);
+}
+
 State empty_caches(const Graph& graph) {
   State caches;
   for (const NodeId id : states_of(graph, StateRole::Cache))

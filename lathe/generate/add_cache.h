@@ -20,6 +20,11 @@ inline constexpr const char* kLengths = "lengths";
 /// rounded together.
 Graph with_cache(const Graph& graph, std::int64_t rows);
 
+/// What a graph with caches gives behind `choose_likeliest`: the token for each sequence, i32[S].
+inline constexpr const char* kLikeliest = "likeliest";
+/// Lets it give those in the place of logits, so that a device keeps these to itself.
+void choose_likeliest(Graph& graph);
+
 /// Zeros for the states that `with_cache` added.
 State empty_caches(const Graph& graph);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lathe/engine/backend.h"
 #include "lathe/generate/add_cache.h"
 #include "lathe/io/json_file.h"
 #include "lathe/models/set_inputs.h"
@@ -68,6 +69,25 @@ void add_end_ids(const nlohmann::json& config, Tokens& ids) {
   }
 }
 
+// What comes behind the sequence in a row of a run's outputs.
+std::int32_t next_token(const Feed& outputs, std::size_t row, const Sequence& sequence,
+                        const Sampling& sampling) {
+  if (const auto chosen = outputs.find(kLikeliest); chosen != outputs.end())
+    return chosen->second.data<std::int32_t>()[row];
+  const Tensor& logits = outputs.at("logits");
+  const auto width = static_cast<std::size_t>(logits.dims().back());
+  return choose_token(logits.data<float>().subspan(row * width, width), sampling,
+                      static_cast<std::uint32_t>(sequence.prompt),
+                      static_cast<std::uint32_t>(sequence.tokens.size()));
+}
+
+// Whether the device has a kernel that chooses the likeliest token.
+bool can_choose(const Graph& graph, const engine::Backend& backend) {
+  Graph choosing = graph;
+  choose_likeliest(choosing);
+  return backend.can_run(choosing, choosing.at(kLikeliest));
+}
+
 }  // namespace
 
 std::string_view name(Continuation::End end) {
@@ -112,10 +132,13 @@ void Generator::check_prompts(std::span<const Tokens> prompts) const {
   }
 }
 
-void Generator::reserve(std::int64_t rows) {
-  if (executor_ != nullptr && rows <= rows_) return;
-  rows_ = rows;
-  const Graph cached = with_cache(graph_, rows);
+void Generator::reserve(std::int64_t rows, bool is_greedy) {
+  if (executor_ != nullptr && rows <= rows_ && is_greedy == is_greedy_) return;
+  rows_ = std::max(rows, rows_);
+  is_greedy_ = is_greedy;
+  Graph cached = with_cache(graph_, rows_);
+  if (is_greedy && can_choose(cached, engine::find_backend(execution_.device)))
+    choose_likeliest(cached);
   State state = state_;
   state.merge(empty_caches(cached));
   executor_ = engine::make_executor(cached, std::move(state), execution_);
@@ -138,22 +161,18 @@ std::vector<Continuation> Generator::run(
     rows += std::min(positions_, length + options.max_new_tokens - 1);
   }
   if (rows > std::int64_t{INT32_MAX}) fail("the prompts need {} rows of cache: too many", rows);
-  reserve(rows);
+  reserve(rows, options.sampling.temperature == 0);
 
   std::vector<Sequence*> active;
   for (Sequence& sequence : sequences) active.push_back(&sequence);
   while (!active.empty()) {
     if (should_stop && should_stop()) return results;
     const Batch batch(active, std::max<std::int64_t>(options.batch_tokens, 1));
-    const Tensor logits = executor_->run(batch.feed()).at("logits");
+    const Feed outputs = executor_->run(batch.feed());
     for (std::size_t row = 0; row < batch.members().size(); ++row) {
       Sequence& sequence = *batch.members()[row];
       if (sequence.pending() > 0) continue;  // the rest of its prompt comes with the next run
-      const auto width = static_cast<std::size_t>(vocabulary_);
-      const std::int32_t token =
-          choose_token(logits.data<float>().subspan(row * width, width), options.sampling,
-                       static_cast<std::uint32_t>(sequence.prompt),
-                       static_cast<std::uint32_t>(sequence.tokens.size()));
+      const std::int32_t token = next_token(outputs, row, sequence, options.sampling);
       sequence.tokens.push_back(token);
       Continuation& result = results[sequence.prompt];
       result.tokens.push_back(token);

@@ -61,12 +61,14 @@ class Generator {
 
  private:
   void check_prompts(std::span<const Tokens> prompts) const;
-  void reserve(std::int64_t rows);
+  /// Plans anew where there is no room for so many rows, or tokens are chosen in another way.
+  void reserve(std::int64_t rows, bool is_greedy);
 
   Graph graph_;
   State state_;
   engine::ExecutionOptions execution_;
   std::int64_t vocabulary_ = 0, positions_ = 0, rows_ = 0;
+  bool is_greedy_ = false;
   std::unique_ptr<engine::Executor> executor_;
 };
 

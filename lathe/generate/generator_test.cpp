@@ -108,6 +108,26 @@ TEST_P(EveryDecoder, ContinuesGreedilyWithTheLikeliestToken) {
   }
 }
 
+// A single sequence, whose tokens come one by one: kernels of their own.
+TEST_P(EveryDecoder, ContinuesAPromptAlone) {
+  const auto [family, device] = GetParam();
+  if (std::string_view(device) == "cuda") {
+    LATHE_NEEDS_GPU();
+  }
+  const io::Model model = small(family);
+  Generator generator(model, {.device = device});
+  const std::vector<Tokens> prompts{{3, 1, 4, 1, 5, 9, 2, 6}};
+  const Tokens found = generator.run(prompts, {.max_new_tokens = 12})[0].tokens;
+  EXPECT_EQ(
+      found,
+      Generator(model, {.device = "reference"}).run(prompts, {.max_new_tokens = 12})[0].tokens);
+  // The likeliest of one is drawn from the logits themselves.
+  EXPECT_EQ(
+      found,
+      generator.run(prompts, {.max_new_tokens = 12, .sampling = {.temperature = 1, .top_k = 1}})[0]
+          .tokens);
+}
+
 INSTANTIATE_TEST_SUITE_P(EveryExecutor, EveryDecoder,
                          testing::Combine(testing::Values("gpt2", "llama"),
                                           testing::Values("reference", "cpu", "cuda")));

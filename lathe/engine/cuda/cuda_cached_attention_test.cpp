@@ -64,6 +64,62 @@ TEST_P(CudaCachedAttention, IsWhatTheReferenceGives) {
     EXPECT_TRUE(std::ranges::equal(left.at(name).data<float>(), right.at(name).data<float>()));
 }
 
+// A prompt and tokens one by one, turned by their positions on the way: a kernel of its own. The
+// caches hold what the reference's do.
+TEST_P(CudaCachedAttention, TurnsASingleTokenOnItsWay) {
+  LATHE_NEEDS_GPU();
+  const std::int64_t d = GetParam();
+  for (const bool is_interleaved : {false, true}) {
+    SCOPED_TRACE(is_interleaved ? "neighbours" : "halves");
+    const Graph graph = parse_graph(fmt::format(
+        R"(
+    symbols T, S
+    x = input() : f32[T,{0}]
+    k = input() : f32[T,{1}]
+    v = input() : f32[T,{1}]
+    w = state() : f32[{0},{0}]
+    positions = input() : i32[T]
+    offsets = input() : i32[S+1]
+    starts = input() : i32[S]
+    lengths = input() : i32[S]
+    k_cache = state() {{role="cache"}} : f32[{2},{1}]
+    v_cache = state() {{role="cache"}} : f32[{2},{1}]
+    q = linear(x, w)
+    q_turned = rope(q, positions) {{heads={3}, interleaved={5}}}
+    k_turned = rope(k, positions) {{heads={4}, interleaved={5}}}
+    y = cached_attention(q_turned, k_turned, v, k_cache, v_cache, offsets, starts, lengths) {{heads={3}, kv_heads={4}}}
+    output y <- y#0
+    state k_cache <- y#1
+    state v_cache <- y#2
+  )",
+        kHeads * d, kCacheHeads * d, kRows, kHeads, kCacheHeads, is_interleaved));
+    State state = random_state(graph, 5);
+    state["k_cache"] = state["v_cache"] = Tensor(DType::F32, {kRows, kCacheHeads * d});
+    for (float& weight : state["w"].mutable_data<float>()) weight /= 16;
+    const auto reference = make_executor(graph, state, {.device = "reference"});
+    const auto cuda = make_executor(graph, state, {.device = "cuda"});
+    std::int32_t length = 0;
+    for (const std::int32_t count : {140, 1, 1, 1, 130, 1, 1, 1}) {
+      Feed feed = random_feed(graph, {{"T", count}, {"S", 1}}, static_cast<unsigned>(length + 7));
+      std::vector<std::int32_t> positions;
+      for (std::int32_t i = 0; i < count; ++i) positions.push_back(length + i);
+      feed["positions"] = row_of_integers(positions);
+      feed["offsets"] = row_of_integers({0, count});
+      feed["starts"] = row_of_integers({20});
+      feed["lengths"] = row_of_integers({length});
+      const Tensor expected = reference->run(feed).at("y"), y = cuda->run(feed).at("y");
+      for (std::int64_t i = 0; i < y.num_elements(); ++i)
+        ASSERT_NEAR(y.at(i), expected.at(i), 1e-4) << "behind " << length << ", element " << i;
+      length += count;
+    }
+    for (const char* cache : {"k_cache", "v_cache"}) {
+      const Tensor expected = reference->state().at(cache), found = cuda->state().at(cache);
+      for (std::int64_t i = 0; i < found.num_elements(); ++i)
+        ASSERT_NEAR(found.at(i), expected.at(i), 1e-5) << cache << ", element " << i;
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(HeadSizes, CudaCachedAttention, testing::Values(12, 20, 32, 64, 128, 192));
 
 }  // namespace

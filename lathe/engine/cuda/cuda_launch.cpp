@@ -78,6 +78,12 @@ void CudaMachine::launch_group(const Prepared& one, std::size_t launch) {
       return products(one, launch)
           .launch(call(one, launch, plan.launches[launch].steps.front(), operands));
     }
+    case CudaGroup::Packed: {
+      std::vector<std::byte*> operands;
+      for (const std::size_t step : plan.launches[launch].steps)
+        plan.steps[step].step->launch(call(one, launch, step, operands));
+      return;
+    }
     case CudaGroup::Halves:
       return kernels->halves({.copies = reinterpret_cast<const cuda::HalfCopy*>(entries),
                               .count = static_cast<std::int32_t>(table.halves.size()),
@@ -125,7 +131,9 @@ void CudaMachine::enqueue(const Prepared& one) {
   std::vector<std::byte*> operands;
   for (std::size_t launch = 0; launch < plan.launches.size(); ++launch) {
     launch_early_parts(one, launch);
-    if (const std::size_t done = launch_few_rows(one, launch); done > 0) {
+    std::size_t done = launch_few_rows(one, launch);
+    if (done == 0) done = launch_single_row(one, launch);
+    if (done > 0) {
       for (const std::size_t end = launch + done; launch + 1 < end;)
         launch_early_parts(one, ++launch);
       continue;

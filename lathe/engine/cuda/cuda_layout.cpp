@@ -145,8 +145,13 @@ void CudaMachine::ensure_capacity(const SymbolValues& needed) {
   scratch.assign(plan.launches.size(), nullptr);
   for (std::size_t launch = 0; launch < plan.launches.size(); ++launch) {
     std::int64_t bytes = 0;
-    for (const std::size_t step : plan.launches[launch].steps)
-      bytes += plan.steps[step].step->scratch_bytes(plan.graph, plan.steps[step].node, sizes);
+    // Of a launch that is several kernels, one after another, each has it all.
+    const bool is_shared = plan.launches[launch].group == CudaGroup::Packed;
+    for (const std::size_t step : plan.launches[launch].steps) {
+      const std::int64_t own =
+          plan.steps[step].step->scratch_bytes(plan.graph, plan.steps[step].node, sizes);
+      bytes = is_shared ? std::max(bytes, own) : bytes + own;
+    }
     if (bytes == 0) continue;
     const int early = plan.launches[launch].early;
     lifetimes.push_back({early < 0 ? static_cast<int>(launch) : early,

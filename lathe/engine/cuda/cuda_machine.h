@@ -39,8 +39,8 @@ struct CudaBlock {
 };
 
 /// A plan on a GPU: its memory (cuda_layout.cpp), what its launches read beside values
-/// (cuda_tables.cpp), the launches themselves (cuda_launch.cpp), and what comes in and out
-/// (cuda_copies.cpp).
+/// (cuda_tables.cpp), the launches themselves (cuda_launch.cpp, of a single row
+/// cuda_single_row.cpp), and what comes in and out (cuda_copies.cpp).
 struct CudaMachine {
   CudaPlan plan;
   Graph source;  // as the user wrote it: says what its states are
@@ -110,6 +110,13 @@ struct CudaMachine {
       std::int64_t offset = 0;  // of the stages, in the tables
     };
     std::map<std::size_t, FewRows> few_rows;
+    // Launches that are one of a single row, by the first of them; neither: they have more rows.
+    struct SingleRow {
+      std::size_t num_launches = 0;
+      std::optional<cuda::RowProductsArgs> products = {};
+      std::optional<cuda::CachedAttentionArgs> attention = {};
+    };
+    std::map<std::size_t, SingleRow> single_rows;
     // The bytes of each input, in the plan's order, with its padding.
     std::vector<std::int64_t> input_bytes;
     // With the copies of what comes in and out, by their half of the staging memory.
@@ -164,12 +171,18 @@ struct CudaMachine {
   void copy_resident_halves();
   void fill_tables(Prepared& one);
   std::vector<cuda::FewRowsStage> few_rows_stages(const Prepared& one, std::size_t launch) const;
+  std::optional<cuda::RowProductsArgs> row_products(const Prepared& one,
+                                                    const CudaSingleRow& run) const;
+  std::optional<cuda::CachedAttentionArgs> token_attention(const Prepared& one,
+                                                           const CudaSingleRow& run) const;
+  void find_single_rows(Prepared& one) const;
   void enqueue(const Prepared& one);
   void enqueue_with_copies(const Prepared& one, std::size_t half);
   /// What `launches` puts on the stream, as one graph.
   cuda::Capture* capture(const std::function<void()>& launches, std::int32_t& num_nodes) const;
   void launch_group(const Prepared& one, std::size_t launch);
   std::size_t launch_few_rows(const Prepared& one, std::size_t launch);
+  std::size_t launch_single_row(const Prepared& one, std::size_t launch);
   void launch_early_parts(const Prepared& one, std::size_t launch);
   void join_side(std::size_t launch);
   CudaRowProgram row_program(const Prepared& one, std::size_t launch) const;

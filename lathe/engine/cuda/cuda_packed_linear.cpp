@@ -22,6 +22,36 @@ std::int64_t CudaPackedLinear::scratch_bytes(std::int64_t capacity) const {
   return std::max(cuda::packed_linear_scratch(args), decoded);
 }
 
+std::optional<cuda::RowProductsArgs> CudaPackedLinear::row_product(
+    const cuda::PackedLinearArgs& args) const {
+  const cuda::PackedScales scales = cuda::scales_of(args.weight);
+  const bool is_whole = code == cuda::PackedCode::Int8 || code == cuda::PackedCode::Int4;
+  if (args.rows.capacity != 1 || !is_whole || encodes || scales.from == nullptr || scales.is_one ||
+      scales.to_power_of_two)
+    return std::nullopt;
+  cuda::RowProductsArgs result;
+  result.input.sources[0] = args.x;
+  result.code = code == cuda::PackedCode::Int8 ? cuda::RowCode::Int8 : cuda::RowCode::Int4;
+  result.are_exponents = scales.are_exponents;
+  result.group_bits = scales.group_bits;
+  result.step = scales.step;
+  result.count = 1;
+  result.products[0] = {.weight = args.weight.codes,
+                        .row_bytes = args.weight.row_bytes,
+                        .scales = scales.from,
+                        .scales_of_row = scales.of_output,
+                        .bias = args.bias,
+                        .residual = args.residual,
+                        .map = args.map,
+                        .n = n,
+                        .y = args.y};
+  result.k = k;
+  result.precision = args.precision;
+  result.may_begin_early = args.may_begin_early;
+  result.rows = args.rows;
+  return result;
+}
+
 void CudaPackedLinear::launch(const cuda::KernelTable& kernels, cuda::Gemm* gemm,
                               cuda::PackedLinearArgs args, cuda::Stream* stream) const {
   args.n = n;
@@ -29,6 +59,8 @@ void CudaPackedLinear::launch(const cuda::KernelTable& kernels, cuda::Gemm* gemm
   args.encodes = encodes;
   if (!reads_codes(args.rows.capacity)) return decode_and_multiply(kernels, gemm, args, stream);
   args.code = *code;
+  const std::optional<cuda::RowProductsArgs> row = row_product(args);
+  if (row && kernels.row_products(*row, stream)) return;
   kernels.packed_linear(args, stream);
 }
 

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "lathe/engine/cuda/arguments/row_products.h"
 #include "lathe/engine/cuda/kernel_table.h"
 
 namespace lathe::engine {
@@ -18,6 +19,8 @@ struct CudaPackedLinear {
 
   /// Room for any precision and for any rows up to `capacity`.
   std::int64_t scratch_bytes(std::int64_t capacity) const;
+  /// The same of a single row; nullopt where there are more or the codes are no whole numbers.
+  std::optional<cuda::RowProductsArgs> row_product(const cuda::PackedLinearArgs& args) const;
   /// `args` has the operands, the rows and the precision; the rest is filled in here.
   void launch(const cuda::KernelTable& kernels, cuda::Gemm* gemm, cuda::PackedLinearArgs args,
               cuda::Stream* stream) const;

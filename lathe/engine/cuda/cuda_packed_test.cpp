@@ -23,7 +23,7 @@ struct PackedCase {
 };
 
 PackedCase packed_case(const std::string& text, std::int64_t rows, std::int64_t columns,
-                       std::uint64_t seed) {
+                       std::uint64_t seed, const std::string& prefix = "") {
   const std::shared_ptr<const NumberFormat> format = parse_format(text);
   const FormatFacts& facts = format->facts();
   const Graph matrix =
@@ -45,8 +45,9 @@ PackedCase packed_case(const std::string& text, std::int64_t rows, std::int64_t 
                                                 .x = x.data<float>().data(),
                                                 .scales = scales.data(),
                                                 .zeros = zeros.data()});
-  std::string operands = "codes";
-  const auto declare = [&](const std::string& name, Tensor tensor, const Type& type) {
+  std::string operands = prefix + "codes";
+  const auto declare = [&](const std::string& last, Tensor tensor, const Type& type) {
+    const std::string name = prefix + last;
     result.declarations += fmt::format("{} = state() : {}\n", name, to_text(type));
     result.state[name] = std::move(tensor);
   };
@@ -58,7 +59,7 @@ PackedCase packed_case(const std::string& text, std::int64_t rows, std::int64_t 
   if (!encoded.scales.empty()) {
     const Type local{DType::U8, ops::local_scale_shape(*format, codes, columns)};
     declare("local", bytes(local, encoded.scales), local);
-    operands += ", local";
+    operands += ", " + prefix + "local";
   } else if (!scales.empty()) {
     operands += ", none";
   }
@@ -66,10 +67,10 @@ PackedCase packed_case(const std::string& text, std::int64_t rows, std::int64_t 
     const Type type{DType::F32,
                     ops::given_scale_shape(*format, {DType::F32, {Size(rows), Size(columns)}})};
     declare("scale", Tensor::from<float>(type.dims({}), std::span<const float>(scales)), type);
-    operands += ", scale";
+    operands += ", " + prefix + "scale";
     if (facts.has_zero_point) {
       declare("zero", Tensor::from<float>(type.dims({}), std::span<const float>(zeros)), type);
-      operands += ", zero";
+      operands += ", " + prefix + "zero";
     }
   }
   result.decode =
@@ -236,6 +237,62 @@ INSTANTIATE_TEST_SUITE_P(Formats, PackedProducts,
                              if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
                            return name;
                          });
+
+// What a decoder does with a token: a sum, a norm, products of it side by side, a gate. Its parts
+// are one launch for a single row, and others for two.
+TEST_P(PackedProducts, AreTheSameBehindANormAndInAGate) {
+  LATHE_NEEDS_GPU();
+  constexpr std::int64_t kInputs = 384, kOutputs = 200, kGated = 256;
+  const PackedCase q = packed_case(GetParam(), kOutputs, kInputs, 21, "q_");
+  const PackedCase k = packed_case(GetParam(), kOutputs / 2, kInputs, 22, "k_");
+  const PackedCase gate = packed_case(GetParam(), kGated, kInputs, 23, "gate_");
+  const PackedCase up = packed_case(GetParam(), kGated, kInputs, 24, "up_");
+  const PackedCase down = packed_case(GetParam(), kInputs, kGated, 25, "down_");
+  State state;
+  std::string declarations;
+  for (const PackedCase* packed : {&q, &k, &gate, &up, &down}) {
+    declarations += packed->declarations;
+    state.insert(packed->state.begin(), packed->state.end());
+  }
+  const Graph graph = parse_graph(fmt::format(
+      R"(
+    x = input() : f32[T,{0}]
+    r = input() : f32[T,{0}]
+    gamma = state() : f32[{0}]
+    bias = state() : f32[{1}]
+    {2}
+    s = add(x, r)
+    n = rms_norm(s, gamma) {{eps=0.001}}
+    wq = {3}
+    q = linear(n, wq, bias)
+    wk = {4}
+    k = linear(n, wk)
+    wg = {5}
+    g = linear(n, wg)
+    a = silu(g)
+    wu = {6}
+    u = linear(n, wu)
+    m = mul(a, u)
+    h = tanh(m)
+    wd = {7}
+    d = linear(h, wd)
+    y = add(d, s)
+    output q <- q
+    output k <- k
+    output m <- m
+    output y <- y)",
+      kInputs, kOutputs, declarations, q.decode, k.decode, gate.decode, up.decode, down.decode));
+  const State others = random_state(
+      parse_graph("gamma = state() : f32[384]\nbias = state() : f32[200]\noutput b <- bias\n"
+                  "output c <- gamma"),
+      3);
+  state.insert(others.begin(), others.end());
+  for (const std::int64_t rows : {1, 2}) {
+    SCOPED_TRACE(fmt::format("{} rows", rows));
+    // Sums of 384 products of codes up to 127 by steps of at most 2^4: some 2^-24 of thousands.
+    expect_same_on_gpu(graph, state, random_feed(graph, {{"T", rows}}, 31), 2e-2);
+  }
+}
 
 // Codes by codes: a block's product is a whole number below 2^24, so only sums over blocks round.
 TEST(CudaPacked, MultipliesWholeNumbersOfMxint8Blocks) {

@@ -5,6 +5,7 @@
 
 #include "lathe/engine/bound_value.h"
 #include "lathe/engine/cuda/cuda_schedule.h"
+#include "lathe/engine/cuda/cuda_single_row.h"
 
 namespace lathe::engine {
 namespace {
@@ -237,13 +238,20 @@ void find_lifetimes(CudaPlan& plan) {
     slot.first = after_all;
     slot.last = -1;
   }
+  // Launches that may be one read and write at the same time.
+  std::vector<std::pair<int, int>> times;
+  for (std::size_t launch = 0; launch < plan.launches.size(); ++launch)
+    times.emplace_back(static_cast<int>(launch), plan.launches[launch].end(launch));
+  for (const CudaSingleRow& run : plan.single_rows)
+    for (int launch = run.first; launch <= run.last; ++launch)
+      times[static_cast<std::size_t>(launch)] = {run.first, run.last};
   for (std::size_t launch = 0; launch < plan.launches.size(); ++launch)
     for (const std::size_t index : plan.launches[launch].steps) {
       const auto touch = [&](int slot) {
         if (slot < 0) return;
         CudaSlot& touched = plan.slots[static_cast<std::size_t>(slot)];
-        touched.first = std::min(touched.first, static_cast<int>(launch));
-        touched.last = std::max(touched.last, plan.launches[launch].end(launch));
+        touched.first = std::min(touched.first, times[launch].first);
+        touched.last = std::max(touched.last, times[launch].second);
       };
       const auto touch_both = [&](int slot) {
         touch(slot);
@@ -336,6 +344,7 @@ CudaPlan make_cuda_plan(Graph lowered, cuda::Precision precision) {
   find_stored(plan);
   find_early_parts(plan);
   find_joins(plan);
+  plan.single_rows = find_single_rows(plan);
   find_lifetimes(plan);
   for (const std::string& symbol : plan.graph.symbols())
     if (can_be_rounded(plan.graph, symbol)) plan.rounded_symbols.push_back(symbol);
@@ -344,6 +353,7 @@ CudaPlan make_cuda_plan(Graph lowered, cuda::Precision precision) {
 
 std::int64_t bucket_of(std::int64_t size) {
   if (size <= 0) return size;
+  if (size <= 8) return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(size)));
   const auto binade = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(size)));
   const std::int64_t step = std::max<std::int64_t>(8, binade / 8);
   return (size + step - 1) / step * step;

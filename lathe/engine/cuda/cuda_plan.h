@@ -63,6 +63,13 @@ struct CudaLaunch {
   int end(std::size_t number) const { return joined < 0 ? static_cast<int>(number) : joined - 1; }
 };
 
+/// Launches that are one where they have a single row (cuda_single_row.h).
+struct CudaSingleRow {
+  enum class Kind { Products, Attention };
+  Kind kind = Kind::Products;
+  int first = 0, main = 0, last = 0;  ///< launches; `main` is that of the products or the attention
+};
+
 /// What runs in which order and what lives where, for any sizes.
 struct CudaPlan {
   Graph graph;
@@ -71,6 +78,7 @@ struct CudaPlan {
   std::vector<CudaPlanStep> steps;
   std::vector<CudaLaunch> launches;
   std::vector<CudaPartial> partials;
+  std::vector<CudaSingleRow> single_rows;
   std::map<Value, int> slot_of;
   cuda::Precision precision = cuda::Precision::Float32;
   /// Slots whose halves are copied when they are set: no run changes them, or their update does
@@ -90,7 +98,8 @@ struct CudaPlan {
 CudaPlan make_cuda_plan(Graph lowered, cuda::Precision precision = cuda::Precision::Float32);
 
 /// The size that a symbol is rounded up to: steps of an eighth, so that at most that share of the
-/// rows is padding and there are few captures.
+/// rows is padding and there are few captures; below 8 powers of two, for a single row has kernels
+/// of its own.
 std::int64_t bucket_of(std::int64_t size);
 
 }  // namespace lathe::engine

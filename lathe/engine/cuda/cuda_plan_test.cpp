@@ -510,8 +510,10 @@ TEST(CudaPlan, ComputesConstantsWhenPlanned) {
 
 TEST(BucketOf, AddsAtMostAnEighth) {
   EXPECT_EQ(bucket_of(0), 0);
-  EXPECT_EQ(bucket_of(1), 8);
+  EXPECT_EQ(bucket_of(1), 1);
+  EXPECT_EQ(bucket_of(3), 4);
   EXPECT_EQ(bucket_of(8), 8);
+  EXPECT_EQ(bucket_of(9), 16);
   EXPECT_EQ(bucket_of(4096), 4096);
   EXPECT_EQ(bucket_of(4097), 4608);
   for (std::int64_t size = 64; size < 20000; size += 7) {

@@ -42,6 +42,7 @@ class Scheduler {
         if (group == CudaGroup::None) launch({i}, group);
         if (group == CudaGroup::Rows) launch(row_program_from(i), group);
         if (group == CudaGroup::Products) launch(products_from(i, are_few_[i]), group);
+        if (group == CudaGroup::Packed) launch(packed_from(i), group);
         if (group == CudaGroup::Indices) launch(ready_from(i, cuda::kMostIndices), group);
         if (group == CudaGroup::Formats || group == CudaGroup::LearnedSteps ||
             group == CudaGroup::Vectors)
@@ -200,6 +201,17 @@ class Scheduler {
     std::vector<std::size_t> members;
     for (std::size_t i = first; i < plan_.steps.size() && members.size() < most; ++i)
       if (step(i).group() == step(first).group() && is_ready(i)) members.push_back(i);
+    return members;
+  }
+
+  // Products with packed weights that multiply the same.
+  std::vector<std::size_t> packed_from(std::size_t first) const {
+    std::vector<std::size_t> members;
+    for (std::size_t i = first; i < plan_.steps.size() && members.size() < cuda::kMostRowProducts;
+         ++i)
+      if (step(i).group() == CudaGroup::Packed && is_ready(i) &&
+          plan_.steps[i].inputs.front() == plan_.steps[first].inputs.front())
+        members.push_back(i);
     return members;
   }
 

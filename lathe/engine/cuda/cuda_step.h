@@ -10,6 +10,7 @@
 
 #include "lathe/core/graph.h"
 #include "lathe/core/registry.h"
+#include "lathe/engine/cuda/arguments/row_products.h"
 #include "lathe/engine/cuda/kernel_table.h"
 
 namespace lathe::engine {
@@ -75,7 +76,8 @@ struct CudaCall {
 
 /// Steps that share one launch. Those of Rows take each row through all of them; the others run
 /// side by side, in the order of a table. Sums and Halves have no steps: the one adds up what
-/// others left in parts, the other copies values as bfloat16.
+/// others left in parts, the other copies values as bfloat16. Packed are products of one operand
+/// with packed weights, which share a launch where it is a single row.
 enum class CudaGroup {
   None,
   Indices,
@@ -84,6 +86,7 @@ enum class CudaGroup {
   Vectors,
   Rows,
   Products,
+  Packed,
   Tables,
   Halves,
   Sums,
@@ -186,7 +189,19 @@ class CudaStep {
   /// Of a step of no group, or of Tables: whether others that do not read its results may run
   /// beside it, at the cost of the memory that it needs meanwhile.
   virtual bool can_run_beside() const { return false; }
-  /// Of a step of no group.
+  /// Of a product of a single row with a packed weight: what makes it.
+  virtual std::optional<cuda::RowProductsArgs> row_product(const CudaCall&) const {
+    return std::nullopt;
+  }
+  /// Of a rotation: what `cached_attention` needs to do it for a single token.
+  virtual std::optional<cuda::TokenRotation> token_rotation(const CudaCall&) const {
+    return std::nullopt;
+  }
+  /// Of attention to caches.
+  virtual std::optional<cuda::CachedAttentionArgs> cached_attention(const CudaCall&) const {
+    return std::nullopt;
+  }
+  /// Of a step of no group, or of Packed.
   virtual void launch(const CudaCall&) const {}
 };
 

@@ -16,6 +16,7 @@ CudaMachine::Prepared& CudaMachine::prepare(const SymbolValues& sizes) {
   for (const GraphInputs::Input& input : plan.inputs.all())
     one.input_bytes.push_back(input.type.num_bytes().evaluate(sizes));
   fill_tables(one);
+  find_single_rows(one);
   return one;
 }
 

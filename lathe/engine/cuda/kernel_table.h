@@ -93,7 +93,8 @@ struct ProductArgs {
   Product products[kMostProducts];
 };
 
-struct FewRowsStage;  ///< a product or a norm (arguments/few_rows.h)
+struct RowProductsArgs;  ///< products of a single row (arguments/row_products.h)
+struct FewRowsStage;     ///< a product or a norm (arguments/few_rows.h)
 /// Stages over few rows, each of which reads what those before it made.
 struct FewRowsArgs {
   const FewRowsStage* stages = nullptr;  ///< in device memory
@@ -163,6 +164,7 @@ struct KernelTable {
   void (*row_program)(const RowProgramArgs&, const RowProgramArgs* on_device, Stream*);
   void (*row_chain)(const RowChainArgs&, Stream*);
   bool (*few_rows)(const FewRowsArgs&, Stream*);  ///< false: this GPU has no clusters of blocks
+  bool (*row_products)(const RowProductsArgs&, Stream*);  ///< false: there is no kernel for these
   void (*halves)(const HalvesArgs&, Stream*);
   void (*epilogue)(const EpilogueArgs&, Stream*);
   void (*transpose)(const TransposeArgs&, Stream*);
@@ -177,6 +179,7 @@ struct KernelTable {
   void (*vectors)(const VectorArgs&, Stream*);
   void (*reduce)(const ReduceArgs&, Stream*);
   void (*max_gradient)(const MaxGradientArgs&, Stream*);
+  void (*argmax)(const ArgmaxArgs&, Stream*);
   void (*sum_rows)(const SumRowsArgs&, Stream*);
   void (*softmax)(const SoftmaxArgs&, Stream*);
   void (*normalize)(const NormalizeArgs&, Stream*);

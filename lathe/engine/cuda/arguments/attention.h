@@ -110,6 +110,13 @@ inline constexpr std::int64_t attention_gradient_scratch(std::int64_t queries, s
 /// Numbers of a head: up to the first it has tiles, up to the second kernels of its own.
 inline constexpr std::int32_t kMostHeadSize = 128, kMostWideHeadSize = 256;
 
+/// How the queries and keys of a single token are turned by its position before they meet others.
+struct TokenRotation {
+  bool is_there = false, is_interleaved = false;
+  Integers positions;
+  double frequencies[kMostHeadSize / 2] = {};  ///< radians from a position to the next, by pair
+};
+
 /// New tokens of packed sequences: their keys and values go into rows of the caches behind those
 /// of their sequences, and their queries look at them all. The new caches may be the old ones.
 struct CachedAttentionArgs {
@@ -126,7 +133,14 @@ struct CachedAttentionArgs {
   float scale = 1;
   std::int64_t rows = 0;  ///< of the caches
   Extent tokens, sequences;
+  TokenRotation rotation;        ///< of one token of one sequence
+  bool may_begin_early = false;  ///< such a token's inputs were there before the launch in front
   Fault fault;
 };
+/// Whether there is a kernel for such a token alone, which may turn it, too.
+inline constexpr bool is_single_token(const CachedAttentionArgs& args) {
+  return args.tokens.capacity == 1 && args.sequences.capacity == 1 && args.new_k == args.k_cache &&
+         args.new_v == args.v_cache && (args.d == 32 || args.d == 64 || args.d == 128);
+}
 
 }  // namespace lathe::engine::cuda

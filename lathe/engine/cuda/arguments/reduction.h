@@ -36,6 +36,14 @@ struct MaxGradientArgs {
   Extent elements;
 };
 
+/// y[r] = the index of the largest of x[r, n], of several equal ones the first.
+struct ArgmaxArgs {
+  const float* x = nullptr;
+  std::int32_t* y = nullptr;
+  std::int64_t n = 0;
+  Extent rows;
+};
+
 /// Sums over rows: y[c] = sum of x[r, c]. `scratch` holds num_row_chunks(capacity) * n doubles.
 struct SumRowsArgs {
   const float* x = nullptr;

@@ -6,8 +6,8 @@
 // a sum of values, is joined at the end in their order, so that the bits do not depend on who was
 // first.
 
+#include "lathe/engine/cuda/kernels/cached_attention.cuh"
 #include "lathe/engine/cuda/kernels/kernels.cuh"
-#include "lathe/engine/cuda/kernels/launch.cuh"
 
 namespace lathe::engine::cuda {
 namespace {
@@ -149,13 +149,6 @@ __global__ void __launch_bounds__(kCacheWarps* kWarp) attend_kernel(CachedAttent
 
 constexpr int kRowWarps = 8, kTurns = 8;
 
-__device__ float4 times(float4 a, float by) {
-  return {a.x * by, a.y * by, a.z * by, a.w * by};
-}
-__device__ float4 plus_times(float4 sum, float4 a, float by) {
-  return {fmaf(a.x, by, sum.x), fmaf(a.y, by, sum.y), fmaf(a.z, by, sum.z), fmaf(a.w, by, sum.w)};
-}
-
 // Heads of 4 kLanes features: a part of so many lanes has a key, kTurns of them at a time.
 template <int kLanes>
 __global__ void __launch_bounds__(kRowWarps* kWarp) attend_parts_kernel(CachedAttentionArgs args) {
@@ -197,10 +190,7 @@ __global__ void __launch_bounds__(kRowWarps* kWarp) attend_parts_kernel(CachedAt
       float higher = top;
 #pragma unroll
       for (int turn = 0; turn < kTurns; ++turn) {
-        float score = query.x * keys[turn].x;
-        score = fmaf(query.y, keys[turn].y, score);
-        score = fmaf(query.z, keys[turn].z, score);
-        score = fmaf(query.w, keys[turn].w, score);
+        float score = dot(query, keys[turn]);
 #pragma unroll
         for (int distance = kLanes / 2; distance > 0; distance /= 2)
           score += __shfl_xor_sync(kAllLanes, score, distance);
@@ -221,32 +211,15 @@ __global__ void __launch_bounds__(kRowWarps* kWarp) attend_parts_kernel(CachedAt
       }
       top = higher;
     }
-#pragma unroll
-    for (int distance = kWarp / 2; distance >= kLanes; distance /= 2) {
-      total += __shfl_xor_sync(kAllLanes, total, distance);
-      sum.x += __shfl_xor_sync(kAllLanes, sum.x, distance);
-      sum.y += __shfl_xor_sync(kAllLanes, sum.y, distance);
-      sum.z += __shfl_xor_sync(kAllLanes, sum.z, distance);
-      sum.w += __shfl_xor_sync(kAllLanes, sum.w, distance);
-    }
+    join_parts<kLanes>(total, sum);
     if (lane == 0) {
       tops[warp] = top;
       totals[warp] = total;
     }
     if (part == 0) values[warp][place] = sum;
     __syncthreads();
-    if (threadIdx.x < kLanes) {
-      float highest = tops[0], weights = 0;
-      for (int w = 1; w < kRowWarps; ++w) highest = fmaxf(highest, tops[w]);
-      float4 joined = {0, 0, 0, 0};
-      for (int w = 0; w < kRowWarps; ++w) {
-        const float share = expf(tops[w] - highest);
-        weights += totals[w] * share;
-        joined = plus_times(joined, values[w][threadIdx.x], share);
-      }
-      y[threadIdx.x] = {joined.x / weights, joined.y / weights, joined.z / weights,
-                        joined.w / weights};
-    }
+    if (threadIdx.x < kLanes)
+      y[threadIdx.x] = joined<kRowWarps>(tops, totals, values, static_cast<int>(threadIdx.x));
     __syncthreads();
   }
 }
@@ -261,6 +234,7 @@ void attend_parts(const CachedAttentionArgs& args, Stream* stream) {
 
 void cached_attention(const CachedAttentionArgs& args, Stream* stream) {
   if (args.tokens.capacity == 0) return;
+  if (is_single_token(args)) return attend_token(args, stream);
   if (args.new_k != args.k_cache || args.new_v != args.v_cache)
     copy_caches_kernel<<<blocks_for(args.rows * args.kv_heads * args.d, kThreads), kThreads, 0,
                          stream_of(stream)>>>(args);

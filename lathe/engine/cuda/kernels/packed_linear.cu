@@ -8,7 +8,7 @@ namespace lathe::engine::cuda {
 void packed_linear(const PackedLinearArgs& args, Stream* stream) {
   if (args.rows.capacity == 0 || args.n == 0) return;
   if (args.encodes) return packed_integers(args, stream);
-  if (!packed_row(args, stream)) packed_tiles(args, stream);
+  packed_tiles(args, stream);
 }
 
 }  // namespace lathe::engine::cuda

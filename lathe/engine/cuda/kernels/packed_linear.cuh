@@ -9,42 +9,10 @@
 
 namespace lathe::engine::cuda {
 
-/// One row by whole numbers; false where it cannot: too many inputs, other codes, or several rows.
-bool packed_row(const PackedLinearArgs& args, Stream* stream);
 /// Few rows by codes of any kind.
 void packed_tiles(const PackedLinearArgs& args, Stream* stream);
 /// Rows as MXINT8 codes by such codes.
 void packed_integers(const PackedLinearArgs& args, Stream* stream);
-
-/// The scales of a weight: where they lie and how their bits become floats.
-struct PackedScales {
-  const void* from = nullptr;  ///< null: all are 1
-  const float* zeros = nullptr;
-  int of_output = 1;    ///< scales of a row
-  int group_bits = 31;  ///< inputs of a scale: 2 to this; 31 for a row with one scale
-  bool are_exponents = false, is_one = false, to_power_of_two = false;
-  float step = 1;
-};
-
-inline PackedScales scales_of(const PackedMatrix& weight) {
-  const QuantizeArgs& format = weight.format;
-  PackedScales result;
-  result.step = format.element_step;
-  result.is_one = format.has_one_scale;
-  result.are_exponents = format.rule == ScaleBy::SharedExponent;
-  result.to_power_of_two = format.rule == ScaleBy::GivenPowerOfTwo;
-  if (result.are_exponents || format.rule == ScaleBy::LargestMagnitude)
-    result.from = weight.local;
-  else if (format.rule == ScaleBy::Given || format.rule == ScaleBy::GivenPowerOfTwo)
-    result.from = format.scales;
-  if (result.from != nullptr) result.zeros = format.zeros;
-  if (format.block < format.columns && !result.is_one) {
-    result.of_output = static_cast<int>((format.columns + format.block - 1) / format.block);
-    for (result.group_bits = 0; std::int64_t{1} << result.group_bits < format.block;)
-      ++result.group_bits;
-  }
-  return result;
-}
 
 /// The bits of a scale, which scale_of makes a float.
 __device__ inline Word load_scale(const PackedScales& scales, std::int64_t index) {

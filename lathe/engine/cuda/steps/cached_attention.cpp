@@ -10,32 +10,37 @@ class CachedAttentionStep final : public CudaStep {
   std::vector<CudaInPlace> in_place() const override { return {{1, 3}, {2, 4}}; }
 
   void launch(const CudaCall& call) const override {
+    call.kernels.cached_attention(*cached_attention(call), call.stream);
+  }
+
+  std::optional<cuda::CachedAttentionArgs> cached_attention(const CudaCall& call) const override {
     const AttributeReader attributes = call.graph.attribute(call.node);
     const auto heads = static_cast<std::int32_t>(attributes.integer("heads"));
     const auto kv_heads = static_cast<std::int32_t>(attributes.integer("kv_heads"));
     const auto d = static_cast<std::int32_t>(call.type(0).axis(-1).constant()) / heads;
     const double scale = attributes.real("scale");
-    call.kernels.cached_attention(
-        {.q = call.input(0),
-         .k = call.input(1),
-         .v = call.input(2),
-         .k_cache = call.input(3),
-         .v_cache = call.input(4),
-         .offsets = call.integers(5),
-         .starts = call.integers(6),
-         .lengths = call.integers(7),
-         .y = call.output(0),
-         .new_k = call.output(1),
-         .new_v = call.output(2),
-         .heads = heads,
-         .kv_heads = kv_heads == 0 ? heads : kv_heads,
-         .d = d,
-         .scale = static_cast<float>(scale == 0 ? 1 / std::sqrt(double{1} * d) : scale),
-         .rows = call.sizes.capacity(call.type(1).axis(0)),
-         .tokens = call.extent(call.type(0).axis(0)),
-         .sequences = call.extent(call.input_type(6).axis(0)),
-         .fault = call.fault},
-        call.stream);
+    return cuda::CachedAttentionArgs{
+        .q = call.input(0),
+        .k = call.input(1),
+        .v = call.input(2),
+        .k_cache = call.input(3),
+        .v_cache = call.input(4),
+        .offsets = call.integers(5),
+        .starts = call.integers(6),
+        .lengths = call.integers(7),
+        .y = call.output(0),
+        .new_k = call.output(1),
+        .new_v = call.output(2),
+        .heads = heads,
+        .kv_heads = kv_heads == 0 ? heads : kv_heads,
+        .d = d,
+        .scale = static_cast<float>(scale == 0 ? 1 / std::sqrt(double{1} * d) : scale),
+        .rows = call.sizes.capacity(call.type(1).axis(0)),
+        .tokens = call.extent(call.type(0).axis(0)),
+        .sequences = call.extent(call.input_type(6).axis(0)),
+        .rotation = {},
+        .may_begin_early = false,
+        .fault = call.fault};
   }
 };
 

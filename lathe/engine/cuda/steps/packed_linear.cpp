@@ -23,7 +23,16 @@ class PackedLinear final : public CudaStep {
     return linear_.scratch_bytes(sizes.capacity(rows_));
   }
 
+  CudaGroup group() const override { return CudaGroup::Packed; }
   void launch(const CudaCall& call) const override {
+    linear_.launch(call.kernels, call.gemm, args_of(call), call.stream);
+  }
+  std::optional<cuda::RowProductsArgs> row_product(const CudaCall& call) const override {
+    return linear_.row_product(args_of(call));
+  }
+
+ private:
+  cuda::PackedLinearArgs args_of(const CudaCall& call) const {
     cuda::PackedLinearArgs args;
     args.weight = packed_.of(call);
     args.x = call.input(0);
@@ -35,10 +44,9 @@ class PackedLinear final : public CudaStep {
     args.y = call.output(0);
     args.scratch = call.scratch;
     args.rows = call.extent(rows_);
-    linear_.launch(call.kernels, call.gemm, args, call.stream);
+    return args;
   }
 
- private:
   CudaPacked packed_;
   CudaPackedLinear linear_;
   Size rows_;

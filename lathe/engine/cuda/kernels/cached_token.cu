@@ -1,0 +1,165 @@
+// Attention of one token to the caches of its sequence, into which its key and value are put.
+//
+// A block is a head. Its lanes share a key, four features each, and its warps take turns at keys;
+// the first keys and values, and the angles that the token turns by, are asked for before the
+// kernel in front has ended. Who needs the token's own key turns it himself, so that nobody waits
+// for it to be in the cache. What warps hold is joined at the end in their order.
+
+#include "lathe/engine/cuda/kernels/cached_attention.cuh"
+#include "lathe/engine/cuda/kernels/packed_linear.cuh"
+
+namespace lathe::engine::cuda {
+namespace {
+
+constexpr int kTokenWarps = 8, kTurns = 8;
+
+// Four neighbouring features of a head of 4 kLanes, and those that they are turned with.
+template <int kLanes>
+__device__ float4 turned(const TokenRotation& rotation, const float* head, int place,
+                         const double2* angles) {
+  constexpr int kHalf = 2 * kLanes;
+  const float4 own = __ldcg(reinterpret_cast<const float4*>(head) + place);
+  if (!rotation.is_there) return own;
+  // (a, b) becomes (a cos - b sin, a sin + b cos).
+  const auto first = [](double a, double b, double2 angle) {
+    return static_cast<float>(a * angle.y - b * angle.x);
+  };
+  const auto second = [](double a, double b, double2 angle) {
+    return static_cast<float>(a * angle.x + b * angle.y);
+  };
+  if (rotation.is_interleaved) {
+    const double2 low = angles[2 * place], high = angles[2 * place + 1];
+    return {first(own.x, own.y, low), second(own.x, own.y, low), first(own.z, own.w, high),
+            second(own.z, own.w, high)};
+  }
+  const float4 other = __ldcg(reinterpret_cast<const float4*>(head) + (place ^ (kLanes / 2)));
+  const double2* const angle = angles + 4 * place % kHalf;
+  if (place < kLanes / 2)
+    return {first(own.x, other.x, angle[0]), first(own.y, other.y, angle[1]),
+            first(own.z, other.z, angle[2]), first(own.w, other.w, angle[3])};
+  return {second(other.x, own.x, angle[0]), second(other.y, own.y, angle[1]),
+          second(other.z, own.z, angle[2]), second(other.w, own.w, angle[3])};
+}
+
+template <int kLanes>
+__global__ void __launch_bounds__(kTokenWarps* kWarp, 2)
+    attend_token_kernel(const __grid_constant__ CachedAttentionArgs args) {
+  constexpr int kKeys = kWarp / kLanes, kStep = kKeys * kTurns, kFeatures = 4 * kLanes;
+  __shared__ double2 angles[kFeatures / 2];
+  __shared__ float tops[kTokenWarps], totals[kTokenWarps];
+  __shared__ float4 values[kTokenWarps][kLanes];
+  const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
+  const int part = lane / kLanes, place = lane % kLanes;
+  const auto head = static_cast<int>(blockIdx.x);
+  const int shared_by = args.heads / args.kv_heads, kv_head = head / shared_by;
+  const std::int64_t width = std::int64_t{args.kv_heads} * kFeatures;
+
+  // The inputs of a run are there when its first kernel ends, and the caches of the tokens before.
+  const std::int64_t start = integer_at(args.starts, 0), length = integer_at(args.lengths, 0);
+  const bool is_inside = start >= 0 && length >= 0 && start + length < args.rows &&
+                         real_size(args.tokens) > 0 && integer_at(args.offsets, 0) == 0;
+  const std::int64_t keys = is_inside ? length + 1 : 0;
+  const std::int64_t first = start * width + kv_head * kFeatures + 4 * place;
+  float4 key_rows[kTurns], value_rows[kTurns];
+  const auto load = [&](std::int64_t begin) {
+#pragma unroll
+    for (int turn = 0; turn < kTurns; ++turn) {
+      const std::int64_t key = begin + part + turn * kKeys, at = first + key * width;
+      key_rows[turn] = value_rows[turn] = {0, 0, 0, 0};
+      if (key >= keys - 1) continue;
+      key_rows[turn] = __ldcg(reinterpret_cast<const float4*>(args.k_cache + at));
+      value_rows[turn] = __ldcg(reinterpret_cast<const float4*>(args.v_cache + at));
+    }
+  };
+  load(warp * kStep);
+  if (args.rotation.is_there && threadIdx.x < kFeatures / 2) {
+    double2 angle;
+    sincos(static_cast<double>(integer_at(args.rotation.positions, 0)) *
+               args.rotation.frequencies[threadIdx.x],
+           &angle.x, &angle.y);
+    angles[threadIdx.x] = angle;
+  }
+  __syncthreads();
+  wait_for_previous();
+  let_next_begin();
+
+  float4* const y = reinterpret_cast<float4*>(args.y + head * kFeatures);
+  if (!is_inside) {
+    if (threadIdx.x == 0 && real_size(args.tokens) > 0) report(args.fault);
+    if (threadIdx.x < kLanes) y[threadIdx.x] = {0, 0, 0, 0};
+    return;
+  }
+  const float4 query =
+      times(turned<kLanes>(args.rotation, args.q + head * kFeatures, place, angles), args.scale);
+  const float4 own_key = turned<kLanes>(args.rotation, args.k + kv_head * kFeatures, place, angles);
+  const float4 own_value =
+      __ldcg(reinterpret_cast<const float4*>(args.v + kv_head * kFeatures) + place);
+  if (head % shared_by == 0 && warp == 0 && part == 0) {
+    const std::int64_t at = first + length * width;
+    *reinterpret_cast<float4*>(args.new_k + at) = own_key;
+    *reinterpret_cast<float4*>(args.new_v + at) = own_value;
+  }
+
+  float top = -INFINITY, total = 0;
+  float4 sum = {0, 0, 0, 0};
+  for (std::int64_t begin = warp * kStep; begin < keys; begin += kTokenWarps * kStep) {
+    if (begin != warp * kStep) load(begin);
+    float scores[kTurns];
+    float higher = top;
+#pragma unroll
+    for (int turn = 0; turn < kTurns; ++turn) {
+      const std::int64_t key = begin + part + turn * kKeys;
+      if (key == length) {
+        key_rows[turn] = own_key;
+        value_rows[turn] = own_value;
+      }
+      float score = dot(query, key_rows[turn]);
+#pragma unroll
+      for (int distance = kLanes / 2; distance > 0; distance /= 2)
+        score += __shfl_xor_sync(kAllLanes, score, distance);
+      scores[turn] = key < keys ? score : -INFINITY;
+      higher = fmaxf(higher, scores[turn]);
+    }
+#pragma unroll
+    for (int distance = kWarp / 2; distance >= kLanes; distance /= 2)
+      higher = fmaxf(higher, __shfl_xor_sync(kAllLanes, higher, distance));
+    const float shrink = expf(top - higher);  // 0 at first
+    total *= shrink;
+    sum = times(sum, shrink);
+#pragma unroll
+    for (int turn = 0; turn < kTurns; ++turn) {
+      const float weight = expf(scores[turn] - higher);
+      total += weight;
+      sum = plus_times(sum, value_rows[turn], weight);
+    }
+    top = higher;
+  }
+  join_parts<kLanes>(total, sum);
+  if (lane == 0) {
+    tops[warp] = top;
+    totals[warp] = total;
+  }
+  if (part == 0) values[warp][place] = sum;
+  __syncthreads();
+  if (threadIdx.x < kLanes)
+    y[threadIdx.x] = joined<kTokenWarps>(tops, totals, values, static_cast<int>(threadIdx.x));
+}
+
+template <int kLanes>
+void attend_token(const CachedAttentionArgs& args, Stream* stream) {
+  launch_early(args.may_begin_early, attend_token_kernel<kLanes>,
+               dim3(static_cast<unsigned>(args.heads)), kTokenWarps * kWarp, 0, stream, args);
+}
+
+}  // namespace
+
+void attend_token(const CachedAttentionArgs& args, Stream* stream) {
+  if (args.d == 32)
+    attend_token<8>(args, stream);
+  else if (args.d == 64)
+    attend_token<16>(args, stream);
+  else
+    attend_token<32>(args, stream);
+}
+
+}  // namespace lathe::engine::cuda
