@@ -203,6 +203,7 @@ struct KernelTable {
   void (*dropout)(const DropoutArgs&, Stream*);
   void (*attention)(const AttentionArgs&, Stream*);
   void (*attention_gradient)(const AttentionGradientArgs&, Stream*);
+  void (*relative_attention)(const RelativeAttentionArgs&, Stream*);
   void (*cached_attention)(const CachedAttentionArgs&, Stream*);
   void (*update)(const UpdateArgs&, Stream*);
   void (*sum_squares)(const SumSquaresArgs&, Stream*);

@@ -110,6 +110,35 @@ inline constexpr std::int64_t attention_gradient_scratch(std::int64_t queries, s
 /// Numbers of a head: up to the first it has tiles, up to the second kernels of its own.
 inline constexpr std::int32_t kMostHeadSize = 128, kMostWideHeadSize = 256;
 
+/// Attention whose scores also tell how far a key is (ops/relative_attention.cpp).
+///
+/// What the tables of positions add to scores is made before: `of_queries[i, head, r]` is query i
+/// by row r of the table of keys, `of_keys[j, head, r]` is key j by row r of that of queries.
+inline constexpr int kMostBucketStarts = 1024;
+struct RelativeAttentionArgs {
+  const float* q = nullptr;
+  const float* k = nullptr;
+  const float* v = nullptr;
+  Integers mask;                      ///< [sequences, length], or null
+  Integers offsets;                   ///< null: padded, `length` queries and keys a sequence
+  const float* of_queries = nullptr;  ///< [queries, heads, table_rows], or null
+  const float* of_keys = nullptr;     ///< the same
+  std::int64_t table_rows = 0;
+  /// Distances up to this have rows of their own; beyond, starts[i] is the first that is i + 1 rows
+  /// further. Rows are counted from the middle of the table and stay inside it.
+  std::int64_t near = 0;
+  std::int32_t num_starts = 0;
+  std::uint16_t starts[kMostBucketStarts] = {};
+  std::int32_t* rows = nullptr;  ///< scratch for 2 * longest - 1
+  std::int64_t longest = 0;      ///< that a sequence can be
+  float* y = nullptr;
+  std::int32_t heads = 1, d = 0;
+  float scale = 1;
+  std::int64_t length = 0;
+  Extent queries, sequences;
+  Fault fault;
+};
+
 /// How the queries and keys of a single token are turned by its position before they meet others.
 struct TokenRotation {
   bool is_there = false, is_interleaved = false;

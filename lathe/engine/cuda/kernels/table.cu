@@ -52,6 +52,7 @@ lathe_cuda_kernels() {
                                  dropout,
                                  attention,
                                  attention_gradient,
+                                 relative_attention,
                                  cached_attention,
                                  update,
                                  sum_squares,
