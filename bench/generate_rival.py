@@ -2,12 +2,13 @@
 """Tokens a second of Lathe, transformers and llama.cpp with one Llama of random weights.
 
     generate_rival.py --lathe LATHE --bench BENCH_GENERATE --out FOLDER [--cores 2,16] [--cuda] [--no-compile]
-        [--llama-bench PROGRAM --gguf FOLDER]
+        [--compile-limit SECONDS] [--llama-bench PROGRAM --gguf FOLDER]
 
 The model has 110 million weights (hidden 768, 12 layers, 12 heads, vocabulary 32,000, tied) unless --layers and --hidden
 say otherwise. Everybody reads a prompt of 128 tokens and adds 128 to it, one sequence, greedily; what counts is the
 time of a token behind the prompt, the best of the rounds. Contenders run one after the other, each on the same cores
-(the first N, by affinity, with as many threads). --gguf is llama.cpp's gguf-py, which rounds the weights to Q8_0 and Q4_0
+(N from --first-core on, by affinity, with as many threads). transformers runs eagerly and compiled with a static cache, in float and
+in bfloat16; what is not ready within its limit is said to be so. --gguf is llama.cpp's gguf-py, which rounds the weights to Q8_0 and Q4_0
 and writes the files that llama-bench reads, built from its source with the machine's instruction set. Prints one JSON
 line a contender.
 """
@@ -25,6 +26,7 @@ parser.add_argument("--lathe", required=True)
 parser.add_argument("--bench", required=True)
 parser.add_argument("--out", type=pathlib.Path, required=True)
 parser.add_argument("--cores", default="2,16")
+parser.add_argument("--first-core", type=int, default=0)
 parser.add_argument("--cuda", action="store_true")
 parser.add_argument("--no-compile", action="store_true")
 parser.add_argument("--no-transformers", action="store_true")
@@ -34,9 +36,11 @@ parser.add_argument("--hidden", type=int, default=768)
 parser.add_argument("--layers", type=int, default=12)
 parser.add_argument("--rounds", type=int, default=3)
 parser.add_argument("--limit", type=int, default=90, help="seconds for one contender")
+parser.add_argument("--compile-limit", type=int, default=180, help="the same of one that compiles first")
+parser.add_argument("--no-lathe", action="store_true")
 parser.add_argument("--llama-bench")
 parser.add_argument("--gguf")
-parser.add_argument("--worker", help="(the script calls itself: eager or compiled, then the device)")
+parser.add_argument("--worker", help="(the script calls itself: eager or compiled, the device and the dtype)")
 arguments = parser.parse_args()
 MODEL = arguments.out / "float"
 
@@ -59,13 +63,13 @@ def make_model():
     say({"model": str(MODEL), "parameters": sum(one.numel() for one in model.parameters())})
 
 
-def worker(way, device):
+def worker(way, device, dtype):
     """One contender of transformers: the time of a token behind the prompt."""
     import torch
     from transformers import AutoModelForCausalLM, StaticCache
 
     torch.set_num_threads(len(os.sched_getaffinity(0)))
-    model = AutoModelForCausalLM.from_pretrained(MODEL).to(device).eval()
+    model = AutoModelForCausalLM.from_pretrained(MODEL, dtype=getattr(torch, dtype)).to(device).eval()
     prompt = torch.tensor([[i * 7919 % 32000 for i in range(arguments.prompt)]], device=device)
     length = arguments.prompt + arguments.new
     step = model
@@ -111,19 +115,20 @@ def worker(way, device):
         prefill = min(run(1) for _ in range(arguments.rounds))
         whole = min(run(arguments.new) for _ in range(arguments.rounds))
     decode = (whole - prefill) / (arguments.new - 1)
-    say({"who": f"transformers {way}", "device": device, "threads": torch.get_num_threads(),
+    say({"who": f"transformers {way} {dtype}", "device": device, "threads": torch.get_num_threads(),
          "prompt_tokens_per_second": round(arguments.prompt / prefill), "tokens_per_second": round(1 / decode, 1),
          "milliseconds_per_token": round(1e3 * decode, 3), "seconds_until_ready": round(ready, 1)})
 
 
-def call(command, cores=None, who=None):
+def call(command, cores=None, who=None, limit=arguments.limit):
     """Runs a contender on its cores and gives what it printed, or says that it failed."""
     if cores:
-        command = ["taskset", "-c", f"0-{cores - 1}", *command]
+        first = arguments.first_core
+        command = ["taskset", "-c", f"{first}-{first + cores - 1}", *command]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=arguments.limit)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=limit)
     except subprocess.TimeoutExpired:
-        say({"who": who, "threads": cores, "failed": f"more than {arguments.limit} s"})
+        say({"who": who, "threads": cores, "failed": f"not ready within {limit} s"})
         return None
     if done.returncode:
         say({"who": who, "threads": cores, "failed": f"{done.returncode}: {(done.stderr or done.stdout)[-600:]}"})
@@ -131,8 +136,10 @@ def call(command, cores=None, who=None):
     return done.stdout
 
 
-def ask_transformers(way, device, cores=None):
-    printed = call([sys.executable, *sys.argv, "--worker", f"{way}:{device}"], cores, f"transformers {way} {device}")
+def ask_transformers(way, device, dtype, cores=None):
+    printed = call([sys.executable, *sys.argv, "--worker", f"{way}:{device}:{dtype}"], cores,
+                   f"transformers {way} {dtype} {device}",
+                   arguments.compile_limit if way == "compiled" else arguments.limit)
     if printed:
         print(printed.strip().splitlines()[-1], flush=True)
 
@@ -227,6 +234,8 @@ if not MODEL.exists():
     make_model()
 KINDS = {"int8": "int:8,channel", "int4": "int:4,group=32"}
 for name, weights in KINDS.items():
+    if (arguments.out / name).exists():
+        continue
     call([arguments.lathe, "quantize", "--model", str(MODEL), "--task", "causal-lm", "--weights", weights, "--embeddings",
           weights, "--weight-range", "minmax", "--no-masters", "--out", str(arguments.out / name)], who=f"lathe quantize {name}")
 files = []
@@ -236,18 +245,24 @@ for kind in ("q8_0", "q4_0") if arguments.llama_bench else ():
         files.append(kind)
     except Exception as wrong:  # the others still run
         say({"who": f"llama.cpp {kind}", "failed": repr(wrong)})
-ways = [] if arguments.no_transformers else ["eager"] if arguments.no_compile else ["eager", "compiled"]
+WAYS = [("eager", "float32")]
+if not arguments.no_compile:
+    WAYS += [("compiled", "float32"), ("compiled", "bfloat16")]
+if arguments.no_transformers:
+    WAYS = []
+OURS = [] if arguments.no_lathe else ["float", *KINDS]
+CORES = [int(cores) for cores in arguments.cores.split(",") if cores]
 if arguments.cuda:
-    for weights in ("float", *KINDS):
+    for weights in OURS:
         ask_lathe(weights, "cuda")
-for cores in map(int, filter(None, arguments.cores.split(","))):
-    for weights in ("float", *KINDS):
+for cores in CORES:
+    for weights in OURS:
         ask_lathe(weights, "cpu", cores)
     for kind in files:
         ask_llama_cpp(kind, cores)
 if arguments.cuda:
-    for way in ways:
-        ask_transformers(way, "cuda")
-for cores in map(int, filter(None, arguments.cores.split(","))):
-    for way in ways:
-        ask_transformers(way, "cpu", cores)
+    for way, dtype in WAYS:
+        ask_transformers(way, "cuda", dtype)
+for cores in CORES:
+    for way, dtype in WAYS:
+        ask_transformers(way, "cpu", dtype, cores)
