@@ -67,8 +67,8 @@ TEST(LowerForInference, FusesASumIntoALayerNormAndSumsOfEmbeddings) {
 TEST(LowerForInference, LeavesWhatTheKernelsCannotDo) {
   const char* const graphs[] = {
       R"(
-    x = input() : f32[T,8]
-    w = input() : f32[8,8]
+    x = input() : f64[T,8]
+    w = input() : f64[8,8]
     h = linear(x, w)
     y = relu(h)
     output y <- y)",

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "lathe/engine/cpu/activations.h"
 #include "lathe/engine/cpu/linear_weights.h"
 #include "lathe/engine/cpu/packed_product.h"
@@ -113,13 +115,55 @@ class LinearStep final : public Step {
   PackedProduct packed_;   // in bfloat16 or in parts
 };
 
+// The same with a weight that the graph computes, or is handed: each task packs some of its columns
+// and multiplies all rows with them.
+class ComputedLinearStep final : public Step {
+ public:
+  ComputedLinearStep(RowShape x, std::int64_t n, Unary activation)
+      : x_(std::move(x)), n_(n), activation_(activation) {}
+
+  void run_whole(const WholeCall& call) const override {
+    constexpr std::int64_t kColumns = 128;  // of a task
+    const auto operand = [&](std::size_t i) {
+      return i < call.inputs.size() ? reinterpret_cast<const float*>(call.inputs[i]) : nullptr;
+    };
+    const std::int64_t rows = x_.rows.evaluate(call.symbols), k = x_.width;
+    const float *const bias = operand(2), *const residual = operand(3);
+    auto* const y = reinterpret_cast<float*>(call.outputs[0]);
+    for (AlignedBuffer& buffer : call.scratch)
+      buffer.reserve(call.kernels.packed_size(kColumns, k) *
+                     static_cast<std::int64_t>(sizeof(float)));
+    call.parallel((n_ + kColumns - 1) / kColumns, [&](std::int64_t task, int thread) {
+      const std::int64_t first = task * kColumns, columns = std::min(kColumns, n_ - first);
+      float* const packed = call.scratch[static_cast<std::size_t>(thread)].floats();
+      call.kernels.pack_b(operand(1) + first * k, columns, k, k, 1, packed);
+      call.kernels.gemm({.rows = rows,
+                         .n = columns,
+                         .k = k,
+                         .x = operand(0),
+                         .x_stride = k,
+                         .packed = packed,
+                         .bias = bias != nullptr ? bias + first : nullptr,
+                         .activation = activation_,
+                         .residual = residual != nullptr ? residual + first : nullptr,
+                         .residual_stride = n_,
+                         .y = y + first,
+                         .y_stride = n_,
+                         .accumulate = false});
+    });
+  }
+
+ private:
+  RowShape x_;
+  std::int64_t n_;
+  Unary activation_;
+};
+
 std::unique_ptr<Step> make_linear(const Graph& graph, NodeId id) {
   const Value weight = graph.input(id, 1);
   const std::optional<RowShape> x = row_shape(graph.type(graph.input(id, 0)));
   const std::optional<RowShape> y = row_shape(graph.types(id)[0]);
-  // A weight computed by the graph would have to be packed on every run.
-  if (!x || !y || !graph.is(weight.node, "state") || graph.type(weight).dtype != DType::F32)
-    return nullptr;
+  if (!x || !y || graph.type(weight).dtype != DType::F32) return nullptr;
   Unary activation = Unary::None;
   if (graph.is(id, "fused_linear")) {
     const std::string& name = graph.attribute(id).text("activation");
@@ -127,6 +171,8 @@ std::unique_ptr<Step> make_linear(const Graph& graph, NodeId id) {
     if (fused == nullptr && name != "none") return nullptr;
     if (fused != nullptr) activation = fused->function;
   }
+  if (!graph.is(weight.node, "state"))
+    return std::make_unique<ComputedLinearStep>(*x, y->width, activation);
   RowSpace space{x->rows, {x->width, 0, 0, y->width}, {y->width}};
   space.input_widths.resize(graph.inputs(id).size());
   return std::make_unique<LinearStep>(std::move(space), y->width, x->width, activation,
