@@ -35,6 +35,17 @@ float power_of_two_at_least(double scale) {
   return power_of_two(fraction == 0.5 ? exponent - 1 : exponent);
 }
 
+// The smallest bfloat16 number that is not below it.
+float short_at_least(double scale) {
+  const std::uint32_t bits = bits_of(static_cast<float>(scale));
+  const float cut = float_of(bits & 0xffff0000u);
+  return double{cut} >= scale ? cut : float_of((bits & 0xffff0000u) + 0x10000u);
+}
+
+bool has_short_scale(const FormatFacts& facts) {
+  return facts.scale_source == ScaleSource::Given && facts.scale_bits == kShortScaleBits;
+}
+
 // The runs of a matrix that have a scale each, in the order of the scales.
 std::vector<std::span<const float>> runs_of(const NumberFormat& format,
                                             const CalibrationValues& values) {
@@ -95,8 +106,8 @@ ScaleAndZero scale_for_range(const NumberFormat& format, double minimum, double 
   if (facts.minimum < 0) needed = std::max(needed, low / facts.minimum);
   if (needed == 0) return {};
   needed = std::clamp(needed, kSmallestScale, kLargestScale);
-  return {facts.is_scale_power_of_two ? power_of_two_at_least(needed) : static_cast<float>(needed),
-          0};
+  if (facts.is_scale_power_of_two) return {power_of_two_at_least(needed), 0};
+  return {has_short_scale(facts) ? short_at_least(needed) : static_cast<float>(needed), 0};
 }
 
 std::vector<ScaleAndZero> scales_by_range(const NumberFormat& format,

@@ -15,8 +15,12 @@ struct ScaleAndZero {
   friend bool operator==(const ScaleAndZero&, const ScaleAndZero&) = default;
 };
 
+/// Bits of a given scale that is a bfloat16 number.
+inline constexpr int kShortScaleBits = 16;
+
 /// The least scale with which nothing between two numbers is clipped; a power of two for formats
-/// that use one. Formats with a zero point always keep 0 among their numbers. 1 for an empty range.
+/// that use one, a bfloat16 number for those with short scales. Formats with a zero point always
+/// keep 0 among their numbers. 1 for an empty range.
 ScaleAndZero scale_for_range(const NumberFormat& format, double minimum, double maximum);
 
 /// A matrix whose scales are wanted, one for each that the format is given.

@@ -102,6 +102,18 @@ TEST_P(EveryWidened, IsNearSumsOfDoubles) {
     }
 }
 
+// Scales that are bfloat16 numbers take half the bytes, and mean the same.
+TEST_P(EveryWidened, KeepsShortScalesShort) {
+  Widened product(2, 40, 128, 32, 4);
+  WidenedWeight whole, half;
+  whole.pack(*GetParam(), product.weight);
+  for (float& scale : product.weight.scales)
+    scale = std::bit_cast<float>(std::bit_cast<std::uint32_t>(scale) & 0xffff0000u);
+  half.pack(*GetParam(), product.weight);
+  EXPECT_LT(half.bytes(), whole.bytes());
+  product.expect_near(product.multiply(*GetParam(), product.n));
+}
+
 TEST_P(EveryWidened, HasTheSameBitsInAnyColumns) {
   const std::int64_t panel = GetParam()->grain().columns;
   for (const std::int64_t rows : {1, 4, 7}) {

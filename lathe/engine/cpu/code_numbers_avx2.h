@@ -35,6 +35,11 @@ inline Vec load_powers(const std::uint8_t* codes) {
   return {_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu8_epi32(bytes), 23))};
 }
 
+inline Vec load_shorts(const std::uint16_t* from) {
+  const __m128i halves = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+  return {_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16))};
+}
+
 struct Sums {
   __m256i value;
 };

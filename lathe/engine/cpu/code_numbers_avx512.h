@@ -36,6 +36,12 @@ inline Vec load_powers(const std::uint8_t* codes) {
   return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu8_epi32(bytes), 23))};
 }
 
+// bfloat16 numbers.
+inline Vec load_shorts(const std::uint16_t* from) {
+  const __m256i halves = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+  return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16))};
+}
+
 struct Sums {
   __m512i value;
 };

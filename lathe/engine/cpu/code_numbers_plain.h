@@ -33,6 +33,13 @@ inline Vec load_powers(const std::uint8_t* codes) {
   return powers;
 }
 
+inline Vec load_shorts(const std::uint16_t* from) {
+  const Ints bits = Ints{from[0], from[1], from[2], from[3]} << 16;
+  Vec numbers;
+  __builtin_memcpy(&numbers.value, &bits, sizeof bits);
+  return numbers;
+}
+
 struct Sums {
   Ints value;
 };

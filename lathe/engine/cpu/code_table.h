@@ -89,8 +89,9 @@ struct WidenedArgs {
   std::int64_t step;
   bool is_few;          ///< the product that this may be a block of has kFewWidenedRows at most
   const float* scales;  ///< panels of a line for each block
-  const std::uint8_t* powers;  ///< instead of scales: 2^(code - 127); or null
-  const float* bias;           ///< or null
+  const std::uint16_t* shorts;  ///< instead of scales: bfloat16 numbers; or null
+  const std::uint8_t* powers;   ///< instead of scales: 2^(code - 127); or null
+  const float* bias;            ///< or null
   Unary activation;
   const float* residual;  ///< or null; may be y itself
   std::int64_t residual_stride;

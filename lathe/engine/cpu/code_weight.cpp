@@ -89,7 +89,7 @@ std::vector<std::uint8_t> power_codes(const numerics::RowCodes& weight) {
 
 }  // namespace
 
-void PanelScales::pack(const numerics::RowCodes& weight, std::int64_t panel) {
+void PanelScales::pack(const numerics::RowCodes& weight, std::int64_t panel, bool may_be_short) {
   blocks_ = weight.blocks;
   const std::vector<std::uint8_t> codes =
       weight.blocks > 1 ? power_codes(weight) : std::vector<std::uint8_t>();
@@ -98,7 +98,17 @@ void PanelScales::pack(const numerics::RowCodes& weight, std::int64_t panel) {
   const auto at = [&](std::int64_t j, std::int64_t b) {
     return static_cast<std::size_t>(j * weight.blocks + b);
   };
-  if (are_powers_)
+  are_short_ = !are_powers_ && may_be_short &&
+               std::all_of(weight.scales.begin(), weight.scales.end(), [](float scale) {
+                 return (std::bit_cast<std::uint32_t>(scale) & 0xffff) == 0;
+               });
+  if (are_short_)
+    write_panels<std::uint16_t>(
+        memory_, weight.rows, panel, blocks_, [&](std::int64_t j, std::int64_t b) {
+          return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(weight.scales[at(j, b)]) >>
+                                            16);
+        });
+  else if (are_powers_)
     write_panels<std::uint8_t>(memory_, weight.rows, panel, blocks_,
                                [&](std::int64_t j, std::int64_t b) { return codes[at(j, b)]; });
   else
@@ -107,7 +117,12 @@ void PanelScales::pack(const numerics::RowCodes& weight, std::int64_t panel) {
 }
 
 const float* PanelScales::floats(std::int64_t column) const {
-  return are_powers_ ? nullptr : memory_.floats() + column * blocks_;
+  return are_powers_ || are_short_ ? nullptr : memory_.floats() + column * blocks_;
+}
+
+const std::uint16_t* PanelScales::shorts(std::int64_t column) const {
+  return are_short_ ? reinterpret_cast<const std::uint16_t*>(memory_.data()) + column * blocks_
+                    : nullptr;
 }
 
 const std::uint8_t* PanelScales::powers(std::int64_t column) const {
@@ -153,7 +168,7 @@ void WidenedWeight::pack(const CodeKernels& kernels, const numerics::RowCodes& w
   const std::int64_t panel = kernels.grain().columns;
   const std::int64_t grain = kernels.widened_step * (has_nibbles_ ? 2 : 1);
   const bool fits = k_ % grain == 0 && (weight.blocks == 1 || width_ % grain == 0);
-  scales_.pack(weight, panel);
+  scales_.pack(weight, panel, true);
   step_ = fits && !(may_be_split && suits_split()) ? kernels.widened_step : 1;
   write_numbers(weight, panel, has_nibbles_, step_, numbers_);
 }
@@ -172,6 +187,7 @@ void WidenedWeight::set_operands(WidenedArgs& args, std::int64_t column) const {
   args.numbers =
       reinterpret_cast<const std::int8_t*>(numbers_.data()) + column * (has_nibbles_ ? k_ / 2 : k_);
   args.scales = scales_.floats(column);
+  args.shorts = scales_.shorts(column);
   args.powers = scales_.powers(column);
 }
 

@@ -9,14 +9,17 @@
 namespace lathe::engine {
 
 /// The scales of a weight, panel after panel, in each a line of its columns for every block of the
-/// depth. Where they are powers of two they are kept as their exponents, a quarter of the bytes.
+/// depth. Where they are powers of two they are kept as their exponents, a quarter of the bytes;
+/// where they are bfloat16 numbers, and whoever reads them knows those, as such.
 class PanelScales {
  public:
-  void pack(const numerics::RowCodes& weight, std::int64_t panel);
+  void pack(const numerics::RowCodes& weight, std::int64_t panel, bool may_be_short = false);
 
   std::int64_t bytes() const { return memory_.size(); }
-  /// From a column on, a multiple of a panel; null if they are powers.
+  /// From a column on, a multiple of a panel; null if they are powers or short.
   const float* floats(std::int64_t column) const;
+  /// The same as bfloat16 numbers; null unless they are.
+  const std::uint16_t* shorts(std::int64_t column) const;
   /// The same as exponents with an offset of 127; null unless they are powers.
   const std::uint8_t* powers(std::int64_t column) const;
   /// The largest of these; 0 unless they are powers.
@@ -24,7 +27,7 @@ class PanelScales {
 
  private:
   std::int64_t blocks_ = 1;
-  bool are_powers_ = false;
+  bool are_powers_ = false, are_short_ = false;
   std::uint8_t largest_power_ = 0;
   AlignedBuffer memory_;
 };
