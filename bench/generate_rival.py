@@ -232,7 +232,7 @@ if arguments.worker:
 arguments.out.mkdir(parents=True, exist_ok=True)
 if not MODEL.exists():
     make_model()
-KINDS = {"int8": "int:8,channel", "int4": "int:4,group=32"}
+KINDS = {"int8": "int:8,channel", "int4": "int:4,group=32", "int4-short": "int:4,group=32,short"}
 for name, weights in KINDS.items():
     if (arguments.out / name).exists():
         continue
