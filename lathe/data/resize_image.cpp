@@ -64,9 +64,11 @@ std::vector<Window> windows_of(std::int64_t from, std::int64_t to, Resample resa
   const double step = static_cast<double>(from) / static_cast<double>(to);
   std::vector<Window> windows(static_cast<std::size_t>(to));
   if (resample == Resample::Nearest) {
-    for (std::size_t i = 0; i < windows.size(); ++i) {
-      const auto at = static_cast<std::int64_t>((static_cast<double>(i) + 0.5) * step);
-      windows[i] = {std::min(at, from - 1), {1 << kFractionBits}};
+    // Pillow adds steps up, and their rounding decides between two pixels that are as near.
+    double at = step * 0.5;
+    for (Window& window : windows) {
+      window = {std::min(static_cast<std::int64_t>(at), from - 1), {1 << kFractionBits}};
+      at += step;
     }
     return windows;
   }
