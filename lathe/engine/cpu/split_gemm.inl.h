@@ -12,8 +12,9 @@ constexpr std::int64_t kTileNumbers = kTileLines * kSplitGrain;
 constexpr int kParts = 3;
 constexpr std::int64_t kLeftStep = kParts * kTileNumbers;
 constexpr std::int64_t kRightStep = kParts * 2 * kTileNumbers;
-// Of a piece: with 256 rows, their parts take half of a second-level cache.
-constexpr std::int64_t kSplitDepth = 768;
+// Of a piece: the parts of 256 rows, of a panel and the sums of a block take half of a second-level
+// cache.
+constexpr std::int64_t kSplitDepth = 384;
 constexpr std::int64_t kCacheLine = 64;
 static_assert(kWidth == kTileLines);
 

@@ -25,7 +25,7 @@ constexpr std::int64_t kLeastElements = std::int64_t{1} << 18;
 // Each element of x is split for so many columns, and each sum is finished for so much depth.
 constexpr std::int64_t kLeastExtent = 256;
 
-// The parts of a piece of so many rows take 1.1 MiB.
+// The parts of a piece of so many rows take 0.6 MiB.
 constexpr std::int64_t kMostRows = 256;
 constexpr double kLastBlock = 0.25;
 
