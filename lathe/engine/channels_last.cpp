@@ -275,11 +275,21 @@ class LayoutChange {
     if (!any) return;
     std::vector<Value> operands;
     for (const Value& value : graph_.inputs(id)) operands.push_back(as_last(id, value));
+    if (graph_.is(id, "map_gradient") && graph_.attribute(id).text("function") == "relu")
+      operands[1] = relu_of(operands[1]).value_or(operands[1]);
     if (const std::optional<Value> added = add(id, {.name = {},
                                                     .op = graph_.op(id).name,
                                                     .inputs = operands,
                                                     .attributes = graph_.attributes(id)}))
       put_planes(id, *added);
+  }
+
+  // What relu made of a value is positive where the value is: its gradient may read either, and
+  // what nobody else reads need not leave the cache.
+  std::optional<Value> relu_of(Value value) {
+    for (const NodeId user : graph_.users(value.node))
+      if (graph_.is(user, "relu") && graph_.input(user, 0) == value) return Value{user, 0};
+    return std::nullopt;
   }
 
   Graph& graph_;

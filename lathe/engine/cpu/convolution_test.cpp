@@ -175,7 +175,8 @@ std::string trained_part(std::int64_t channels, std::int64_t size) {
     dw2 = conv2d_weight_gradient(d2, a1) {{pads=[1,1,1,1]}} : f32[{0},{0},3,3]
     da1 = conv2d_input_gradient(d2, w2) {{pads=[1,1,1,1]}} : f32[B,{0},{1},{1}]
     s1 = add(da1, dz)
-    d1 = normalize_batch_gradient(s1, c1, g, n1#1, n1#2)
+    m1 = map_gradient(s1, n1) {{function="relu"}}
+    d1 = normalize_batch_gradient(m1, c1, g, n1#1, n1#2)
     dw1 = conv2d_weight_gradient(d1, x) {{pads=[1,1,1,1]}} : f32[{0},3,3,3]
     output z <- z
     output mean <- n2#1
@@ -199,6 +200,9 @@ TEST(ChannelsLast, TurnsNoImagesBetweenTheLayersOfATraining) {
   EXPECT_EQ(lowered.nodes_of("normalize_channels_gradient").size(), 2u);
   EXPECT_TRUE(lowered.nodes_of("normalize_batch").empty());
   EXPECT_EQ(lowered.nodes_of("transpose").size(), 2u);  // dz, and the output z
+  // What relu made is read again, not what it was made of.
+  for (const NodeId id : lowered.nodes_of("map_gradient"))
+    EXPECT_EQ(lowered.op(lowered.input(id, 1).node).name, "relu");
 }
 
 // Rounded images and packed weights: the same bits as the definition's, which is of whole numbers.
