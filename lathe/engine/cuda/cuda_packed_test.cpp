@@ -229,8 +229,9 @@ INSTANTIATE_TEST_SUITE_P(Formats, PackedProducts,
                                          "mxint:8,block=128", "mxint:4", "mxint:4,block=64",
                                          "mxint:4,block=16", "int:4,group=32", "int:4,group=128",
                                          "int:4,group=64,asymmetric", "int:8,channel", "int:8",
-                                         "int:4,group=32,dynamic", "mxfp:e4m3", "mxfp:e5m2",
-                                         "mxfp:e2m1", "mxfp:e3m2", "fixed:8,4", "nf4"),
+                                         "int:4,group=32,dynamic", "int:4,group=32,short",
+                                         "mxfp:e4m3", "mxfp:e5m2", "mxfp:e2m1", "mxfp:e3m2",
+                                         "fixed:8,4", "nf4"),
                          [](const auto& format) {
                            std::string name = format.param;
                            for (char& c : name)
