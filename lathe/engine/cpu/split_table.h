@@ -13,8 +13,8 @@ namespace lathe::engine {
 ///
 /// A float of 24 bits is the sum of three bfloat16 numbers of 8, a = a1 + a2 + a3, exactly. Of the
 /// nine products of two such sums the six largest are added up: a1 b1, a1 b2, a2 b1, a2 b2, a1 b3
-/// and a3 b1. The others are below 2^-25 of the product, half of what rounding it to float may
-/// change. Products are exact, sums are float and are rounded at least once for 32 elements of k.
+/// and a3 b1. A part is at most 2^-8 of the one before, so the others are at most 2^-23 of the
+/// product, as much as two roundings to float may change. Products are exact, and sums are float.
 ///
 /// A row has the same bits whatever rows and columns it is computed with. A row with a number that
 /// is not below kMostSplit, not finite for instance, is multiplied as floats, with the bits of
