@@ -134,8 +134,8 @@ def main():
         means = [abs(sum(ours[at:at + 20]) - sum(losses[at:at + 20])) / 20 for at in range(0, len(apart), 20)]
         is_far = is_far or len(apart) < arguments.steps or max(apart) > arguments.tolerance
         print(f"{family}: {len(apart)} steps, losses {ours[0]:.4f} to {ours[-1]:.4f} by Lathe, {losses[0]:.4f} to "
-              f"{losses[-1]:.4f} by PyTorch; largest difference {max(apart):.5f} at step {apart.index(max(apart)) + 1}, of "
-              f"means of 20 {max(means):.5f}", flush=True)
+              f"{losses[-1]:.4f} by PyTorch; largest difference {max(apart):.1e} at step {apart.index(max(apart)) + 1}, of "
+              f"means of 20 {max(means):.1e}", flush=True)
     sys.exit(1 if is_far else 0)
 
 
