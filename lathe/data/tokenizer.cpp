@@ -129,10 +129,12 @@ std::string Tokenizer::decode(std::span<const std::int32_t> ids, bool with_speci
 }
 
 void Tokenizer::check_size(std::int64_t expected) const {
-  // Some models pad their tables to rows that hardware likes; the rows beyond are never read.
-  constexpr std::int64_t kRows = 64, kMostPadding = 1024;
+  // Some models pad their tables to rows that hardware likes, or round their number up (DeBERTa's
+  // third version has 128,100 for 128,001 tokens); the rows beyond are never read.
+  constexpr std::int64_t kRows = 64, kMostPadding = 1024, kLeastShare = 100;
   const std::int64_t padding = expected - vocabulary_size();
-  const bool is_padded = expected % kRows == 0 && padding > 0 && padding < kMostPadding;
+  const bool is_padded = (expected % kRows == 0 || padding <= expected / kLeastShare) &&
+                         padding > 0 && padding < kMostPadding;
   if (padding != 0 && !is_padded)
     fail("{}: has {} tokens, but config.json says vocab_size is {}", vocabulary_.source,
          vocabulary_size(), expected);

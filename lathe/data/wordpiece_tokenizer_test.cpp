@@ -166,6 +166,16 @@ TEST(WordpieceTokenizer, PutsPairsOneAfterTheOther) {
             "max_length is 4, expected at least 5 for a pair of texts");
 }
 
+// One row in a hundred may be there for a round number.
+TEST(WordpieceTokenizer, FitsAModelWithAHundredthMoreRows) {
+  std::vector<std::string> vocabulary = kVocabulary;
+  while (vocabulary.size() < 399) vocabulary.push_back(fmt::format("w{}", vocabulary.size()));
+  const auto tokenizer = WordpieceTokenizer::from_vocabulary(vocabulary);
+  tokenizer.check_size(403);
+  EXPECT_EQ(error_of([&] { tokenizer.check_size(404); }),
+            "vocab.txt: has 399 tokens, but config.json says vocab_size is 404");
+}
+
 TEST(WordpieceTokenizer, KnowsItsSpecialTokensAndItsSize) {
   const auto tokenizer = WordpieceTokenizer::from_vocabulary(kVocabulary);
   EXPECT_EQ(tokenizer.padding_id(), 0);
