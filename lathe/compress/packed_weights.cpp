@@ -222,8 +222,13 @@ int unpack_weights(Graph& graph, State& state, const State& masters) {
 
 void pack_model(io::Model& model, bool keeps_masters) {
   if (keeps_masters)
-    for (const std::string& name : packable_parameters(model.graph))
-      model.masters[name] = model.state.at(name);
+    for (const RoundedParameter& rounded : find_packable(model.graph)) {
+      const std::string& name = model.graph.name(rounded.state);
+      const Tensor& floats = model.state.at(name);
+      // What was unpacked from codes alone and did not train since is what they stand for.
+      if (!identical(floats, rounded_value(model.graph, model.state, rounded.quantizer)))
+        model.masters[name] = floats;
+    }
   pack_weights(model.graph, model.state);
 }
 

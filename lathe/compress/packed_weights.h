@@ -22,7 +22,8 @@ int unpack_weights(Graph& graph, State& state, const State& masters = {});
 /// The names of the parameters whose floats `pack_weights` would drop.
 std::vector<std::string> packable_parameters(const Graph& graph);
 
-/// Packs the model's weights and keeps the floats they were rounded from as its masters.
+/// Packs the model's weights and keeps the floats they were rounded from as its masters, where
+/// those say more than the codes.
 void pack_model(io::Model& model, bool keeps_masters = true);
 /// Makes a packed model trainable again, from its masters where it has them.
 void unpack_model(io::Model& model);

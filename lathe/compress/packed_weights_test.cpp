@@ -330,6 +330,20 @@ TEST(PackModel, KeepsMastersThatTrainingGoesOnFrom) {
     EXPECT_TRUE(identical(whole.state.at(name), tensor)) << name;
 }
 
+// LoRA leaves the weights of a packed model as they are: floats beside their codes would be the
+// same.
+TEST(PackModel, KeepsNoMastersThatTheCodesSayAlready) {
+  const io::ScratchDirectory scratch;
+  io::Model model = io::load_model(io::write_tiny_bert(scratch, "m"), {.task = "classify"});
+  insert_quantizers(model.graph, model.state, {{.formats = {{TensorRole::Weights, "int:4"}}}});
+  set_parameter_scales(model.graph, model.state, {});
+  pack_model(model, false);
+  unpack_model(model);
+  model.state.at("classifier.weight").mutable_data<float>()[0] += 0.001f;
+  pack_model(model);
+  EXPECT_THAT(model.masters, ElementsAre(testing::Key("classifier.weight")));
+}
+
 // Without masters a head that nobody has trained lies there as codes alone, and is as untrained.
 TEST(PackModel, RemembersWhatIsFreshBehindItsCodes) {
   const io::ScratchDirectory scratch;
