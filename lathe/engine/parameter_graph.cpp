@@ -1,5 +1,7 @@
 #include "lathe/engine/parameter_graph.h"
 
+#include <algorithm>
+
 #include "lathe/core/copy_nodes.h"
 #include "lathe/core/parameters.h"
 #include "lathe/core/pass.h"
@@ -12,6 +14,11 @@ SplitGraph split_parameters(const Graph& graph, const std::set<NodeId>& kept) {
   std::set<NodeId> moved = find_parameter_nodes(graph);
   for (const NodeId id : kept) moved.erase(id);
   if (moved.empty()) return split;
+  // What stays, and is read by what does not, is computed in both.
+  std::set<NodeId> copied = moved;
+  for (const NodeId id : kept)
+    if (std::ranges::any_of(graph.users(id), [&](NodeId user) { return moved.contains(user); }))
+      copied.insert(id);
 
   NodeCopier copier(graph, split.parameters);
   const auto copy_source = [&](const Value& value) {
@@ -28,7 +35,7 @@ SplitGraph split_parameters(const Graph& graph, const std::set<NodeId>& kept) {
                 0});
   };
   for (const NodeId id : graph.topological_order()) {
-    if (!moved.contains(id)) continue;
+    if (!copied.contains(id)) continue;
     for (const Value& value : graph.inputs(id)) copy_source(value);
     copier.copy(id, graph.name(id));
   }

@@ -19,7 +19,8 @@ struct SplitGraph {
   Graph main;
   std::vector<std::string> sources;  ///< states that `parameters` reads
 };
-/// `kept`: nodes that stay in `main` although they could be split off; nobody moved reads them.
+/// `kept`: nodes that stay in `main` although they could be split off; what is split off and reads
+/// them computes them, too.
 SplitGraph split_parameters(const Graph& graph, const std::set<NodeId>& kept = {});
 
 }  // namespace lathe::engine

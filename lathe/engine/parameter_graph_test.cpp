@@ -44,6 +44,32 @@ output y <- y
   EXPECT_THAT(split.sources, ElementsAre("s", "w"));
 }
 
+// As the packed weight that projects tokens, and a table of distances beside them.
+TEST(SplitParameters, ComputesWhatIsKeptInBothWhereBothReadIt) {
+  const Graph graph = parse_graph(R"(
+    x = input() : f32[B,4]
+    w = state() : f32[3,4]
+    q = quantize(w) {format="mxint:8"}
+    d = state() : f32[2,4]
+    p = linear(d, q)
+    y = linear(x, q)
+    z = linear(y, p)
+    output z <- z
+  )");
+  const SplitGraph split = split_parameters(graph, {graph.at("q")});
+  EXPECT_EQ(print(split.parameters), R"(lathe-ir 2
+w = input() : f32[3,4]
+q = quantize(w) {format="mxint:8"} : f32[3,4]
+d = input() : f32[2,4]
+p = linear(d, q) : f32[2,3]
+output p <- p
+)");
+  EXPECT_EQ(print(split.main, "y"), "y = linear(x, q) : f32[B,3]");
+  EXPECT_EQ(print(split.main, "q"), "q = quantize(w) {format=\"mxint:8\"} : f32[3,4]");
+  EXPECT_EQ(print(split.main, "p"), "p = state() : f32[2,3]");
+  EXPECT_THAT(split.sources, ElementsAre("w", "d"));
+}
+
 // Kernels pack states: a weight under another shape is one, too. Whoever else reads a reshaped
 // state reads the state's bytes.
 TEST(SplitParameters, MovesReshapesThatAreWeights) {
