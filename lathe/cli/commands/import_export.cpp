@@ -88,6 +88,9 @@ void export_onnx_file(const Arguments& arguments, const Settings& settings) {
   io::Model model = load(arguments, settings);
   if (arguments.is_float) compress::make_float(model.graph, model.state);
   write_onnx(model, arguments, settings);
+  if (model.images != data::ImageReading())
+    say("note: the file does not say what is done to images: --images {}\n",
+        data::to_text(model.images));
 }
 
 void add_options(Flags flags, Arguments& arguments) {
