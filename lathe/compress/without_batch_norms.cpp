@@ -2,8 +2,7 @@
 
 #include "lathe/core/pass.h"
 #include "lathe/core/role.h"
-#include "lathe/models/set_inputs.h"
-#include "lathe/models/set_label_count.h"
+#include "lathe/io/portable_weights.h"
 #include "lathe/ops/evaluate_parameter.h"
 
 namespace lathe::compress {
@@ -102,11 +101,7 @@ void restore(io::Model& model, const Graph& own, NodeId norm, NodeId layer) {
 }  // namespace
 
 int restore_batch_norms(io::Model& model) {
-  const Graph own = models::build(*model.family, model.config,
-                                  {.task = model.task,
-                                   .inputs = models::input_names(model.graph),
-                                   .num_labels = models::label_count(model.graph).value_or(1),
-                                   .labels = model.labels});
+  const Graph own = io::family_graph(model);
   int count = 0;
   for (const NodeId norm : own.nodes_of("batch_norm")) {
     if (model.graph.find(own.name(norm))) continue;

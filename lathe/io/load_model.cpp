@@ -11,6 +11,7 @@
 #include "lathe/io/model.h"
 #include "lathe/io/model_config.h"
 #include "lathe/io/onnx/load_onnx.h"
+#include "lathe/io/portable_weights.h"
 #include "lathe/io/preprocessor_config.h"
 #include "lathe/io/safetensors.h"
 #include "lathe/io/weight_directory.h"
@@ -209,11 +210,7 @@ Model load_huggingface(const fs::path& directory, const LoadOptions& options) {
 // Another task is another graph, which the family builds: that may replace only one that is the
 // family's own, for whatever a pass put into it would be lost.
 void change_task(Model& model, const std::string& task, const std::vector<std::string>& inputs) {
-  const Graph own = models::build(*model.family, model.config,
-                                  {.task = model.task,
-                                   .inputs = models::input_names(model.graph),
-                                   .num_labels = models::label_count(model.graph).value_or(1),
-                                   .labels = model.labels});
+  const Graph own = family_graph(model);
   if (const std::optional<std::string> difference = describe_difference(model.graph, own))
     fail("cannot be loaded for {}: its graph for {} is not the one that {} builds: {}", task,
          model.task, model.family->name, *difference);

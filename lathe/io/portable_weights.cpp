@@ -154,12 +154,16 @@ class Comparison {
 
 }  // namespace
 
+Graph family_graph(const Model& model) {
+  return models::build(*model.family, model.config,
+                       {.task = model.task,
+                        .inputs = models::input_names(model.graph),
+                        .num_labels = models::label_count(model.graph).value_or(1),
+                        .labels = model.labels});
+}
+
 State portable_weights(const Model& model) {
-  const Graph own = models::build(*model.family, model.config,
-                                  {.task = model.task,
-                                   .inputs = models::input_names(model.graph),
-                                   .num_labels = models::label_count(model.graph).value_or(1),
-                                   .labels = model.labels});
+  const Graph own = family_graph(model);
   return Comparison(model, own).run();
 }
 

@@ -4,6 +4,10 @@
 
 namespace lathe::io {
 
+/// The graph that a model's family builds for its task, inputs and labels, whatever passes made of
+/// the model's own.
+Graph family_graph(const Model& model);
+
 /// The weights that other programs need to run the model: they build the family's graph themselves,
 /// so these are the states of that graph.
 ///

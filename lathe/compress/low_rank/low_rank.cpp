@@ -7,8 +7,7 @@
 #include "lathe/compress/low_rank/factor_nodes.h"
 #include "lathe/compress/low_rank/factorization.h"
 #include "lathe/core/role.h"
-#include "lathe/models/set_inputs.h"
-#include "lathe/models/set_label_count.h"
+#include "lathe/io/portable_weights.h"
 #include "lathe/ops/channel_matrix.h"
 
 namespace lathe::compress {
@@ -168,11 +167,7 @@ LowRankReport factorize_weights(io::Model& model, const LowRankOptions& options,
 }
 
 int multiply_factors(io::Model& model) {
-  const Graph own = models::build(*model.family, model.config,
-                                  {.task = model.task,
-                                   .inputs = models::input_names(model.graph),
-                                   .num_labels = models::label_count(model.graph).value_or(1),
-                                   .labels = model.labels});
+  const Graph own = io::family_graph(model);
   int multiplied = 0;
   // One at a time, for a product may be the factor of another.
   for (bool again = true; again;) {
