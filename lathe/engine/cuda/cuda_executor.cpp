@@ -92,6 +92,7 @@ CudaExecutor::CudaExecutor(const Graph& graph, State state, const ExecutionOptio
   machine.place_residents();
   machine.compute_parameters();
   machine.copy_resident_halves();
+  machine.prepare_steps();
   for (const auto& [slot, value] : machine.plan.graph.state_updates()) {
     // The device has the only copy from here on.
     const auto found = machine.host.find(machine.plan.graph.name(slot));
@@ -143,6 +144,7 @@ void CudaExecutor::start(const Feed& inputs) {
   if (machine.states_changed) {
     machine.compute_parameters();
     machine.copy_resident_halves();
+    machine.prepare_steps();
   }
   machine.states_changed = false;
   CudaMachine::Prepared& one = machine.prepare(needed);

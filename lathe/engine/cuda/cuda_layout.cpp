@@ -54,7 +54,16 @@ void CudaMachine::place_residents() {
     places.emplace_back(i, bytes);
     bytes += to_lines(slot.type.num_bytes().constant());
   }
+  std::vector<std::pair<std::size_t, std::int64_t>> prepared_places;
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    const std::int64_t needed = plan.steps[i].step->prepared_bytes(plan.precision);
+    if (needed == 0) continue;
+    prepared_places.emplace_back(i, bytes);
+    bytes += to_lines(needed);
+  }
   residents.reserve(std::max(bytes, kLine));
+  prepared_of.assign(plan.steps.size(), nullptr);
+  for (const auto& [step, offset] : prepared_places) prepared_of[step] = residents.data() + offset;
   for (const auto& [slot, offset] : places) bases[slot] = residents.data() + offset;
   for (const auto& [value, slot] : plan.slot_of) {
     const auto index = static_cast<std::size_t>(slot);

@@ -127,9 +127,10 @@ struct CudaMachine {
   };
   std::map<SymbolValues, Prepared> prepared;
 
-  std::vector<std::byte*> bases;    // of each slot
-  std::vector<std::byte*> parts;    // of each partial
-  std::vector<std::byte*> scratch;  // of each launch
+  std::vector<std::byte*> bases;        // of each slot
+  std::vector<std::byte*> parts;        // of each partial
+  std::vector<std::byte*> scratch;      // of each launch
+  std::vector<std::byte*> prepared_of;  // of each step, what it has made of states
   CudaBuffer residents, arena;
   CudaBuffer staging{CudaBuffer::Place::Pinned};
   CudaBlock inputs, outputs;      // the inputs begin behind the rounded symbols' real values
@@ -155,6 +156,8 @@ struct CudaMachine {
   void place_residents();
   void set_resident(std::size_t slot, const Tensor& tensor);
   void compute_parameters();
+  /// Lets steps make what they make of states.
+  void prepare_steps();
   void check_sizes(const SymbolValues& sizes) const;
   SymbolValues bucket(const SymbolValues& sizes) const;
   bool is_captured(const SymbolValues& bucket) const {

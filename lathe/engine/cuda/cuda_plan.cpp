@@ -68,6 +68,11 @@ void add_halves(CudaPlan& plan) {
       add_half(planned.outputs[result]);
       plan.slots[static_cast<std::size_t>(planned.outputs[result])].is_rounded = true;
     }
+    if (planned.step->keeps_numbers() &&
+        plan.slots[static_cast<std::size_t>(planned.inputs[0])].is_rounded) {
+      add_half(planned.outputs[0]);
+      plan.slots[static_cast<std::size_t>(planned.outputs[0])].is_rounded = true;
+    }
   }
 }
 
@@ -141,6 +146,7 @@ Reading reading_of(const CudaPlan& plan, const CudaLaunch& launch, std::size_t i
     return std::find(operands.begin(), operands.end(), input) != operands.end();
   };
   if (holds(step.half_operands())) return Reading::Half;
+  if (operand.is_rounded && holds(step.rounded_operands())) return Reading::Half;
   // Sums beside a product are over the operand as the product has it.
   if (is_product && step.follower() == CudaFollower::Sum) return Reading::Half;
   if (is_product && step.follower() == CudaFollower::MapGradient && operand.is_rounded)

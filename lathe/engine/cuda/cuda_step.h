@@ -50,6 +50,7 @@ struct CudaCall {
   std::span<std::byte* const> output_halves;
   std::span<std::byte* const> parts;  ///< where a result is left in parts; nullptr: nowhere
   cuda::Precision precision = cuda::Precision::Float32;
+  std::byte* prepared = nullptr;  ///< what the step has made of its states; nullptr: nothing
 
   bool has(std::size_t i) const { return i < inputs.size() && inputs[i] != nullptr; }
   const float* input(std::size_t i) const {
@@ -162,6 +163,10 @@ class CudaStep {
   virtual ~CudaStep() = default;
   /// Device memory it needs while it runs. Never less for larger sizes.
   virtual std::int64_t scratch_bytes(const Graph&, NodeId, const CudaSizes&) const { return 0; }
+  /// Device memory for what it makes of states, once whenever they change, and how it does that;
+  /// none: it works with states as they are.
+  virtual std::int64_t prepared_bytes(cuda::Precision) const { return 0; }
+  virtual void prepare(const CudaCall&) const {}
   virtual std::vector<CudaInPlace> in_place() const { return {}; }
   virtual CudaGroup group() const { return CudaGroup::None; }
   virtual void add_to(CudaGroupTable&, const CudaCall&) const {}
@@ -173,6 +178,10 @@ class CudaStep {
   /// it and writes so: those of products.
   virtual std::vector<std::size_t> half_operands() const { return {}; }
   virtual std::vector<std::size_t> half_results() const { return {}; }
+  /// Operands that it reads as bfloat16 where they hold such numbers anyway.
+  virtual std::vector<std::size_t> rounded_operands() const { return {}; }
+  /// Whether its result has no other numbers than its first operand.
+  virtual bool keeps_numbers() const { return false; }
   /// Whether it can write a result as bfloat16, too.
   virtual bool can_write_half(std::size_t) const { return false; }
   /// What it can be beside a product, within the product's launch.

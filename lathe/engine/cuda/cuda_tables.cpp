@@ -128,14 +128,26 @@ CudaCall CudaMachine::call(const Prepared& one, std::size_t launch, std::size_t 
           one.sizes,
           all.first(num_inputs),
           all.subspan(num_inputs, num_outputs),
-          scratch[launch],
+          scratch.empty() ? nullptr : scratch[launch],
           {fault, static_cast<std::int32_t>(step)},
           planned.inputs,
           planned.outputs,
           all.subspan(num_inputs + num_outputs, num_inputs),
           all.subspan(2 * num_inputs + num_outputs, num_outputs),
           all.last(num_outputs),
-          plan.precision};
+          plan.precision,
+          prepared_of[step]};
+}
+
+void CudaMachine::prepare_steps() {
+  const Prepared of_no_size;  // states have sizes of their own
+  std::vector<std::byte*> operands;
+  for (std::size_t launch = 0; launch < plan.launches.size(); ++launch)
+    for (const std::size_t step : plan.launches[launch].steps)
+      if (prepared_of[step] != nullptr)
+        plan.steps[step].step->prepare(call(of_no_size, launch, step, operands));
+  check_cuda(device().launch_error());
+  check_cuda(device().synchronize(work->stream));
 }
 
 void CudaMachine::add_sums(CudaGroupTable& table, const Prepared& one, std::size_t launch) const {
