@@ -1,5 +1,6 @@
 #include "lathe/engine/channels_last.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 
@@ -35,6 +36,10 @@ class LayoutChange {
       change_gradient(id, {"dy_last", "x_last"}, nullptr);
     else if (op == "max_pool2d" || op == "avg_pool2d")
       change_pool(id, op);
+    else if (op == "max_pool2d_gradient")
+      change_pool_gradient(id, 2);
+    else if (op == "avg_pool2d_gradient")
+      change_pool_gradient(id, 1);
     else if (op == "batch_norm")
       change_norm(id);
     else if (op == "normalize_batch")
@@ -141,6 +146,23 @@ class LayoutChange {
                                                     .op = "image_" + op,
                                                     .inputs = {*last},
                                                     .attributes = graph_.attributes(id)}))
+      put_planes(id, *added);
+  }
+
+  // Its first operands are images. If one of them has its channels last, all get it.
+  void change_pool_gradient(NodeId id, std::size_t num_images) {
+    std::vector<Value> operands = graph_.inputs(id);
+    const bool any =
+        std::any_of(operands.begin(), operands.begin() + static_cast<std::ptrdiff_t>(num_images),
+                    [&](Value value) { return find_last(graph_, value).has_value(); });
+    if (!any) return;
+    for (std::size_t i = 0; i < num_images; ++i) operands[i] = as_last(id, operands[i]);
+    if (const std::optional<Value> added =
+            add(id, {.name = {},
+                     .op = "image_" + graph_.op(id).name,
+                     .inputs = operands,
+                     .attributes = graph_.attributes(id),
+                     .types = {with_channels_last(graph_.types(id)[0])}}))
       put_planes(id, *added);
   }
 

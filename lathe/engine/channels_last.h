@@ -2,6 +2,7 @@
 
 #include "lathe/core/graph.h"
 #include "lathe/engine/backend.h"
+#include "lathe/ops/window.h"
 
 namespace lathe::engine {
 
@@ -17,6 +18,11 @@ void use_channels_last(Graph& graph, const Backend& backend);
 /// What follows a convolution becomes its epilogue: an addition, and then an activation. A batch
 /// norm of given statistics has become part of it before, where no state is updated.
 void fuse_convolutions(Graph& graph, const Backend& backend);
+
+/// The window of the second convolution of an image_summed_conv2d, whose weight is constant.
+ops::Window shortcut_window(const AttributeReader& attributes, const Type& weight);
+/// The window of the pool of an image_pooled_conv2d.
+ops::Window pool_behind(const AttributeReader& attributes);
 
 /// [N,C,H,W] as [N,H,W,C], and back.
 Type with_channels_last(const Type& type);

@@ -1,6 +1,7 @@
 #include <optional>
 #include <set>
 
+#include "lathe/core/pass.h"
 #include "lathe/core/pattern.h"
 #include "lathe/engine/channels_last.h"
 #include "lathe/engine/fusions.h"
@@ -75,6 +76,60 @@ void fuse_activations_of_images(Graph& graph, const Backend& backend) {
     });
 }
 
+// A residual that is a convolution nobody else reads, with nothing behind it, is computed with the
+// one that it is added to.
+void fuse_shortcuts_of_images(Graph& graph, const Backend& backend) {
+  const auto is_plain = [](const Graph& g, NodeId id) {
+    const AttributeReader attributes = g.attribute(id);
+    return attributes.flag("x_last") && attributes.flag("y_last") &&
+           attributes.integer("groups") == 1;
+  };
+  for (const NodeId id : graph.nodes_of("image_conv2d")) {
+    if (!has_residual(graph, id) || !is_plain(graph, id)) continue;
+    const Value residual = graph.input(id, 3);
+    if (!graph.is(residual.node, "image_conv2d") || !is_open(graph, residual) ||
+        has_residual(graph, residual.node) || !is_plain(graph, residual.node))
+      continue;
+    std::vector<Value> operands = graph.inputs(id), others = graph.inputs(residual.node);
+    operands.resize(8, kNone);
+    others.resize(8, kNone);
+    operands[3] = kNone;
+    others.erase(others.begin() + 3);
+    operands.insert(operands.end(), others.begin(), others.end());
+    Attributes attributes = graph.attributes(id);
+    const AttributeReader shortcut = graph.attribute(residual.node);
+    for (const char* const name : {"strides", "pads", "dilations"})
+      attributes[std::string("short_") + name] = shortcut.integers(name);
+    attributes["short_eps"] = shortcut.real("eps");
+    Match match;
+    match.nodes = {id, residual.node};
+    const std::optional<Value> added = add_lowered(graph, backend, match, "image_summed_conv2d",
+                                                   std::move(operands), std::move(attributes));
+    if (added) graph.replace_all_uses({id, 0}, *added);
+  }
+}
+
+// A pool whose convolution nobody else reads becomes a part of it, where it is the first one:
+// behind others a backend has rows enough to write.
+void fuse_pools_of_images(Graph& graph, const Backend& backend) {
+  rewrite(graph, Pattern("image_max_pool2d(y)"),
+          [&](Graph& g, const Match& match) -> std::optional<Value> {
+            const NodeId convolution = match["y"].node;
+            if (!g.is(convolution, "image_conv2d") || g.uses(convolution).size() != 1 ||
+                has_residual(g, convolution) || g.attribute(convolution).flag("x_last") ||
+                !g.attribute(convolution).flag("y_last"))
+              return std::nullopt;
+            Attributes attributes = g.attributes(convolution);
+            const AttributeReader pool = g.attribute(match.nodes.front());
+            for (const char* const name : {"kernel", "strides", "pads"})
+              attributes[std::string("pool_") + name] = pool.integers(name);
+            Match both = match;
+            both.nodes.push_back(convolution);
+            return add_lowered(g, backend, both, "image_pooled_conv2d", g.inputs(convolution),
+                               std::move(attributes));
+          });
+}
+
 // A convolution whose result is wanted in planes alone writes them.
 void write_planes(Graph& graph, const Backend& backend) {
   rewrite(
@@ -95,6 +150,9 @@ void write_planes(Graph& graph, const Backend& backend) {
 void fuse_convolutions(Graph& graph, const Backend& backend) {
   fuse_residuals_of_images(graph, backend);
   fuse_activations_of_images(graph, backend);
+  run_pass("remove-dead-nodes", graph);  // dead nodes would count as readers
+  fuse_pools_of_images(graph, backend);
+  fuse_shortcuts_of_images(graph, backend);
   write_planes(graph, backend);
 }
 

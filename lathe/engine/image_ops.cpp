@@ -35,25 +35,32 @@ Size product_flops(const Type& y, const Type& weight) {
   return Size(2) * y.num_elements() * weight.axis(1) * weight.axis(2) * weight.axis(3);
 }
 
+std::vector<OperandSpec> conv2d_operands() {
+  return {{"x"},
+          {"weight"},
+          {"bias", true},
+          {"residual", true},
+          {"norm_weight", true},
+          {"norm_bias", true},
+          {"norm_mean", true},
+          {"norm_variance", true}};
+}
+std::vector<AttributeSpec> image_conv2d_attributes() {
+  return with_flags(
+      ops::conv2d_attributes(),
+      {flag("x_last", "whether x is [N,H,W,C]"),
+       flag("y_last", "whether the result is"),
+       {"activation", std::string("none"), "an op applied last"},
+       {"eps", 1e-5, "the batch norm's, added to the variance"},
+       {"tile", std::int64_t{0}, "side of a tile of results by Winograd's products; 0: windows"}});
+}
+
 const Register image_conv2d{Op{
     .name = "image_conv2d",
     .summary =
         "activation(batch_norm(conv2d) + residual) of images in either layout, in one kernel",
-    .operands = {{"x"},
-                 {"weight"},
-                 {"bias", true},
-                 {"residual", true},
-                 {"norm_weight", true},
-                 {"norm_bias", true},
-                 {"norm_mean", true},
-                 {"norm_variance", true}},
-    .attributes = with_flags(ops::conv2d_attributes(),
-                             {flag("x_last", "whether x is [N,H,W,C]"),
-                              flag("y_last", "whether the result is"),
-                              {"activation", std::string("none"), "an op applied last"},
-                              {"eps", 1e-5, "the batch norm's, added to the variance"},
-                              {"tile", std::int64_t{0},
-                               "side of a tile of results by Winograd's products; 0: windows"}}),
+    .operands = conv2d_operands(),
+    .attributes = image_conv2d_attributes(),
     .infer =
         [](const OpCall& call) {
           return std::vector<Type>{last_if(conv2d_planes(call), call.attributes().flag("y_last"))};
@@ -143,5 +150,100 @@ const Register image_max_pool2d{image_pool("max_pool2d", {})};
 const Register image_avg_pool2d{image_pool(
     "avg_pool2d", {{"count_include_pad", true, "whether padding counts as zeros in the mean"}})};
 
+// A convolution and the pool behind it: its own result is never written.
+const Register image_pooled_conv2d{Op{
+    .name = "image_pooled_conv2d",
+    .summary = "max_pool2d(image_conv2d) of images whose channels come last, in one kernel",
+    .operands = conv2d_operands(),
+    .attributes = with_flags(image_conv2d_attributes(),
+                             {{.name = "pool_kernel",
+                               .default_value = std::vector<std::int64_t>{},
+                               .summary = "the pool's `kernel`",
+                               .required = true},
+                              {"pool_strides", std::vector<std::int64_t>{}, "its `strides`"},
+                              {"pool_pads", std::vector<std::int64_t>{0, 0, 0, 0}, "its `pads`"}}),
+    .infer =
+        [](const OpCall& call) {
+          const Type y = conv2d_planes(call);
+          return std::vector<Type>{with_channels_last(ops::slide_window(
+              "image_pooled_conv2d", y, y.axis(1), pool_behind(call.attributes())))};
+        },
+    .flops = [](const OpCall& call) { return product_flops(conv2d_planes(call), call.input(1)); },
+    .is_differentiable = false,
+}};
+
+// Two convolutions whose results are added: the shortcut of a residual block is one of them where
+// images become smaller.
+std::vector<OperandSpec> summed_operands() {
+  std::vector<OperandSpec> operands = conv2d_operands();
+  for (const char* const name : {"short_x", "short_weight"}) operands.push_back({name});
+  for (const char* const name : {"short_bias", "short_norm_weight", "short_norm_bias",
+                                 "short_norm_mean", "short_norm_variance"})
+    operands.push_back({name, true});
+  return operands;
+}
+const Register image_summed_conv2d{Op{
+    .name = "image_summed_conv2d",
+    .summary = "activation(batch_norm(conv2d) + batch_norm(conv2d)) of images whose channels come "
+               "last, in one kernel",
+    .operands = summed_operands(),
+    .attributes =
+        with_flags(image_conv2d_attributes(),
+                   {{"short_strides", std::vector<std::int64_t>{1, 1}, "the second one's strides"},
+                    {"short_pads", std::vector<std::int64_t>{0, 0, 0, 0}, "its padding"},
+                    {"short_dilations", std::vector<std::int64_t>{1, 1}, "its dilations"},
+                    {"short_eps", 1e-5, "its batch norm's, added to the variance"}}),
+    .infer =
+        [](const OpCall& call) {
+          return std::vector<Type>{last_if(conv2d_planes(call), call.attributes().flag("y_last"))};
+        },
+    .flops =
+        [](const OpCall& call) {
+          const Type y = conv2d_planes(call);
+          return product_flops(y, call.input(1)) + product_flops(y, call.input(9));
+        },
+    .is_differentiable = false,
+}};
+
+// The gradients of pooling, whose images are written.
+Op image_pool_gradient(const std::string& pool, std::vector<OperandSpec> operands,
+                       std::vector<AttributeSpec> more) {
+  const std::string name = "image_" + pool + "_gradient";
+  return {
+      .name = name,
+      .summary = pool + "_gradient of images [N,H,W,C]",
+      .operands = std::move(operands),
+      .attributes = with_flags(ops::pooling_attributes(), std::move(more)),
+      .infer =
+          [name](const OpCall& call) { return std::vector<Type>{ops::declared_type(name, call)}; },
+      .is_differentiable = false,
+  };
+}
+const Register image_max_pool2d_gradient{image_pool_gradient("max_pool2d", {{"dy"}, {"x"}}, {})};
+const Register image_avg_pool2d_gradient{image_pool_gradient(
+    "avg_pool2d", {{"dy"}},
+    {{"count_include_pad", true, "whether padding counts as zeros in the mean"}})};
+
 }  // namespace
+
+ops::Window shortcut_window(const AttributeReader& attributes, const Type& weight) {
+  const std::vector<std::int64_t>& strides = attributes.integers("short_strides");
+  const std::vector<std::int64_t>& pads = attributes.integers("short_pads");
+  const std::vector<std::int64_t>& dilations = attributes.integers("short_dilations");
+  return {.kernel = {weight.axis(2).constant(), weight.axis(3).constant()},
+          .strides = {strides[0], strides[1]},
+          .pads = {pads[0], pads[1], pads[2], pads[3]},
+          .dilations = {dilations[0], dilations[1]}};
+}
+
+ops::Window pool_behind(const AttributeReader& attributes) {
+  const std::vector<std::int64_t>& kernel = attributes.integers("pool_kernel");
+  const std::vector<std::int64_t>& strides = attributes.integers("pool_strides");
+  const std::vector<std::int64_t>& pads = attributes.integers("pool_pads");
+  const bool has_strides = !strides.empty();
+  return {.kernel = {kernel[0], kernel[1]},
+          .strides = {has_strides ? strides[0] : kernel[0], has_strides ? strides[1] : kernel[1]},
+          .pads = {pads[0], pads[1], pads[2], pads[3]}};
+}
+
 }  // namespace lathe::engine

@@ -490,12 +490,14 @@ TEST(CudaPlan, IsTheOnlyOneWithTf32) {
 TEST(CudaPlan, RefusesAnOpWithoutAKernelByName) {
   EXPECT_EQ(error_text([] {
               plan_of(R"(
-    x = input() : f32[B,3,8,8]
-    w = state() : f32[4,3,3,3]
-    y = conv2d(x, w)
+    x = input() : f32[B,4,6,5]
+    step = state() : f32[]
+    codes = state() : u8[5,16]
+    scales = state() : f32[5]
+    y = code_conv2d(x, step, codes, none, scales) {x_format="int:8", format="int:8,channel", columns=16, kernel=[2,2]}
     output y <- y)");
             }),
-            "node \"y\": device cuda has no kernel for conv2d");
+            "node \"y\": device cuda has no kernel for code_conv2d");
 }
 
 TEST(CudaPlan, ComputesConstantsWhenPlanned) {

@@ -152,6 +152,19 @@ struct HalvesArgs {
   std::int64_t num_blocks = 0;
 };
 
+// Of images (arguments/convolution.h, pooling.h and batch_norm.h).
+struct ConvolutionArgs;
+struct GroupedConvolutionArgs;
+struct PooledConvolutionArgs;
+struct FiltersArgs;
+struct FilterGradientArgs;
+struct ImagesArgs;
+struct PoolArgs;
+struct PoolGradientArgs;
+struct BatchNormArgs;
+struct ScaleChannelsArgs;
+struct RunningAverageArgs;
+
 struct KernelTable {
   /// What the build makes of this header and those it speaks of (LATHE_TABLE_VERSION): a library
   /// built from others is refused.
@@ -205,6 +218,17 @@ struct KernelTable {
   void (*attention_gradient)(const AttentionGradientArgs&, Stream*);
   void (*relative_attention)(const RelativeAttentionArgs&, Stream*);
   void (*cached_attention)(const CachedAttentionArgs&, Stream*);
+  void (*convolution)(const ConvolutionArgs&, Stream*);
+  bool (*pooled_convolution)(const PooledConvolutionArgs&, Stream*);  ///< false: not on this GPU
+  void (*grouped_convolution)(const GroupedConvolutionArgs&, Stream*);
+  void (*filters)(const FiltersArgs&, Stream*);
+  void (*filter_gradient)(const FilterGradientArgs&, Stream*);
+  void (*images)(const ImagesArgs&, Stream*);
+  void (*pool)(const PoolArgs&, Stream*);
+  void (*pool_gradient)(const PoolGradientArgs&, Stream*);
+  void (*batch_norm)(const BatchNormArgs&, Stream*);
+  void (*scale_channels)(const ScaleChannelsArgs&, Stream*);
+  void (*running_average)(const RunningAverageArgs&, Stream*);
   void (*update)(const UpdateArgs&, Stream*);
   void (*sum_squares)(const SumSquaresArgs&, Stream*);
   void (*gate)(const GateArgs&, Stream*);
