@@ -89,5 +89,13 @@ TEST(MeasureError, IsTheUsualRatioInDecibels) {
   EXPECT_EQ(measure_error({}, {}).sqnr(), std::numeric_limits<double>::infinity());
 }
 
+// 1/7 is 0x1.249249..p-3; bfloat16 has seven bits behind the point.
+TEST(ScaleForRange, RoundsShortScalesUp) {
+  const auto format = parse_format("int:4,group=32,short");
+  EXPECT_EQ(format->facts().scale_bits, kShortScaleBits);
+  EXPECT_EQ(scale_for_range(*format, -1, 0.5).scale, 0x1.26p-3f);
+  EXPECT_EQ(scale_for_range(*format, 0, 7 * 0x1.26p-3).scale, 0x1.26p-3f);
+}
+
 }  // namespace
 }  // namespace lathe::numerics
