@@ -101,7 +101,7 @@ __global__ void coefficients_kernel(const __grid_constant__ BatchNormArgs args, 
       const double squares = second - first * center;  // about the mean
       const double about = squares < 0 ? 0.0 : squares;
       of_x = weight / sqrt(about / n + args.eps);
-      shift = args.bias[c];
+      if (args.bias != nullptr) shift = args.bias[c];  // statistics alone need none
       args.results[0][c] = static_cast<float>(center);
       args.results[1][c] = static_cast<float>(about / (n - 1));
       if (args.results[2] != nullptr) args.results[2][c] = static_cast<float>(of_x);
