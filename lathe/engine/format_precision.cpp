@@ -25,7 +25,7 @@ int significant_bits(const NumberFormat& format) {
   }
   if (const auto* minifloat = std::get_if<numerics::MinifloatCodec>(&spec->codec))
     return minifloat->mantissa_bits + 1;
-  return kFloatBits;  // levels are any floats
+  return spec->level_bits == 1 ? 1 : kFloatBits;  // two levels are signs, more are any floats
 }
 
 void check_formats(const Graph& graph, Precision precision) {

@@ -475,6 +475,8 @@ TEST(CudaPlan, RefusesFormatsThatBfloat16CannotHold) {
             "node \"w\": format fixed:16,8 has 15 significant bits, but precision bf16 keeps 8");
   EXPECT_EQ(significant_bits(*parse_format("fixed:8,4")), 7);
   EXPECT_EQ(significant_bits(*parse_format("int:9")), 8);
+  EXPECT_EQ(significant_bits(*parse_format("binary:learned")), 1);
+  EXPECT_EQ(significant_bits(*parse_format("nf4")), 24);
 }
 
 TEST(CudaPlan, IsTheOnlyOneWithTf32) {
