@@ -35,6 +35,7 @@ th, td { padding: .35rem .8rem; border-bottom: 1px solid var(--line); text-align
   overflow-wrap: break-word; }
 th { background: var(--panel); font-weight: 600; }
 .number { text-align: right; white-space: nowrap; }
+.long { min-width: 24rem; }
 figure { margin: 1rem 0; }
 .picture { background: #ffffff; border: 1px solid var(--line); border-radius: .5rem;
   padding: .5rem; overflow: auto; }

@@ -140,6 +140,14 @@ std::string breakable(std::string_view cell) {
   return text;
 }
 
+// A cell of a sentence and more: beside columns of numbers it would be left a word's width.
+constexpr std::size_t kLongText = 80;
+
+std::string_view class_of(bool is_number, std::string_view cell) {
+  if (is_number) return " class=\"number\"";
+  return cell.size() > kLongText ? " class=\"long\"" : "";
+}
+
 }  // namespace
 
 std::string Table::to_html() const {
@@ -147,7 +155,7 @@ std::string Table::to_html() const {
     std::string text = "<tr>";
     for (std::size_t column = 0; column < cells.size(); ++column)
       text +=
-          fmt::format("<{0}{1}>{2}</{0}>", tag, is_numeric(column) ? " class=\"number\"" : "",
+          fmt::format("<{0}{1}>{2}</{0}>", tag, class_of(is_numeric(column), cells[column]),
                       is_numeric(column) ? escape_markup(cells[column]) : breakable(cells[column]));
     return text + "</tr>\n";
   };

@@ -42,6 +42,13 @@ TEST(Table, WritesHtml) {
             "<tr><td>x</td><td class=\"number\">1</td></tr>\n</tbody>\n</table>\n");
 }
 
+TEST(Table, LeavesRoomForLongTextInHtml) {
+  const std::string html =
+      Table({"a", "b"}).row({std::string(80, 'x'), "1"}).row({std::string(81, 'x'), "2"}).to_html();
+  EXPECT_NE(html.find("<td>" + std::string(80, 'x') + "</td>"), std::string::npos);
+  EXPECT_NE(html.find("<td class=\"long\">" + std::string(81, 'x') + "</td>"), std::string::npos);
+}
+
 TEST(Table, KnowsWhatANumberIs) {
   for (const char* number : {"0", "-1.5", "+3", "1,024", "2e-05", "1.5e+10", "87.1 %", "93%",
                              "12 ms", "2.3x", "inf", "nan", ".5", "0.87 ± 0.01", "4 µs"})
