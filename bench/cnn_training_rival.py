@@ -13,7 +13,7 @@ import argparse
 import json
 
 import rival_race
-from resnet_rival import made_up_images, network
+from resnet_rival import begin, made_up_images, network
 from rival_race import Function, attempt, race
 
 
@@ -45,20 +45,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--lathe", required=True, help="bench_cnn_training")
     parser.add_argument("--batches", default="128")
-    parser.add_argument("--cores", default="0,1")
-    parser.add_argument("--blocks", type=int, default=2, help="turns of each contender")
-    parser.add_argument("--rounds", type=int, default=10, help="rounds of a turn")
-    parser.add_argument("--warm-up", type=float, default=0.3, help="seconds before a turn's rounds")
-    parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out")
-    parser.add_argument("--rivals", help="their names, separated by commas; else all")
-    arguments = parser.parse_args()
-    cores = {int(core) for core in arguments.cores.split(",")}
-    rival_race.pin(cores)
-
-    import torch
-
-    threads = len(cores)
-    torch.set_num_threads(threads)
+    arguments, torch, threads = begin(parser, rounds=10)
     print(json.dumps({"torch": torch.__version__, "threads": torch.get_num_threads()}), flush=True)
     for batch in map(int, arguments.batches.split(",")):
         rivals = {"eager": training(torch, batch, False, False),

@@ -115,20 +115,11 @@ def forward(torch, model, images, device, autocast):
     return Function(once)
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--lathe", required=True, help="bench_convolution")
-    parser.add_argument("--depth", type=int, default=18, choices=[18, 20])
-    parser.add_argument("--size", type=int, default=224)
-    parser.add_argument("--batches", default="128,1")
+def begin(parser, rounds):
+    """Adds what all races of images take, reads the arguments, and gives PyTorch their cores."""
     parser.add_argument("--cores", default="0,1")
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--precision", default="float32", help="Lathe's")
-    parser.add_argument("--integers", action="store_true",
-                        help="also Lathe's convolutions of whole numbers of 8 bits")
-    parser.add_argument("--onnx", help="a file to keep the exported network in")
     parser.add_argument("--blocks", type=int, default=2, help="turns of each contender")
-    parser.add_argument("--rounds", type=int, default=5, help="rounds of a turn")
+    parser.add_argument("--rounds", type=int, default=rounds, help="rounds of a turn")
     parser.add_argument("--warm-up", type=float, default=0.3, help="seconds before a turn's rounds")
     parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out")
     parser.add_argument("--rivals", help="their names, separated by commas; else all")
@@ -140,6 +131,21 @@ def main():
 
     threads = len(cores)
     torch.set_num_threads(threads)
+    return arguments, torch, threads
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--lathe", required=True, help="bench_convolution")
+    parser.add_argument("--depth", type=int, default=18, choices=[18, 20])
+    parser.add_argument("--size", type=int, default=224)
+    parser.add_argument("--batches", default="128,1")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--precision", default="float32", help="Lathe's")
+    parser.add_argument("--integers", action="store_true",
+                        help="also Lathe's convolutions of whole numbers of 8 bits")
+    parser.add_argument("--onnx", help="a file to keep the exported network in")
+    arguments, torch, threads = begin(parser, rounds=5)
     model = network(torch, arguments.depth)
     channels = 3 if arguments.depth == 18 else 1
     with tempfile.TemporaryDirectory() as folder:
