@@ -113,6 +113,47 @@ void GridPoints::place(const std::vector<std::size_t>& nodes, std::uint64_t inde
   }
 }
 
+std::vector<GridPoints::Part> GridPoints::parts(std::size_t most) const {
+  std::vector<Part> parts(1), whole(1);
+  for (const std::size_t root : roots_) {
+    const Node& node = nodes_[root];
+    std::vector<Part::Range> ranges;
+    if (node.children.empty() || node.num_values > most) {
+      ranges.push_back({0, node.size});
+    } else {
+      for (std::uint64_t v = 0, first = 0; v < node.num_values; ++v) {
+        ranges.push_back({first, size_below(node, value(node, v))});
+        first += ranges.back().count;
+      }
+    }
+    whole.front().ranges.push_back({0, node.size});
+    std::vector<Part> split;
+    for (const Part& part : parts)
+      for (const Part::Range& range : ranges) {
+        split.push_back(part);
+        split.back().ranges.push_back(range);
+        split.back().size *= range.count;
+      }
+    parts = std::move(split);
+    if (parts.size() > most) parts.resize(most + 1);  // too many, however many
+  }
+  whole.front().size = size_;
+  if (parts.size() > most) return whole;
+  std::ranges::stable_sort(parts, {}, &Part::size);
+  return parts;
+}
+
+std::uint64_t GridPoints::number(const Part& part, std::uint64_t index) const {
+  std::uint64_t result = 0, place = 1;
+  for (std::size_t i = roots_.size(); i-- > 0;) {
+    const Part::Range& range = part.ranges[i];
+    result += (range.first + index % range.count) * place;
+    index /= range.count;
+    place *= nodes_[roots_[i]].size;
+  }
+  return result;
+}
+
 Assignment GridPoints::point(std::uint64_t index) const {
   std::vector<double> values(nodes_.size(), std::numeric_limits<double>::quiet_NaN());
   place(roots_, index, values);

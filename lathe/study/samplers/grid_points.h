@@ -21,6 +21,21 @@ class GridPoints {
   /// The values of a parameter by its place in the space, in internal form.
   std::vector<double> values(std::size_t parameter) const;
 
+  /// Points that agree in what others depend on: of each parameter that depends on none, a range of
+  /// its numbers with all that depends on it.
+  struct Part {
+    struct Range {
+      std::uint64_t first = 0, count = 0;
+    };
+    std::vector<Range> ranges;
+    std::uint64_t size = 1;
+  };
+  /// The parts of the grid, every point in one of them, the smallest first; one with all points
+  /// where there would be more than `most`.
+  std::vector<Part> parts(std::size_t most) const;
+  /// The number of a part's point.
+  std::uint64_t number(const Part& part, std::uint64_t index) const;
+
  private:
   struct Node {
     SpaceParameter parameter;

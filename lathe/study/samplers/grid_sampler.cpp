@@ -1,17 +1,16 @@
-// Every point of the space once. Our own order is a keyed permutation of the points' numbers, so a
-// grid of billions costs nothing before its points are asked for; the presets keep the list of all
-// points that Optuna keeps and draw from it as it does.
+// Every point of the space once. Our own order is computed from keyed permutations of the points'
+// numbers, so a grid of billions costs nothing before its points are asked for; the presets keep
+// the list of all points that Optuna keeps and draw from it as it does.
 #include <algorithm>
 #include <charconv>
 #include <unordered_set>
 
 #include "lathe/core/registry.h"
 #include "lathe/study/json_text.h"
-#include "lathe/study/math/keyed_permutation.h"
 #include "lathe/study/math/numpy_random.h"
 #include "lathe/study/math/python_set.h"
 #include "lathe/study/option_reader.h"
-#include "lathe/study/samplers/grid_points.h"
+#include "lathe/study/samplers/grid_order.h"
 
 namespace lathe::study {
 
@@ -37,7 +36,7 @@ std::optional<std::uint64_t> grid_id(const TrialRecord& trial) {
 class GridSampler final : public Sampler {
  public:
   GridSampler(GridPoints points, std::uint64_t seed)
-      : points_(std::move(points)), order_(points_.size(), seed) {}
+      : points_(std::move(points)), order_(points_, seed) {}
 
   // The trial's number is the position in the order. Trials that were enqueued take a number but no
   // point, so in the end the points left over are looked for.
@@ -46,9 +45,9 @@ class GridSampler final : public Sampler {
     const std::uint64_t start = static_cast<std::uint64_t>(proposal.number) % points_.size();
     // A point that is turned down is left to no one: the next is tried.
     std::uint64_t skipped = static_cast<std::uint64_t>(proposal.attempt);
-    std::uint64_t id = order_(start);
+    std::uint64_t id = order_.number(points_, start);
     for (std::uint64_t i = 0; i < points_.size(); ++i) {
-      const std::uint64_t candidate = order_((start + i) % points_.size());
+      const std::uint64_t candidate = order_.number(points_, (start + i) % points_.size());
       if (is_taken(candidate)) continue;
       id = candidate;
       if (skipped-- == 0) break;
@@ -87,7 +86,7 @@ class GridSampler final : public Sampler {
   bool is_taken(std::uint64_t id) const { return finished_.contains(id) || running_.contains(id); }
 
   GridPoints points_;
-  KeyedPermutation order_;
+  GridOrder order_;
   std::unordered_set<std::uint64_t> finished_;
   std::unordered_set<std::uint64_t> running_;
   std::size_t num_read_ = 0;

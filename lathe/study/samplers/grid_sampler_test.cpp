@@ -120,6 +120,34 @@ TEST(GridSampler, WalksAGridOfBillionsWithoutListingIt) {
   EXPECT_EQ(keys.size(), 200u);
 }
 
+// Of 2^4 + 2^20 points almost all have twenty choices; a short walk sees both depths as often.
+TEST(GridSampler, TakesTurnsBetweenValuesThatOthersDependOn) {
+  Space space = {{"before", shared(IntDistribution{.low = 0, .high = 1})},
+                 {"depth", shared(IntDistribution{.low = 0, .high = 1})},
+                 {"behind", shared(IntDistribution{.low = 0, .high = 2})}};
+  for (int i = 0; i < 24; ++i)
+    space.push_back({"c" + std::to_string(i),
+                     shared(IntDistribution{.low = 0, .high = 1}),
+                     "depth",
+                     {i < 4 ? 0.0 : 1.0}});
+  const auto sampler = make_sampler("grid", 9, &space);
+  const History history({Direction::Minimize});
+  std::set<std::uint64_t> keys;
+  int num_shallow = 0;
+  const auto walk = [&](int from, int to) {
+    for (int number = from; number < to; ++number) {
+      const Assignment point = sampler->propose(history, {.number = number});
+      keys.insert(point_key(point));
+      num_shallow += find_parameter(point, "depth")->value == 0;
+    }
+  };
+  walk(0, 40);
+  EXPECT_EQ(num_shallow, 20);
+  walk(40, 300);
+  EXPECT_EQ(num_shallow, 2 * 3 * 16);  // that is all of them
+  EXPECT_EQ(keys.size(), 300u);
+}
+
 TEST(GridPoints, NumbersPointsWithTheLastParameterFastest) {
   const GridPoints points(conditional(), 0);
   EXPECT_EQ(points.size(), 11u);
