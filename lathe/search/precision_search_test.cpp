@@ -178,6 +178,39 @@ batch-size = 8
     EXPECT_EQ(again.finalists[i].whole_accuracies, result.finalists[i].whole_accuracies);
 }
 
+// The model that formats are chosen with has not seen the rows that choose; the last training may
+// begin with one that has.
+TEST_F(PrecisionSearchTest, BeginsTheLastTrainingWithAnotherModel) {
+  experiment::FineTuneOptions training;
+  training.model = "bert-tiny";
+  training.data = kData;
+  training.length = 24;
+  training.trainer.max_steps = 3;
+  training.is_tested = false;
+  training.out = scratch_.path() / "other";
+  experiment::fine_tune(training, {});
+  SearchOptions twice = options("twice");
+  twice.whole_model = training.out.string();
+  twice.is_damage_measured = false;
+  twice.trials = twice.whole = 1;
+  twice.whole_epochs = 0;
+  EXPECT_EQ(run_search(twice, {}).finalists.front().whole_accuracies.size(), 1U);
+  // No format rounds a layer norm.
+  const auto scales_of = [](const std::filesystem::path& model) {
+    const Tensor scales =
+        io::load_model(model.string()).state.at("bert.embeddings.LayerNorm.weight");
+    return std::vector<float>(scales.data<float>().begin(), scales.data<float>().end());
+  };
+  const std::vector<float> last = scales_of(twice.out / "whole" / "random-0-seed-1");
+  EXPECT_EQ(last, scales_of(training.out));
+  EXPECT_NE(last, scales_of(twice.model));
+
+  SearchOptions wrong = options("wrong");
+  wrong.whole_teacher = training.out.string();
+  EXPECT_EQ(error_text([&] { run_search(wrong, {}); }),
+            "whole-teacher: trials have no teacher\nhint: --teacher DIR");
+}
+
 TEST_F(PrecisionSearchTest, ComparesByAccuracyLessTheCostOfBits) {
   SearchOptions costly = options("s");
   costly.bit_cost = 0.01;

@@ -443,6 +443,13 @@ class Search {
   void train_on_all(SearchResult& result) {
     const bool all_count = !options_.front.empty() || options_.tries_uniform;
     const std::size_t count = all_count ? result.finalists.size() : 1;
+    SearchOptions options = options_;
+    options.objective_split = "test";
+    if (!options.whole_model.empty()) options.model = options.whole_model;
+    if (!options.whole_teacher.empty()) options.teacher = options.whole_teacher;
+    const std::string begun = options_.whole_model.empty() && options_.whole_teacher.empty()
+                                  ? ""
+                                  : fmt::format(" from {}, {}", options.model, options.teacher);
     struct Run {
       Finalist* finalist = nullptr;
       Candidate candidate = {};
@@ -457,8 +464,8 @@ class Search {
             *options_.whole_epochs;
       finalist.whole_accuracies.assign(static_cast<std::size_t>(options_.whole), 0);
       for (int seed = 0; seed < options_.whole; ++seed) {
-        std::string name = fmt::format("test of {} trained on all, seed {}",
-                                       to_json(candidate).dump(), seed_of(seed));
+        std::string name = fmt::format("test of {} trained on all{}, seed {}",
+                                       to_json(candidate).dump(), begun, seed_of(seed));
         if (const auto known = directory_->find(name))
           finalist.whole_accuracies[static_cast<std::size_t>(seed)] = *known;
         else
@@ -466,8 +473,6 @@ class Search {
       }
     }
     if (runs.empty()) return;
-    SearchOptions options = options_;
-    options.objective_split = "test";
     TrialData data(options, file_.architecture.model, execution_, callbacks_);
     if (data_.parent() != nullptr) data.set_parent(*data_.parent());
     std::vector<experiment::Job> jobs;

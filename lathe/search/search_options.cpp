@@ -125,6 +125,10 @@ void check_options(const SearchOptions& options) {
     if (options.bit_cost > 0)
       fail("front {}: not with bit-cost, which makes one of both", options.front);
   }
+  if (!options.whole_model.empty() && options.model.empty())
+    fail("whole-model: models are built by a space; {} is of no use", options.whole_model);
+  if (!options.whole_teacher.empty() && options.teacher.empty())
+    throw UserError("whole-teacher: trials have no teacher", "--teacher DIR");
   if (!options.from.empty() && !options.model.empty())
     fail("from: models are built by a space; {} is one already", options.model);
   if (options.supernet > 0 && !(options.from.empty() && options.model.empty()))

@@ -69,6 +69,9 @@ struct SearchOptions {
   int longer = 0;         ///< epochs to train the chosen one once more, its accuracy after each
   int whole = 0;          ///< how often the chosen one is trained on all of train and tested
   std::optional<int> whole_epochs = {};  ///< of that training, behind a compression; as the trials'
+  /// What that training begins with and learns from instead of `model` and `teacher`: those that
+  /// chose have not seen the rows they chose by, these may have.
+  std::string whole_model = {}, whole_teacher = {};
 
   std::optional<double> target = {};  ///< an accuracy that is good enough
   std::optional<int> patience = {};   ///< trials without a better one until a study stops

@@ -198,6 +198,8 @@ void add_search_options(Flags flags, Arguments& arguments) {
       .add_option("--whole-epochs", options.whole_epochs,
                   "of that training, behind a compression [as the trials']")
       .range(0, 1'000'000);
+  flags.add_option("--whole-teacher", options.whole_teacher,
+                   "what that training learns from, instead of --teacher");
   flags.add_option("--target", options.target, "end a study at such a result");
   flags.add_option("--time", arguments.time, "start no trial after so long, such as 10m");
   flags.add_option("--jobs", options.jobs, "trials side by side [1]").range(1, 64);
@@ -263,6 +265,8 @@ std::function<int(const Settings&)> setup_precision(Flags flags) {
       .add_option("--calibration", options.calibration,
                   "examples that show ranges and damage [256]")
       .at_least(1);
+  flags.add_option("--whole-model", options.whole_model,
+                   "what --whole begins with, instead of --model: trained on all of train itself");
   flags
       .add_option("--families", options.family_trials,
                   "then try so many points of each family of formats alone, against float [0]")
