@@ -5,8 +5,9 @@
 
 The network is the one of 20 layers for images of 1x28x28 (Lathe's builder `resnet20`), float32, in
 training mode with batch statistics, AdamW and clipping. Rivals are PyTorch eager, eager with
-channels last, and torch.compile with channels last, all with fused AdamW. Prints a line per batch:
-images a second of each (under tokens_per_second) and the ratio of Lathe's to it.
+channels last, and torch.compile with channels last, all with fused AdamW; the latter two also with
+products in bfloat16 (autocast), which Lathe's float32 is beside. Prints a line per batch: images a
+second of each (under tokens_per_second) and the ratio of Lathe's to it.
 """
 
 import argparse
@@ -21,7 +22,7 @@ class Lathe(rival_race.Lathe):
     """bench_cnn_training takes a number of images for a case."""
 
 
-def training(torch, batch, is_last, is_compiled):
+def training(torch, batch, is_last, is_compiled, is_bf16=False):
     model = network(torch, 20).train()
     images = torch.from_numpy(made_up_images(batch, 1, 28))
     if is_last:
@@ -32,7 +33,8 @@ def training(torch, batch, is_last, is_compiled):
     forward = torch.compile(model) if is_compiled else model
 
     def once():
-        loss = torch.nn.functional.cross_entropy(forward(images), labels)
+        with torch.autocast("cpu", torch.bfloat16, enabled=is_bf16):
+            loss = torch.nn.functional.cross_entropy(forward(images), labels)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
@@ -49,10 +51,12 @@ def main():
     print(json.dumps({"torch": torch.__version__, "threads": torch.get_num_threads()}), flush=True)
     for batch in map(int, arguments.batches.split(",")):
         rivals = {"eager": training(torch, batch, False, False),
-                  "eager channels_last": training(torch, batch, True, False)}
+                  "eager channels_last": training(torch, batch, True, False),
+                  "eager channels_last bf16": training(torch, batch, True, False, True)}
         if not arguments.no_compile:
-            rivals["compile channels_last"] = attempt(
-                lambda batch=batch: training(torch, batch, True, True))
+            for name, is_bf16 in {"": False, " bf16": True}.items():
+                rivals["compile channels_last" + name] = attempt(
+                    lambda batch=batch, is_bf16=is_bf16: training(torch, batch, True, True, is_bf16))
         ours = {"lathe float32": Lathe(arguments.lathe, "resnet20", str(batch), threads, [])}
         race(f"training, {batch} images of 28", batch, ours,
              rival_race.chosen(arguments, rivals), arguments, arguments.rounds)

@@ -31,6 +31,7 @@ constexpr const char* kName = "split_amx";
 #include "lathe/engine/cpu/code_widened.inl.h"
 #include "lathe/engine/cpu/tiles_amx.h"
 #include "lathe/engine/cpu/tile_sums.inl.h"
+#include "lathe/engine/cpu/split_parts.inl.h"
 #include "lathe/engine/cpu/split_gemm.inl.h"
 #include "lathe/engine/cpu/split_widened.inl.h"
 // clang-format on

@@ -1,5 +1,5 @@
 // Products of floats that are sums of three bfloat16 numbers each, for a file that has included its
-// vectors, gemm.inl.h and tile_sums.inl.h: see split_table.h.
+// vectors, gemm.inl.h, tile_sums.inl.h and split_parts.inl.h: see split_table.h.
 //
 // Tiles lie one behind another, 16 lines of 64 bytes each, in the order in which they are read: for
 // each 32 elements of k, 16 rows of x have three parts of one tile, and a panel of B has its parts
@@ -8,33 +8,13 @@
 // so that few rows are multiplied as fast as it comes from memory.
 
 constexpr std::int64_t kSplitRows = 2 * kTileLines;
-constexpr std::int64_t kTileNumbers = kTileLines * kSplitGrain;
-constexpr int kParts = 3;
 constexpr std::int64_t kLeftStep = kParts * kTileNumbers;
 constexpr std::int64_t kRightStep = kParts * 2 * kTileNumbers;
 // Of a piece: the parts of 256 rows, of a panel and the sums of a block take half of a second-level
 // cache.
 constexpr std::int64_t kSplitDepth = 384;
 constexpr std::int64_t kCacheLine = 64;
-static_assert(kWidth == kTileLines);
-
-// The parts of the 32 numbers that `line` has, at places that are `distance` apart.
-struct TwoVectors {
-  Vec first, second;
-};
-inline void store_parts(TwoVectors line, std::int64_t distance, std::uint16_t* to) {
-#pragma GCC unroll 3
-  for (int part = 0; part < kParts; ++part) {
-    const __m512bh near = _mm512_cvtne2ps_pbh(line.second.value, line.first.value);
-    const __m512i bits = __builtin_bit_cast(__m512i, near);
-    _mm512_storeu_si512(to + part * distance, bits);
-    const auto widened = [](__m256i half) -> Vec {
-      return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16))};
-    };
-    line.first = line.first - widened(_mm512_castsi512_si256(bits));
-    line.second = line.second - widened(_mm512_extracti64x4_epi64(bits, 1));
-  }
-}
+static_assert(kWidth == kTileLines && kTileNumbers == kTileLines * kSplitGrain);
 
 // A weight as `pack` wrote it: the floats of a tile's lines, in each the two of every column, and
 // of a panel two tiles for each 32 elements of k.
@@ -84,7 +64,7 @@ inline bool split_row(const float* x, std::int64_t depth, std::uint16_t* left) {
   Mask are_small = first_lanes(kWidth);
   for (std::int64_t p = 0; p < depth; p += kSplitGrain, left += kLeftStep) {
     const TwoVectors line{load(x + p), load(x + p + kWidth)};
-    are_small &= less(abs(line.first), limit) & less(abs(line.second), limit);
+    are_small &= small_lanes(line, limit);
     store_parts(line, kTileNumbers, left);
   }
   return are_small == first_lanes(kWidth);

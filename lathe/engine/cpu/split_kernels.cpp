@@ -16,10 +16,6 @@ extern const SplitKernels split_table;
 
 namespace {
 
-bool has_bf16_instruction() {
-  return is_supported(Isa::Avx512) && __builtin_cpu_supports("avx512bf16");
-}
-
 // Smaller products are over before tiles are, and their neighbours count for more.
 constexpr std::int64_t kLeastElements = std::int64_t{1} << 18;
 // Each element of x is split for so many columns, and each sum is finished for so much depth.
@@ -32,13 +28,13 @@ constexpr double kLastBlock = 0.25;
 }  // namespace
 
 const SplitKernels* split_kernels(Isa isa) {
-  return isa == Isa::Avx512 && has_bf16_tiles() && has_bf16_instruction() ? &split_amx::split_table
-                                                                          : nullptr;
+  return isa == Isa::Avx512 && has_bf16_tiles() && has_bf16_conversion() ? &split_amx::split_table
+                                                                         : nullptr;
 }
 
 std::vector<const SplitKernels*> every_split_kernels() {
   std::vector<const SplitKernels*> result;
-  if (!has_bf16_instruction()) return {};
+  if (!has_bf16_conversion()) return {};
   result.push_back(&split_tiles::split_table);
   if (has_bf16_tiles()) result.push_back(&split_amx::split_table);
   return result;

@@ -21,4 +21,8 @@ bool has_bf16_tiles() {
   return has_tile_registers() && __builtin_cpu_supports("amx-bf16");
 }
 
+bool has_bf16_conversion() {
+  return is_supported(Isa::Avx512) && __builtin_cpu_supports("avx512bf16");
+}
+
 }  // namespace lathe::engine

@@ -6,5 +6,7 @@ namespace lathe::engine {
 bool has_tile_registers();
 /// Whether they also multiply bfloat16 numbers.
 bool has_bf16_tiles();
+/// Whether vectors of floats become bfloat16 numbers by an instruction (AVX512-BF16).
+bool has_bf16_conversion();
 
 }  // namespace lathe::engine

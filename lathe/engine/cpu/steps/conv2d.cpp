@@ -3,6 +3,7 @@
 
 #include "lathe/engine/cpu/activations.h"
 #include "lathe/engine/cpu/convolution.h"
+#include "lathe/engine/cpu/split_images.h"
 #include "lathe/engine/cpu/step.h"
 #include "lathe/engine/cpu/winograd.h"
 
@@ -31,10 +32,18 @@ class Conv2dStep final : public Step {
     y_is_last_ = attributes.flag("y_last");
     eps_ = attributes.real("eps");
     tile_ = static_cast<int>(attributes.integer("tile"));
-    if (graph.state_updates().empty()) reason_ = choose_winograd(graph, id).reason;
+    if (graph.state_updates().empty()) {
+      reason_ = choose_winograd(graph, id).reason;
+      return;
+    }
+    const bool has_residual =
+        graph.inputs(id).size() > kResidual && !graph.input(id, kResidual).is_none();
+    may_be_split_ = activation == Unary::None && !has_residual &&
+                    split_frame(forward_product(without_images())).has_value();
   }
 
   void prepare(const Kernels& kernels, std::span<const Tensor* const> states) override {
+    split_ = may_be_split_ ? split_window_kernels(*parse_isa(kernels.isa)) : nullptr;
     if (states[kWeight] == nullptr) return;
     const bool has_norm = states.size() > kNorm && states[kNorm] != nullptr;
     std::vector<float> factors;
@@ -55,10 +64,12 @@ class Conv2dStep final : public Step {
     if (tile_ != 0)
       tile_filters_.pack(kernels, tile_, weight_dims_[0], weight_dims_[1], weight, factors);
     else
-      pack(kernels, weight, factors, filters_);
+      pack(kernels, weight, factors, filters_, split_filters_);
     is_prepared_ = true;
   }
-  std::int64_t layout_bytes() const override { return filters_.bytes() + tile_filters_.bytes(); }
+  std::int64_t layout_bytes() const override {
+    return filters_.bytes() + split_filters_.bytes() + tile_filters_.bytes();
+  }
   bool reads_state(std::size_t operand) const override {
     return operand != kWeight && operand < kNorm && (operand != kBias || bias_.empty());
   }
@@ -71,6 +82,7 @@ class Conv2dStep final : public Step {
                           : fmt::format("{}x{} windows", weight_dims_[2], weight_dims_[3]);
     if (!x_is_last_) way += " of planes";
     if (!y_is_last_) way += " to planes";
+    if (split_ != nullptr) way += " in parts";
     return {std::move(way), reason_};
   }
 
@@ -90,22 +102,36 @@ class Conv2dStep final : public Step {
       return multiply_winograd(call.kernels, convolution, tile_filters_, operands, call.scratch,
                                call.parallel, cut_);
     PackedFilters packed;
-    if (!is_prepared_) pack(call.kernels, operand(kWeight), {}, packed);
-    multiply_images(call.kernels, forward_product(convolution), is_prepared_ ? filters_ : packed,
-                    operands, call.scratch, call.parallel, cut_);
+    SplitFilters split_packed;
+    if (!is_prepared_) pack(call.kernels, operand(kWeight), {}, packed, split_packed);
+    const PackedFilters& filters = is_prepared_ ? filters_ : packed;
+    const SplitFilters& in_parts = is_prepared_ ? split_filters_ : split_packed;
+    const ImageProduct product = forward_product(convolution);
+    if (split_ != nullptr && in_parts.is_packed())
+      return multiply_images_in_parts(call.kernels, *split_, product, *split_frame(product),
+                                      filters, in_parts, operands, call.scratch, call.parallel);
+    multiply_images(call.kernels, product, filters, operands, call.scratch, call.parallel, cut_);
   }
 
  private:
   // Filters lie the same whatever the images.
-  void pack(const Kernels& kernels, const float* weight, std::span<const float> factors,
-            PackedFilters& filters) const {
-    const Convolution convolution{
-        {.count = 0, .channels = weight_dims_[1] * groups_, .height = 0, .width = 0},
-        {.count = 0, .channels = weight_dims_[0], .height = 0, .width = 0},
+  Convolution without_images() const {
+    return {
+        {.count = 0,
+         .channels = weight_dims_[1] * groups_,
+         .height = 0,
+         .width = 0,
+         .is_last = x_is_last_},
+        {.count = 0, .channels = weight_dims_[0], .height = 0, .width = 0, .is_last = y_is_last_},
         groups_,
         window_};
-    filters.pack(kernels, forward_product(convolution), weight, forward_places(convolution),
-                 factors);
+  }
+  void pack(const Kernels& kernels, const float* weight, std::span<const float> factors,
+            PackedFilters& filters, SplitFilters& in_parts) const {
+    const Convolution convolution = without_images();
+    const ImageProduct product = forward_product(convolution);
+    filters.pack(kernels, product, weight, forward_places(convolution), factors);
+    if (split_ != nullptr) in_parts.pack(*split_, product, kernels.gemm_grain().columns, filters);
   }
 
   Unary activation_;
@@ -118,6 +144,11 @@ class Conv2dStep final : public Step {
   std::string reason_;
   bool is_prepared_ = false;
   PackedFilters filters_;
+  // Floats in parts: only where weights are trained, because otherwise Winograd's products are as
+  // fast.
+  bool may_be_split_ = false;
+  const SplitWindowKernels* split_ = nullptr;
+  SplitFilters split_filters_;
   WinogradFilters tile_filters_;
   mutable KnownCut cut_;     // a run is one at a time
   std::vector<float> bias_;  // with a batch norm

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "lathe/engine/cpu/convolution.h"
+#include "lathe/engine/cpu/split_images.h"
 #include "lathe/engine/cpu/step.h"
 
 namespace lathe::engine {
@@ -30,15 +31,36 @@ class Conv2dInputGradientStep final : public Step {
     const Images dx = images_of(dims_of(call, {call.node, 0}), flag_of(call, op, "dx_last"));
     const Convolution convolution = convolution_of(call.graph.attribute(call.node), dx, dy,
                                                    dims_of(call, call.graph.input(call.node, 1)));
-    for (const GradientPart& part : gradient_parts(convolution)) {
-      PackedFilters filters;
-      KnownCut cut;
+    const SplitWindowKernels* const split = split_window_kernels(*parse_isa(call.kernels.isa));
+    const std::vector<GradientPart> parts = gradient_parts(convolution);
+    filters_.resize(parts.size());
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const GradientPart& part = parts[i];
+      auto& [filters, in_parts, cut] = filters_[i];
       filters.pack(call.kernels, part.product, floats_of(call, 1), part.places);
-      multiply_images(call.kernels, part.product, filters,
-                      {.x = floats_of(call, 0), .y = reinterpret_cast<float*>(call.outputs[0])},
-                      call.scratch, call.parallel, cut);
+      const ImageOperands operands{.x = floats_of(call, 0),
+                                   .y = reinterpret_cast<float*>(call.outputs[0])};
+      const std::optional<SplitFrame> frame =
+          split != nullptr ? split_frame(part.product) : std::nullopt;
+      if (frame) in_parts.pack(*split, part.product, call.kernels.gemm_grain().columns, filters);
+      if (frame && in_parts.is_packed()) {
+        multiply_images_in_parts(call.kernels, *split, part.product, *frame, filters, in_parts,
+                                 operands, call.scratch, call.parallel);
+        continue;
+      }
+      multiply_images(call.kernels, part.product, filters, operands, call.scratch, call.parallel,
+                      cut);
     }
   }
+
+ private:
+  // Of each part, in memory that the next run finds: a run is one at a time.
+  struct Filters {
+    PackedFilters floats;
+    SplitFilters in_parts;
+    KnownCut cut;
+  };
+  mutable std::vector<Filters> filters_;
 };
 
 // dy[pixels, filters] transposed times the lines of the windows, image by image. Summed by parts
@@ -53,7 +75,7 @@ class Conv2dWeightGradientStep final : public Step {
         images_of(dims_of(call, call.graph.input(call.node, 1)), flag_of(call, op, "x_last"));
     const Convolution c =
         convolution_of(call.graph.attribute(call.node), x, dy, dims_of(call, {call.node, 0}));
-    const Sums sums(c);
+    const Sums sums(c, split_window_kernels(*parse_isa(call.kernels.isa)));
     const std::int64_t parts = num_parts(x.count, c.num_weights());
     const std::int64_t total_floats = parts * c.num_weights();
     // The parts' sums lie in front of what the first thread needs for itself.
@@ -87,19 +109,35 @@ class Conv2dWeightGradientStep final : public Step {
   // The gradient of a weight [O, kh, kw, C/groups]: taps before channels, as windows have them.
   class Sums {
    public:
-    explicit Sums(const Convolution& convolution)
+    Sums(const Convolution& convolution, const SplitWindowKernels* split)
         : c_(convolution),
+          split_(split),
+          frame_(split != nullptr ? split_frame(forward_product(convolution)) : std::nullopt),
           columns_((c_.y.width - 1) * c_.window.strides[1] +
                    (c_.window.kernel[1] - 1) * c_.window.dilations[1] + 1),
           lines_((c_.y.height - 1) * c_.window.strides[0] +
                  (c_.window.kernel[0] - 1) * c_.window.dilations[0] + 1) {}
 
     std::int64_t scratch_floats() const {
-      return lines_ * columns_ * c_.x.channels + (c_.y.is_last ? 0 : c_.y.size());
+      const std::int64_t floats =
+          lines_ * columns_ * c_.x.channels + (c_.y.is_last ? 0 : c_.y.size());
+      if (!frame_) return floats;
+      constexpr auto kFloat = static_cast<std::int64_t>(sizeof(float));
+      return std::max(floats, split_->gradient_scratch_bytes(*frame_, c_.y.channels) / kFloat);
     }
 
     void add(const Kernels& kernels, const float* x, const float* dy, float* scratch, float* total,
              bool accumulate) const {
+      // In parts, but where a number is too large for it.
+      if (frame_ && split_->add_gradient({.frame = *frame_,
+                                          .n = c_.y.channels,
+                                          .x = x,
+                                          .dy = dy,
+                                          .dw = total,
+                                          .dw_stride = c_.x.channels * c_.taps(),
+                                          .accumulate = accumulate,
+                                          .scratch = scratch}))
+        return;
       for (std::int64_t line = 0; line < lines_; ++line)
         copy_line(kernels, c_.x, x, line - c_.window.pads[0], -c_.window.pads[1], columns_,
                   scratch + line * columns_ * c_.x.channels);
@@ -161,7 +199,9 @@ class Conv2dWeightGradientStep final : public Step {
 
    private:
     const Convolution& c_;
-    std::int64_t columns_, lines_;  // of an image with its padding
+    const SplitWindowKernels* split_;
+    std::optional<SplitFrame> frame_;  // where it can be computed in parts
+    std::int64_t columns_, lines_;     // of an image with its padding
   };
 };
 

@@ -1,0 +1,114 @@
+#include "lathe/engine/cpu/split_images.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "lathe/engine/cpu/split_table.h"
+#include "lathe/engine/cpu/tile_registers.h"
+
+namespace lathe::engine {
+
+namespace split_window_amx {
+extern const SplitWindowKernels split_window_table;
+}
+namespace split_window_tiles {
+extern const SplitWindowKernels split_window_table;
+}
+
+namespace {
+
+// Each number of x is split for so many taps.
+constexpr std::int64_t kLeastTaps = 4;
+
+}  // namespace
+
+const SplitWindowKernels* split_window_kernels(Isa isa) {
+  return isa == Isa::Avx512 && has_bf16_tiles() && has_bf16_conversion()
+             ? &split_window_amx::split_window_table
+             : nullptr;
+}
+
+std::vector<const SplitWindowKernels*> every_split_window_kernels() {
+  std::vector<const SplitWindowKernels*> result;
+  if (!has_bf16_conversion()) return {};
+  result.push_back(&split_window_tiles::split_window_table);
+  if (has_bf16_tiles()) result.push_back(&split_window_amx::split_window_table);
+  return result;
+}
+
+std::optional<SplitFrame> split_frame(const ImageProduct& product) {
+  const ImageProduct::Axis &rows = product.axes[0], &columns = product.axes[1];
+  for (const ImageProduct::Axis& axis : product.axes)
+    if (axis.stride != 1 || axis.dilation != 1 || axis.out_first != 0 || axis.out_step != 1 ||
+        axis.first > 0 || axis.first <= -axis.taps)
+      return std::nullopt;
+  if (product.groups != 1 || !product.x.is_last || !product.y.is_last ||
+      product.x.channels % kWindowGrain != 0 || product.y.channels % kWindowGrain != 0 ||
+      rows.taps * columns.taps < kLeastTaps)
+    return std::nullopt;
+  const std::int64_t right = columns.places - 1 + columns.first + columns.taps - product.x.width;
+  return SplitFrame{.height = product.x.height,
+                    .width = product.x.width,
+                    .channels = product.x.channels,
+                    .rows = rows.taps,
+                    .columns = columns.taps,
+                    .top = -rows.first,
+                    .left = -columns.first,
+                    .out_height = rows.places,
+                    .out_width = columns.places,
+                    .line = product.x.width + std::max(-columns.first, right)};
+}
+
+void SplitFilters::pack(const SplitWindowKernels& split, const ImageProduct& product,
+                        std::int64_t panel, const PackedFilters& filters) {
+  const std::int64_t taps = product.axes[0].taps * product.axes[1].taps;
+  const std::int64_t channels = product.x.channels, n = product.y.channels;
+  const float* const panels = filters.group(0);
+  is_packed_ = std::all_of(panels, panels + (n + panel - 1) / panel * panel * taps * channels,
+                           [](float a) { return std::abs(a) < kMostSplitWeight; });
+  if (!is_packed_) return;
+  buffer_.reserve(split.filters_size(taps, channels, n) *
+                  static_cast<std::int64_t>(sizeof(std::uint16_t)));
+  split.pack({.taps = taps,
+              .channels = channels,
+              .n = n,
+              .panel = panel,
+              .panels = panels,
+              .filters = reinterpret_cast<std::uint16_t*>(buffer_.data())});
+}
+
+void multiply_images_in_parts(const Kernels& kernels, const SplitWindowKernels& split,
+                              const ImageProduct& product, const SplitFrame& frame,
+                              const PackedFilters& filters, const SplitFilters& split_filters,
+                              const ImageOperands& operands, std::span<AlignedBuffer> scratch,
+                              const ParallelTasks& parallel) {
+  if (product.x.count * frame.out_height * frame.out_width == 0) return;
+  const std::int64_t bytes = split.scratch_bytes(frame, product.y.channels);
+  for (AlignedBuffer& buffer : scratch) buffer.reserve(bytes);
+  parallel(product.x.count, [&](std::int64_t image, int thread) {
+    AlignedBuffer& own = scratch[static_cast<std::size_t>(thread)];
+    ImageOperands alone = operands;
+    alone.x += image * product.x.size();
+    alone.y += image * product.y.size();
+    if (split.multiply({.frame = frame,
+                        .n = product.y.channels,
+                        .x = alone.x,
+                        .filters = split_filters.filters(),
+                        .bias = alone.bias,
+                        .y = alone.y,
+                        .next = image + 1 < product.x.count ? alone.x + product.x.size() : nullptr,
+                        .scratch = own.data()}))
+      return;
+    ImageProduct one = product;
+    one.x.count = one.y.count = 1;
+    KnownCut cut;
+    multiply_images(
+        kernels, one, filters, alone, {&own, 1},
+        [](std::int64_t tasks, const std::function<void(std::int64_t, int)>& task) {
+          for (std::int64_t t = 0; t < tasks; ++t) task(t, 0);
+        },
+        cut);
+  });
+}
+
+}  // namespace lathe::engine

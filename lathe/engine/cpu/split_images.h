@@ -1,0 +1,48 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "lathe/core/isa.h"
+#include "lathe/engine/cpu/convolution.h"
+#include "lathe/engine/cpu/split_window_table.h"
+
+namespace lathe::engine {
+
+/// The way to convolve floats in parts that is faster than convolving them whole on this processor
+/// and with `isa`, or null where none is: AMX counts as AVX-512.
+const SplitWindowKernels* split_window_kernels(Isa isa);
+
+/// Every way that this processor has, and AMX's code without its instructions.
+std::vector<const SplitWindowKernels*> every_split_window_kernels();
+
+/// The windows of a product that can be computed so: one pixel apart, of images whose channels lie
+/// side by side and, as filters do, come in sixteens.
+std::optional<SplitFrame> split_frame(const ImageProduct& product);
+
+/// The filters of such a product in parts.
+class SplitFilters {
+ public:
+  /// Nothing where one of them is too large to be split.
+  void pack(const SplitWindowKernels& split, const ImageProduct& product, std::int64_t panel,
+            const PackedFilters& filters);
+  bool is_packed() const { return is_packed_; }
+  const std::uint16_t* filters() const {
+    return reinterpret_cast<const std::uint16_t*>(buffer_.data());
+  }
+  std::int64_t bytes() const { return buffer_.size(); }
+
+ private:
+  AlignedBuffer buffer_;
+  bool is_packed_ = false;
+};
+
+/// y = windows of x . filters + bias, image by image. One with a number that is too large to be
+/// split is multiplied as floats.
+void multiply_images_in_parts(const Kernels& kernels, const SplitWindowKernels& split,
+                              const ImageProduct& product, const SplitFrame& frame,
+                              const PackedFilters& filters, const SplitFilters& split_filters,
+                              const ImageOperands& operands, std::span<AlignedBuffer> scratch,
+                              const ParallelTasks& parallel);
+
+}  // namespace lathe::engine

@@ -1,0 +1,279 @@
+#include "lathe/engine/cpu/split_images.h"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <string_view>
+
+#include "lathe/core/graph_text.h"
+#include "lathe/engine/cpu/cpu_executor.h"
+#include "lathe/engine/cpu/every_isa.h"
+#include "lathe/engine/testing/executor_cases.h"
+
+namespace lathe::engine {
+namespace {
+
+// One convolution: images of height x width, windows of rows x columns that reach so far outside.
+struct Shape {
+  std::int64_t channels, filters, height, width, rows, columns, top, left, bottom, right;
+};
+constexpr Shape kShapes[] = {
+    {16, 16, 28, 28, 3, 3, 1, 1, 1, 1}, {32, 16, 7, 7, 3, 3, 1, 1, 1, 1},
+    {16, 48, 5, 9, 3, 3, 1, 1, 1, 1},   {16, 32, 6, 11, 2, 3, 0, 1, 0, 1},
+    {32, 32, 4, 3, 5, 5, 2, 2, 2, 2},   {16, 16, 1, 1, 3, 3, 1, 1, 1, 1},
+    {16, 16, 9, 8, 3, 2, 0, 0, 0, 0},   {16, 16, 6, 6, 4, 4, 1, 1, 2, 2},
+};
+
+ImageProduct product_of(const Shape& shape) {
+  const std::int64_t rows = shape.height + shape.top + shape.bottom - shape.rows + 1;
+  const std::int64_t columns = shape.width + shape.left + shape.right - shape.columns + 1;
+  return {
+      .x = {1, shape.channels, shape.height, shape.width, true},
+      .y = {1, shape.filters, rows, columns, true},
+      .groups = 1,
+      .axes = {{rows, shape.rows, 1, -shape.top, 1}, {columns, shape.columns, 1, -shape.left, 1}}};
+}
+
+std::vector<float> random_floats(std::int64_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> result(static_cast<std::size_t>(count));
+  for (float& value : result) value = normal(random);
+  return result;
+}
+
+// Calls visit(place in y, place in x, tap) for all pixels that windows see.
+template <typename Visit>
+void over_windows(const ImageProduct& product, const Visit& visit) {
+  const ImageProduct::Axis &rows = product.axes[0], &columns = product.axes[1];
+  for (std::int64_t i = 0; i < rows.places; ++i)
+    for (std::int64_t j = 0; j < columns.places; ++j)
+      for (std::int64_t p = 0; p < rows.taps; ++p)
+        for (std::int64_t q = 0; q < columns.taps; ++q) {
+          const std::int64_t line = i + rows.first + p, column = j + columns.first + q;
+          if (line < 0 || line >= product.x.height || column < 0 || column >= product.x.width)
+            continue;
+          visit(i * columns.places + j, line * product.x.width + column, p * columns.taps + q);
+        }
+}
+
+// A convolution with its operands and both kinds of filters.
+struct Case {
+  ImageProduct product;
+  SplitFrame frame;
+  std::vector<float> x, weight, dy;  // the weight is [filters, channels, taps]
+  PackedFilters filters;
+  SplitFilters in_parts;
+
+  Case(const Shape& shape, const SplitWindowKernels& split)
+      : product(product_of(shape)), frame(*split_frame(product)) {
+    const std::int64_t taps = shape.rows * shape.columns;
+    x = random_floats(product.x.size(), 1);
+    weight = random_floats(shape.filters * shape.channels * taps, 2);
+    dy = random_floats(product.y.size(), 3);
+    FilterPlaces places{0, shape.channels * taps, taps, {}, {}};
+    for (std::int64_t p = 0; p < shape.rows; ++p) places.rows.push_back(p * shape.columns);
+    for (std::int64_t q = 0; q < shape.columns; ++q) places.columns.push_back(q);
+    const Kernels& floats = kernels(Isa::Avx512);
+    filters.pack(floats, product, weight.data(), places);
+    in_parts.pack(split, product, floats.gemm_grain().columns, filters);
+  }
+  std::size_t taps() const { return static_cast<std::size_t>(frame.rows * frame.columns); }
+  std::size_t channels() const { return static_cast<std::size_t>(frame.channels); }
+  std::size_t num_filters() const { return static_cast<std::size_t>(product.y.channels); }
+};
+
+class EverySplitWindow : public testing::TestWithParam<const SplitWindowKernels*> {
+ protected:
+  const SplitWindowKernels& table() const { return *GetParam(); }
+
+  static AlignedBuffer filled(std::int64_t bytes) {
+    AlignedBuffer buffer(bytes);
+    std::memset(buffer.data(), 0xff, static_cast<std::size_t>(bytes));
+    return buffer;
+  }
+  bool multiply(const Case& c, const float* bias, std::vector<float>& y) const {
+    const AlignedBuffer scratch = filled(table().scratch_bytes(c.frame, c.product.y.channels));
+    return table().multiply({.frame = c.frame,
+                             .n = c.product.y.channels,
+                             .x = c.x.data(),
+                             .filters = c.in_parts.filters(),
+                             .bias = bias,
+                             .y = y.data(),
+                             .next = nullptr,
+                             .scratch = scratch.data()});
+  }
+  bool add_gradient(const Case& c, std::vector<float>& dw, bool accumulate) const {
+    const AlignedBuffer scratch =
+        filled(table().gradient_scratch_bytes(c.frame, c.product.y.channels));
+    return table().add_gradient({.frame = c.frame,
+                                 .n = c.product.y.channels,
+                                 .x = c.x.data(),
+                                 .dy = c.dy.data(),
+                                 .dw = dw.data(),
+                                 .dw_stride = static_cast<std::int64_t>(c.taps() * c.channels()),
+                                 .accumulate = accumulate,
+                                 .scratch = scratch.data()});
+  }
+};
+
+struct ExactSum {
+  double value = 0, magnitude = 0;
+  void add(double term) {
+    value += term;
+    magnitude += std::abs(term);
+  }
+};
+
+// Six products for each number under a window are exact, and each is added once; what is left out
+// is at most 2^-23 of the product.
+double tolerance(const ExactSum& sum, double products) {
+  constexpr double kUnit = 0x1p-24;
+  return (6 * products + 3.5) * kUnit * sum.magnitude;
+}
+
+std::vector<ExactSum> exact_results(const Case& c, const std::vector<float>& bias) {
+  std::vector<ExactSum> sums(static_cast<std::size_t>(c.product.y.size()));
+  for (std::size_t i = 0; i < sums.size(); ++i) sums[i].add(bias[i % c.num_filters()]);
+  over_windows(c.product, [&](std::int64_t y, std::int64_t x, std::int64_t tap) {
+    for (std::size_t f = 0; f < c.num_filters(); ++f)
+      for (std::size_t k = 0; k < c.channels(); ++k)
+        sums[static_cast<std::size_t>(y) * c.num_filters() + f].add(
+            double{c.x[static_cast<std::size_t>(x) * c.channels() + k]} *
+            c.weight[(f * c.channels() + k) * c.taps() + static_cast<std::size_t>(tap)]);
+  });
+  return sums;
+}
+
+TEST_P(EverySplitWindow, AgreesWithADoubleLoop) {
+  for (const Shape& shape : kShapes) {
+    SCOPED_TRACE(testing::Message() << shape.height << " x " << shape.width << ", window "
+                                    << shape.rows << " x " << shape.columns);
+    const Case c(shape, table());
+    const std::vector<float> bias = random_floats(shape.filters, 4);
+    std::vector<float> y(static_cast<std::size_t>(c.product.y.size()), NAN);
+    ASSERT_TRUE(multiply(c, bias.data(), y));
+    const std::vector<ExactSum> expected = exact_results(c, bias);
+    for (std::size_t i = 0; i < y.size(); ++i)
+      ASSERT_NEAR(y[i], expected[i].value,
+                  tolerance(expected[i], static_cast<double>(c.taps() * c.channels())))
+          << i;
+  }
+}
+
+TEST_P(EverySplitWindow, AddsUpTheGradientOfTheFilters) {
+  for (const Shape& shape : kShapes) {
+    SCOPED_TRACE(testing::Message() << shape.height << " x " << shape.width << ", window "
+                                    << shape.rows << " x " << shape.columns);
+    const Case c(shape, table());
+    std::vector<float> dw(c.num_filters() * c.taps() * c.channels(), NAN);
+    ASSERT_TRUE(add_gradient(c, dw, false));
+    ASSERT_TRUE(add_gradient(c, dw, true));
+    std::vector<ExactSum> sums(dw.size());
+    over_windows(c.product, [&](std::int64_t y, std::int64_t x, std::int64_t tap) {
+      for (std::size_t f = 0; f < c.num_filters(); ++f)
+        for (std::size_t k = 0; k < c.channels(); ++k)
+          sums[(f * c.taps() + static_cast<std::size_t>(tap)) * c.channels() + k].add(
+              2.0 * c.dy[static_cast<std::size_t>(y) * c.num_filters() + f] *
+              c.x[static_cast<std::size_t>(x) * c.channels() + k]);
+    });
+    const auto windows = static_cast<double>(c.frame.out_height * c.frame.out_width);
+    for (std::size_t i = 0; i < dw.size(); ++i)
+      ASSERT_NEAR(dw[i], sums[i].value, tolerance(sums[i], 2 * windows)) << i;
+  }
+}
+
+// As for `split_multiply`: the emulation adds six products one by one.
+TEST_P(EverySplitWindow, IsAsNearTheTruthAsTheKernelOfFloats) {
+  const Case c({64, 64, 14, 14, 3, 3, 1, 1, 1, 1}, table());
+  const std::vector<float> bias(c.num_filters(), 0.0f);
+  std::vector<float> y(static_cast<std::size_t>(c.product.y.size())), floats = y;
+  ASSERT_TRUE(multiply(c, nullptr, y));
+  AlignedBuffer scratch;
+  KnownCut cut;
+  multiply_images(
+      kernels(Isa::Avx512), c.product, c.filters, {.x = c.x.data(), .y = floats.data()},
+      {&scratch, 1},
+      [](std::int64_t tasks, const std::function<void(std::int64_t, int)>& task) {
+        for (std::int64_t t = 0; t < tasks; ++t) task(t, 0);
+      },
+      cut);
+  const std::vector<ExactSum> expected = exact_results(c, bias);
+  double error = 0, float_error = 0;
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    error += std::pow(y[i] - expected[i].value, 2);
+    float_error += std::pow(floats[i] - expected[i].value, 2);
+  }
+  const bool is_emulated = std::string_view(table().name) != "split_window_amx";
+  EXPECT_LE(std::sqrt(error), (is_emulated ? 3 : 1) * std::sqrt(float_error));
+}
+
+TEST_P(EverySplitWindow, LeavesNumbersThatAreTooLargeToFloats) {
+  for (const float large : {0x1p90f, std::numeric_limits<float>::infinity(), NAN}) {
+    Case c({16, 16, 5, 5, 3, 3, 1, 1, 1, 1}, table());
+    c.x.back() = -large;
+    std::vector<float> y(static_cast<std::size_t>(c.product.y.size()), 7.0f);
+    EXPECT_FALSE(multiply(c, nullptr, y));
+    EXPECT_EQ(y, std::vector<float>(y.size(), 7.0f));
+    std::vector<float> dw(c.weight.size(), 7.0f);
+    EXPECT_FALSE(add_gradient(c, dw, false));
+    c.x.back() = 1.0f;
+    c.dy.back() = large;
+    EXPECT_FALSE(add_gradient(c, dw, false));
+    EXPECT_EQ(dw, std::vector<float>(dw.size(), 7.0f));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, EverySplitWindow, testing::ValuesIn(every_split_window_kernels()),
+                         [](const auto& table) { return std::string(table.param->name); });
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(EverySplitWindow);
+
+TEST(SplitFilters, AreNotMadeOfNumbersThatAreTooLarge) {
+  const std::vector<const SplitWindowKernels*> ways = every_split_window_kernels();
+  if (ways.empty()) GTEST_SKIP() << "no instructions for bfloat16 here";
+  Case c(kShapes[0], *ways.front());
+  EXPECT_TRUE(c.in_parts.is_packed());
+  c.weight[5] = NAN;
+  c.filters.pack(kernels(Isa::Avx512), c.product, c.weight.data(),
+                 {0, 16 * 9, 9, {0, 3, 6}, {0, 1, 2}});
+  c.in_parts.pack(*ways.front(), c.product, kernels(Isa::Avx512).gemm_grain().columns, c.filters);
+  EXPECT_FALSE(c.in_parts.is_packed());
+}
+
+// A convolution that is trained: the second of three images has an infinity, which only its own
+// results and the gradient of the filters see.
+TEST(SplitImages, MultiplyAnImageThatIsNotFiniteAsFloats) {
+  const Graph graph = parse_graph(R"(
+    x = input() : f32[B,16,6,6]
+    dy = input() : f32[B,32,6,6]
+    w = state() : f32[16,16,3,3]
+    v = state() : f32[32,16,3,3]
+    a = conv2d(x, w) {pads=[1,1,1,1]}
+    y = conv2d(a, v) {pads=[1,1,1,1]}
+    da = conv2d_input_gradient(dy, v) {pads=[1,1,1,1]} : f32[B,16,6,6]
+    dv = conv2d_weight_gradient(dy, a) {pads=[1,1,1,1]} : f32[32,16,3,3]
+    u = add(v, dv)
+    output y <- y
+    output da <- da
+    output dv <- dv
+    state v <- u)");
+  const State state = random_state(graph, 3);
+  for (const bool is_finite : {true, false}) {
+    Feed feed = random_feed(graph, {{"B", 3}}, 5);
+    const std::size_t second = 16 * 6 * 6;
+    if (!is_finite)
+      for (std::size_t i = 0; i < 36; ++i)
+        feed.at("x").mutable_data<float>()[second + i] = std::numeric_limits<float>::infinity();
+    const Feed expected = make_executor(graph, state, {.device = "reference"})->run(feed);
+    CpuExecutor executor(graph, state, {.isa = best_isa()});
+    const Feed results = executor.run(feed);
+    expect_near(results, expected, 1e-4);
+    ThreadPool pool(3);
+    expect_identical(CpuExecutor(graph, state, {.pool = &pool, .isa = best_isa()}).run(feed),
+                     results);
+  }
+}
+
+}  // namespace
+}  // namespace lathe::engine

@@ -1,0 +1,238 @@
+// The gradient of a convolution's filters from floats that are sums of three bfloat16 numbers each,
+// for a file that has included split_windows.inl.h: see split_window_table.h.
+//
+// The sum goes over pixels, two in each word of a tile. dy is turned around: 16 filters of 32
+// pixels are a tile of each part. Of x, pairs of neighbours lie in lines of 16 channels, which are
+// a tile wherever they begin; windows at odd distances see other pairs, so there are two copies.
+// Between two lines both have zeros. A tap's sums have a register of their own.
+
+constexpr std::int64_t kGradientStep = 32;
+constexpr int kMostTaps = 5;
+// Steps whose numbers are in the nearest cache while all taps meet them.
+constexpr std::int64_t kGradientSteps = 4;
+constexpr std::int64_t kPairNumbers = 2 * kWindowGrain;
+
+struct GradientScratch {
+  std::int64_t steps, pixels, pairs;  // of a copy
+  std::int64_t copy, block;           // of x, numbers: of one pairing, and of 16 channels
+  std::int64_t dy, size;
+  GradientScratch(const SplitFrame& frame, std::int64_t n)
+      : steps(divide_up(flat_windows(frame), kGradientStep)),
+        pixels(steps * kGradientStep + flat_reach(frame)) {
+    const std::int64_t lines = (frame.out_height + frame.rows - 1) * frame.line;
+    if (pixels < lines) pixels = lines;
+    pairs = (pixels + 3) / 2;  // one more, for the last of those at odd distances
+    copy = kParts * pairs * kPairNumbers;
+    block = 2 * copy;
+    dy = frame.channels / kWindowGrain * block * 2;
+    size = dy + n * steps * kGradientStep * kParts * 2;
+  }
+};
+
+inline std::int64_t window_gradient_scratch_bytes(const SplitFrame& frame, std::int64_t n) {
+  return GradientScratch(frame, n).size;
+}
+
+// Goes through the pixels of an image, `line` from one line to the next, and zeros at the others.
+struct FlatPixels {
+  const float* from;
+  std::int64_t step, width, height;  // floats of a pixel; pixels of a line; lines
+  std::int64_t begin, line;  // where a line begins, zeros included, and its pixels with them
+  std::int64_t row;          // of the next: negative in front of the first
+  std::int64_t column = begin;
+
+  [[gnu::always_inline]] Vec next() {
+    const bool is_inside = column >= 0 && column < width && row >= 0 && row < height;
+    const Vec pixel = is_inside ? load(from + (row * width + column) * step) : broadcast(0.0f);
+    if (++column == begin + line) {
+      column = begin;
+      ++row;
+    }
+    return pixel;
+  }
+};
+
+// The parts of x by pairs of pixels; whether all of it may be split.
+inline bool lay_out_pairs(const SplitWindowGradientArgs& args, const GradientScratch& parts,
+                          std::uint16_t* to) {
+  const SplitFrame& frame = args.frame;
+  const Vec limit = broadcast(kMostSplitGradient);
+  Mask are_small = first_lanes(kWidth);
+  alignas(64) std::uint16_t order[kPairNumbers];
+  for (std::uint16_t i = 0; i < kPairNumbers; ++i)
+    order[i] = static_cast<std::uint16_t>(i % 2 * kWindowGrain + i / 2);
+  const __m512i in_pairs = _mm512_load_si512(order);
+  const std::int64_t part_numbers = parts.pairs * kPairNumbers;
+  for (std::int64_t c = 0; c < frame.channels; c += kWindowGrain, to += parts.block) {
+    FlatPixels pixels{.from = args.x + c,
+                      .step = frame.channels,
+                      .width = frame.width,
+                      .height = frame.height,
+                      .begin = -frame.left,
+                      .line = frame.line,
+                      .row = -frame.top};
+    SplitParts before{};
+    for (std::int64_t i = 0; i < parts.pairs; ++i) {
+      const Vec first = pixels.next();
+      const TwoVectors two{first, pixels.next()};
+      are_small &= small_lanes(two, limit);
+      const SplitParts now = parts_of(two);
+#pragma GCC unroll 3
+      for (int part = 0; part < kParts; ++part) {
+        std::uint16_t* const line = to + part * part_numbers + i * kPairNumbers;
+        _mm512_store_si512(line, _mm512_permutexvar_epi16(in_pairs, now.bits[part]));
+        // The second pixel of the pair before and the first of this one.
+        if (i > 0)
+          _mm512_store_si512(
+              line + parts.copy - kPairNumbers,
+              _mm512_permutexvar_epi16(in_pairs,
+                                       _mm512_alignr_epi64(now.bits[part], before.bits[part], 4)));
+      }
+      before = now;
+    }
+  }
+  return are_small == first_lanes(kWidth);
+}
+
+// The parts of dy turned around; whether all of it may be split.
+inline bool lay_out_turned(const SplitWindowGradientArgs& args, const GradientScratch& parts,
+                           std::uint16_t* to) {
+  const SplitFrame& frame = args.frame;
+  const Vec limit = broadcast(kMostSplitGradient);
+  Mask are_small = first_lanes(kWidth);
+  for (std::int64_t f = 0; f < args.n; f += kWindowGrain) {
+    FlatPixels windows{.from = args.dy + f,
+                       .step = args.n,
+                       .width = frame.out_width,
+                       .height = frame.out_height,
+                       .begin = 0,
+                       .line = frame.line,
+                       .row = 0};
+    for (std::int64_t step = 0; step < parts.steps; ++step, to += kParts * kTileNumbers) {
+      Vec halves[2][kWidth];
+      for (auto& half : halves) {
+        for (Vec& row : half) {
+          row = windows.next();
+          are_small &= less(abs(row), limit);
+        }
+        transpose(half);
+      }
+      for (std::int64_t i = 0; i < kWidth; ++i)
+        store_parts({halves[0][i], halves[1][i]}, kTileNumbers, to + i * kGradientStep);
+    }
+  }
+  return are_small == first_lanes(kWidth);
+}
+
+// Some taps of 16 filters and 16 channels.
+struct GradientTaps {
+  std::int64_t steps, pairs;
+  const std::uint16_t* dy;
+  const std::uint16_t* x[kMostTaps];
+  float* dw[kMostTaps];
+  std::int64_t dw_bytes;  // from a filter to the next
+  bool accumulate;
+};
+
+template <int Taps, int At = 0>
+[[gnu::always_inline]] inline void start_taps(const GradientTaps& taps) {
+  if constexpr (At < Taps) {
+    if (taps.accumulate)
+      tile_load<At>(taps.dw[At], taps.dw_bytes);
+    else
+      tile_zero<At>();
+    start_taps<Taps, At + 1>(taps);
+  }
+}
+template <int Taps, int At = 0>
+[[gnu::always_inline]] inline void store_taps(const GradientTaps& taps) {
+  if constexpr (At < Taps) {
+    tile_store<At>(taps.dw[At], taps.dw_bytes);
+    store_taps<Taps, At + 1>(taps);
+  }
+}
+// The part of dy in register 5 times what each tap sees of x.
+template <int Taps, int At = 0>
+[[gnu::always_inline]] inline void multiply_taps(const GradientTaps& taps, std::int64_t at) {
+  if constexpr (At < Taps) {
+    tile_load<6 + At % 2>(taps.x[At] + at, kTileLine);
+    tile_multiply<At, 5, 6 + At % 2>();
+    multiply_taps<Taps, At + 1>(taps, at);
+  }
+}
+
+template <int Taps>
+void add_taps(const GradientTaps& taps) {
+  static_assert(Taps <= kMostTaps);
+  start_taps<Taps>(taps);
+  const std::int64_t part = taps.pairs * kPairNumbers;
+  for (std::int64_t step = 0; step < taps.steps; ++step) {
+    const std::uint16_t* const dy = taps.dy + step * kParts * kTileNumbers;
+    const std::int64_t x = step * kTileNumbers;
+    tile_load<5>(dy + 2 * kTileNumbers, kTileLine);
+    multiply_taps<Taps>(taps, x);
+    tile_load<5>(dy + kTileNumbers, kTileLine);
+    multiply_taps<Taps>(taps, x);
+    multiply_taps<Taps>(taps, x + part);
+    tile_load<5>(dy, kTileLine);
+    multiply_taps<Taps>(taps, x + 2 * part);
+    multiply_taps<Taps>(taps, x + part);
+    multiply_taps<Taps>(taps, x);
+  }
+  store_taps<Taps>(taps);
+}
+
+template <int Taps = kMostTaps>
+void add_up_to(const GradientTaps& taps, std::int64_t count) {
+  if constexpr (Taps > 1)
+    if (count < Taps) return add_up_to<Taps - 1>(taps, count);
+  add_taps<Taps>(taps);
+}
+
+inline bool add_window_gradient(const SplitWindowGradientArgs& args) {
+  const SplitFrame& frame = args.frame;
+  const GradientScratch parts(frame, args.n);
+  auto* const memory = static_cast<unsigned char*>(args.scratch);
+  auto* const x = reinterpret_cast<std::uint16_t*>(memory);
+  auto* const dy = reinterpret_cast<std::uint16_t*>(memory + parts.dy);
+  if (!lay_out_turned(args, parts, dy) || !lay_out_pairs(args, parts, x)) return false;
+  const TileSession session;
+  const std::int64_t taps = frame.rows * frame.columns, groups = divide_up(taps, kMostTaps);
+  for (std::int64_t step = 0; step < parts.steps; step += kGradientSteps) {
+    const std::int64_t rest = parts.steps - step;
+    for (std::int64_t c = 0; c < frame.channels; c += kWindowGrain)
+      for (std::int64_t f = 0; f < args.n; f += kWindowGrain)
+        for (std::int64_t group = 0; group < groups; ++group) {
+          const std::int64_t first = group * taps / groups;
+          const std::int64_t count = (group + 1) * taps / groups - first;
+          GradientTaps some{
+              .steps = rest < kGradientSteps ? rest : kGradientSteps,
+              .pairs = parts.pairs,
+              .dy = dy + (f / kWindowGrain * parts.steps + step) * kParts * kTileNumbers,
+              .x = {},
+              .dw = {},
+              .dw_bytes = args.dw_stride * 4,
+              .accumulate = args.accumulate || step > 0};
+          for (std::int64_t t = 0; t < count; ++t) {
+            const std::int64_t tap = first + t;
+            const std::int64_t shift = tap / frame.columns * frame.line + tap % frame.columns;
+            some.x[t] = x + c / kWindowGrain * parts.block + shift % 2 * parts.copy +
+                        (step * kGradientStep + shift) / 2 * kPairNumbers;
+            some.dw[t] = args.dw + f * args.dw_stride + tap * frame.channels + c;
+          }
+          add_up_to(some, count);
+        }
+  }
+  return true;
+}
+
+extern const SplitWindowKernels split_window_table;
+const SplitWindowKernels split_window_table = {
+    .name = kName,
+    .filters_size = window_filters_size,
+    .pack = pack_window_filters,
+    .scratch_bytes = window_scratch_bytes,
+    .multiply = multiply_windows,
+    .gradient_scratch_bytes = window_gradient_scratch_bytes,
+    .add_gradient = add_window_gradient,
+};
