@@ -1,10 +1,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lathe/engine/cpu/attention_shape.h"
 #include "lathe/engine/cpu/bf16_kernels.h"
 #include "lathe/engine/cpu/bf16_values.h"
 #include "lathe/engine/cpu/step.h"
 #include "lathe/ops/attention_weight_format.h"
+#include "lathe/ops/attention_weights.h"
 #include "lathe/ops/dropout_mask.h"
 #include "lathe/ops/underflow.h"
 
@@ -14,107 +16,37 @@ namespace {
 static_assert(double{kLowestAttentionScore} == ops::kLowestAttentionScore &&
               double{kLeastScoreGradient} == ops::kLeastScoreGradient);
 
-// Ranges of queries are no smaller: what the widest kernel takes at once.
-constexpr std::int64_t kLeastQueries = 32;
-// To pack a key and its value costs as much as this part of a query.
-constexpr double kPackedKey = 0.125;
-
-// Operands counted from q, as the op has them.
-constexpr std::size_t kMask = 3, kOffsets = 4, kRandom = 5, kExamples = 6;
-
-// Where one sequence's queries and keys start among all rows, and how many there are.
-struct Sequence {
-  std::int64_t q_start, k_start, q_length, k_length;
-};
-
-// What attention and its gradient have in common. `first` is the operand that holds the queries.
-class AttentionShape {
+// Attention that may drop weights or round them.
+class WeightedAttention : public AttentionShape {
  public:
-  AttentionShape(const Graph& graph, NodeId id, std::size_t first) : first_(first) {
+  WeightedAttention(const Graph& graph, NodeId id, std::size_t first)
+      : AttentionShape(graph, id, first) {
     const AttributeReader attributes = graph.attribute(id);
-    heads = attributes.integer("heads");
-    kv_heads = attributes.integer("kv_heads") == 0 ? heads : attributes.integer("kv_heads");
-    d = graph.type(graph.input(id, first)).axis(-1).constant() / heads;
-    const double written = attributes.real("scale");
-    scale = static_cast<float>(written == 0 ? 1 / std::sqrt(static_cast<double>(d)) : written);
-    causal = attributes.flag("causal");
-    // By the types, for extents may agree by accident: as many tokens as sequences, one of them
-    // empty.
-    only_first_ = !graph.input(id, first + kOffsets).is_none() &&
-                  graph.type(graph.input(id, first)).axis(0) !=
-                      graph.type(graph.input(id, first + 1)).axis(0);
     site = static_cast<std::uint32_t>(attributes.integer("site"));
     weight_format = ops::AttentionWeightFormat::of(attributes);
-    if (!graph.input(id, first + kRandom).is_none())
+    if (!graph.input(id, first + ops::kRandom).is_none())
       threshold = ops::dropout_threshold(attributes.real("dropout"));
   }
 
-  const std::int32_t* integers(const WholeCall& call, std::size_t index) const {
-    const std::size_t at = first_ + index;
-    return at < call.inputs.size() ? reinterpret_cast<const std::int32_t*>(call.inputs[at])
-                                   : nullptr;
-  }
-
-  std::vector<Sequence> sequences(const WholeCall& call) const {
-    const Graph& graph = call.graph;
-    const auto dims = [&](std::size_t index) {
-      return graph.type(graph.input(call.node, first_ + index)).dims(call.symbols);
-    };
-    const std::vector<std::int64_t> q = dims(0), k = dims(1);
-    std::vector<Sequence> result;
-    const std::int32_t* const offsets = integers(call, kOffsets);
-    if (offsets == nullptr) {
-      for (std::int64_t b = 0; b < q[0]; ++b) result.push_back({b * q[1], b * k[1], q[1], k[1]});
-      return result;
-    }
-    const std::int64_t num_sequences = dims(kOffsets)[0] - 1;
-    for (std::int64_t s = 0; s < num_sequences; ++s) {
-      if (offsets[s] < 0 || offsets[s + 1] < offsets[s] || offsets[s + 1] > k[0])
-        fail("offsets {} to {} of sequence {} do not lie in the {} tokens", offsets[s],
-             offsets[s + 1], s, k[0]);
-      const std::int64_t length = offsets[s + 1] - offsets[s];
-      result.push_back(
-          {only_first_ ? s : offsets[s], offsets[s], only_first_ ? 1 : length, length});
-    }
-    return result;
-  }
-
-  // The mask of one sequence as bytes, written to `room`; null when there is none.
-  const std::uint8_t* keep(const WholeCall& call, const Sequence& sequence, float* room) const {
-    const std::int32_t* const mask = integers(call, kMask);
-    if (mask == nullptr) return nullptr;
-    auto* const bytes = reinterpret_cast<std::uint8_t*>(room);
-    for (std::int64_t i = 0; i < sequence.k_length; ++i)
-      bytes[i] = mask[sequence.k_start + i] != 0 ? 1 : 0;
-    return bytes;
-  }
-
   Dropout dropout(const WholeCall& call) const {
-    const std::int32_t* const random = integers(call, kRandom);
+    const std::int32_t* const random = integers(call, ops::kRandom);
     if (random == nullptr || threshold == 0) return {};
     const ops::DropoutStream stream = ops::dropout_stream(random[0], random[1], random[2], site);
     return {threshold, stream.seed, stream.step, stream.site};
   }
   std::uint32_t example(const WholeCall& call, std::size_t sequence) const {
-    const std::int32_t* const examples = integers(call, kExamples);
+    const std::int32_t* const examples = integers(call, ops::kExamples);
     return examples == nullptr ? 0 : static_cast<std::uint32_t>(examples[sequence]);
   }
 
-  std::int64_t heads, kv_heads, d;
-  float scale;
-  bool causal;
   std::uint32_t site, threshold = 0;
   std::optional<ops::AttentionWeightFormat> weight_format;
-
- private:
-  std::size_t first_;
-  bool only_first_ = false;  // packed, with one query a sequence: its first token's
 };
 
 // What the kernels call to round a row; lives as long as the call.
 class RowRounder {
  public:
-  RowRounder(const AttentionShape& shape, const WholeCall& call)
+  RowRounder(const WeightedAttention& shape, const WholeCall& call)
       : format_(shape.weight_format ? &*shape.weight_format : nullptr),
         isa_(*parse_isa(call.kernels.isa)) {}
   RowRounder(const RowRounder&) = delete;
@@ -164,46 +96,6 @@ class Rounding {
   std::vector<AlignedBuffer> copies_;
 };
 
-struct Task {
-  std::size_t sequence;
-  std::int64_t head, q_begin, q_end;
-};
-
-// How many queries a task takes, where the longest of the sequences has `length`: fewer than all
-// where threads would else have nothing to do, as with a batch of one. The bits of a row do not
-// depend on its range, so it may follow the number of threads.
-std::int64_t query_range(std::int64_t length, std::int64_t pairs, std::int64_t threads) {
-  std::int64_t best = std::max<std::int64_t>(length, 1);
-  double least = 0;
-  for (std::int64_t parts = 1; parts <= std::max<std::int64_t>(1, length / kLeastQueries);
-       ++parts) {
-    const std::int64_t range = (length + parts - 1) / parts;
-    const std::int64_t turns = (pairs * parts + threads - 1) / threads;
-    const double cost = static_cast<double>(turns) *
-                        (static_cast<double>(range) + kPackedKey * static_cast<double>(length));
-    if (parts > 1 && cost >= least) continue;
-    least = cost;
-    best = std::max<std::int64_t>(range, 1);
-  }
-  return best;
-}
-
-// Long ones first: the last task to start should be a short one.
-void sort_by_work(std::vector<Task>& tasks, const std::vector<Sequence>& sequences) {
-  const auto work = [&](const Task& task) {
-    const Sequence& sequence = sequences[task.sequence];
-    return sequence.q_length * sequence.k_length;
-  };
-  std::stable_sort(tasks.begin(), tasks.end(),
-                   [&](const Task& a, const Task& b) { return work(a) > work(b); });
-}
-
-// A query of a sequence without tokens sees nothing, and the kernels do nothing: its row is zero.
-void fill_unseeing(const std::vector<Sequence>& sequences, float* result, std::int64_t width) {
-  for (const Sequence& at : sequences)
-    if (at.k_length == 0) std::fill_n(result + at.q_start * width, at.q_length * width, 0.0f);
-}
-
 void reserve_floats(const WholeCall& call, std::int64_t floats) {
   for (AlignedBuffer& buffer : call.scratch)
     buffer.reserve(floats * static_cast<std::int64_t>(sizeof(float)));
@@ -212,17 +104,12 @@ void reserve_floats(const WholeCall& call, std::int64_t floats) {
 // Attention one (sequence, head) at a time, for padded batches with a mask and for packed ones.
 class AttentionStep final : public Step {
  public:
-  explicit AttentionStep(AttentionShape shape) : shape_(shape) {}
+  explicit AttentionStep(WeightedAttention shape) : shape_(shape) {}
   void set_precision(Precision precision) override { is_bf16_ = precision == Precision::Bf16; }
 
   void run_whole(const WholeCall& call) const override {
-    const AttentionShape& a = shape_;
-    const std::vector<Sequence> sequences = a.sequences(call);
-    std::vector<Task> tasks;
-    std::int64_t longest = 0;
-    for (const Sequence& at : sequences) longest = std::max(longest, at.q_length);
-    const std::int64_t range =
-        query_range(longest, std::ssize(sequences) * a.heads, std::ssize(call.scratch));
+    const WeightedAttention& a = shape_;
+    const std::vector<AttentionSequence> sequences = a.sequences(call);
     const Dropout dropout = a.dropout(call);
     const RowRounder rounder(a, call);
     Rounding rounding(call, is_bf16_);
@@ -235,15 +122,11 @@ class AttentionStep final : public Step {
       if (pairs == nullptr) return call.kernels.attention_scratch_size(lq, lk, a.d);
       return (pairs->attention_scratch_bytes(lk, a.d) + 3) / 4;
     };
+    const std::vector<AttentionTask> tasks =
+        attention_tasks(a, sequences, std::ssize(call.scratch));
     std::int64_t floats = 0;
-    for (std::size_t s = 0; s < sequences.size(); ++s) {
-      const auto [q_start, k_start, lq, lk] = sequences[s];
-      for (std::int64_t begin = 0; begin < lq; begin += range)
-        for (std::int64_t head = 0; head < a.heads; ++head)
-          tasks.push_back({s, head, begin, std::min(lq, begin + range)});
-      floats = std::max(floats, scratch_floats(lq, lk) + lk);
-    }
-    sort_by_work(tasks, sequences);
+    for (const AttentionSequence& at : sequences)
+      floats = std::max(floats, scratch_floats(at.q_length, at.k_length) + at.k_length);
     reserve_floats(call, floats);
     const auto operand = [&](std::size_t input) {  // that kernel rounds what it packs
       return pairs != nullptr ? reinterpret_cast<const float*>(call.inputs[input])
@@ -253,11 +136,11 @@ class AttentionStep final : public Step {
     const float* const k = operand(1);
     const float* const v = operand(2);
     const std::int64_t group = a.heads / a.kv_heads;
-    const std::int64_t q_stride = a.heads * a.d, k_stride = a.kv_heads * a.d;
+    const std::int64_t q_stride = a.q_stride(), k_stride = a.k_stride();
     fill_unseeing(sequences, reinterpret_cast<float*>(call.outputs[0]), q_stride);
     call.parallel(static_cast<std::int64_t>(tasks.size()), [&](std::int64_t index, int thread) {
-      const Task& task = tasks[static_cast<std::size_t>(index)];
-      const Sequence& at = sequences[task.sequence];
+      const AttentionTask& task = tasks[static_cast<std::size_t>(index)];
+      const AttentionSequence& at = sequences[task.sequence];
       float* const scratch = call.scratch[static_cast<std::size_t>(thread)].floats();
       float* const room = scratch + scratch_floats(at.q_length, at.k_length);
       const std::int64_t q_place = at.q_start * q_stride + task.head * a.d;
@@ -293,7 +176,7 @@ class AttentionStep final : public Step {
   }
 
  private:
-  AttentionShape shape_;
+  WeightedAttention shape_;
   bool is_bf16_ = false;
 };
 
@@ -301,13 +184,13 @@ class AttentionStep final : public Step {
 // add to the same dk and dv, one after another.
 class AttentionGradientStep final : public Step {
  public:
-  explicit AttentionGradientStep(AttentionShape shape) : shape_(shape) {}
+  explicit AttentionGradientStep(WeightedAttention shape) : shape_(shape) {}
   void set_precision(Precision precision) override { is_bf16_ = precision == Precision::Bf16; }
 
   void run_whole(const WholeCall& call) const override {
-    const AttentionShape& a = shape_;
-    const std::vector<Sequence> sequences = a.sequences(call);
-    std::vector<Task> tasks;
+    const WeightedAttention& a = shape_;
+    const std::vector<AttentionSequence> sequences = a.sequences(call);
+    std::vector<AttentionTask> tasks;
     std::int64_t floats = 0;
     for (std::size_t s = 0; s < sequences.size(); ++s) {
       const auto [q_start, k_start, lq, lk] = sequences[s];
@@ -324,11 +207,11 @@ class AttentionGradientStep final : public Step {
     const float* const k = rounding.operand(2);
     const float* const v = rounding.operand(3);
     const std::int64_t group = a.heads / a.kv_heads;
-    const std::int64_t q_stride = a.heads * a.d, k_stride = a.kv_heads * a.d;
+    const std::int64_t q_stride = a.q_stride(), k_stride = a.k_stride();
     fill_unseeing(sequences, reinterpret_cast<float*>(call.outputs[0]), q_stride);
     call.parallel(static_cast<std::int64_t>(tasks.size()), [&](std::int64_t index, int thread) {
-      const Task& task = tasks[static_cast<std::size_t>(index)];
-      const Sequence& at = sequences[task.sequence];
+      const AttentionTask& task = tasks[static_cast<std::size_t>(index)];
+      const AttentionSequence& at = sequences[task.sequence];
       float* const scratch = call.scratch[static_cast<std::size_t>(thread)].floats();
       float* const room =
           scratch + call.kernels.attention_backward_scratch_size(at.q_length, at.k_length, a.d);
@@ -370,14 +253,14 @@ class AttentionGradientStep final : public Step {
   }
 
  private:
-  AttentionShape shape_;
+  WeightedAttention shape_;
   bool is_bf16_ = false;
 };
 
 // Whether the kernels can do it: floats of constant width, and 32-bit integers.
 bool is_supported_attention(const Graph& graph, NodeId id, std::size_t first) {
   if (!row_shape(graph.type(graph.input(id, first)))) return false;
-  for (const std::size_t operand : {kMask, kOffsets, kRandom, kExamples}) {
+  for (const std::size_t operand : {ops::kMask, ops::kOffsets, ops::kRandom, ops::kExamples}) {
     const Value value = graph.input(id, first + operand);
     if (!value.is_none() && graph.type(value).dtype != DType::I32) return false;
   }
@@ -387,12 +270,12 @@ bool is_supported_attention(const Graph& graph, NodeId id, std::size_t first) {
 const Register attention{
     CpuKernel{"attention", [](const Graph& graph, NodeId id) -> std::unique_ptr<Step> {
                 if (!is_supported_attention(graph, id, 0)) return nullptr;
-                return std::make_unique<AttentionStep>(AttentionShape(graph, id, 0));
+                return std::make_unique<AttentionStep>(WeightedAttention(graph, id, 0));
               }}};
 const Register attention_gradient{
     CpuKernel{"attention_gradient", [](const Graph& graph, NodeId id) -> std::unique_ptr<Step> {
                 if (!is_supported_attention(graph, id, 1)) return nullptr;
-                return std::make_unique<AttentionGradientStep>(AttentionShape(graph, id, 1));
+                return std::make_unique<AttentionGradientStep>(WeightedAttention(graph, id, 1));
               }}};
 
 }  // namespace

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lathe/engine/cpu/step.h"
+
+/// What the steps of attention have in common: heads, sequences, and how they are shared out.
+namespace lathe::engine {
+
+/// Where one sequence's queries and keys start among all rows, and how many there are.
+struct AttentionSequence {
+  std::int64_t q_start, k_start, q_length, k_length;
+};
+
+/// Some queries of one head of one sequence.
+struct AttentionTask {
+  std::size_t sequence;
+  std::int64_t head, q_begin, q_end;
+};
+
+/// Attributes and first operands (q, k, v, mask, offsets) of attention, its gradient and their
+/// like.
+class AttentionShape {
+ public:
+  /// `first` is the operand that holds the queries.
+  AttentionShape(const Graph& graph, NodeId id, std::size_t first);
+
+  /// Operand `index`, counted from q; null where it is absent.
+  const std::int32_t* integers(const WholeCall& call, std::size_t index) const;
+
+  std::vector<AttentionSequence> sequences(const WholeCall& call) const;
+
+  /// The mask of one sequence as bytes, written to `room`; null when there is none.
+  const std::uint8_t* keep(const WholeCall& call, const AttentionSequence& sequence,
+                           float* room) const;
+
+  std::int64_t q_stride() const { return heads * d; }
+  std::int64_t k_stride() const { return kv_heads * d; }
+
+  std::int64_t heads, kv_heads, d;
+  float scale;
+  bool causal;
+
+ private:
+  std::size_t first_;
+  bool only_first_;  // packed, with one query a sequence: its first token's
+};
+
+/// All queries of all heads, in as many tasks as keep the threads busy.
+std::vector<AttentionTask> attention_tasks(const AttentionShape& shape,
+                                           const std::vector<AttentionSequence>& sequences,
+                                           std::int64_t threads);
+
+/// Long ones first: the last task to start should be a short one.
+void sort_by_work(std::vector<AttentionTask>& tasks,
+                  const std::vector<AttentionSequence>& sequences);
+
+/// A query of a sequence without tokens sees nothing, and the kernels do nothing: its row is zero.
+void fill_unseeing(const std::vector<AttentionSequence>& sequences, float* result,
+                   std::int64_t width);
+
+}  // namespace lathe::engine
