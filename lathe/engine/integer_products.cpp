@@ -6,6 +6,8 @@
 #include "lathe/core/pass.h"
 #include "lathe/core/pattern.h"
 #include "lathe/engine/lower.h"
+#include "lathe/ops/attention_weights.h"
+#include "lathe/ops/code_attention.h"
 #include "lathe/ops/code_convolution.h"
 #include "lathe/ops/code_products.h"
 
@@ -26,9 +28,23 @@ bool is_packed_matrix(const Graph& graph, NodeId id) {
          graph.types(id)[0].rank() == 2;
 }
 
-}  // namespace
+// The numbers that quantizers round to: one `encode` for all who read a quantizer.
+class Encoder {
+ public:
+  NodeId encode(Graph& graph, NodeId quantizer) {
+    const auto found = encoded_.find(quantizer);
+    if (found != encoded_.end()) return found->second;
+    const NodeId id = graph.insert_before(
+        quantizer, {.name = graph.unique_name(graph.name(quantizer) + "/encoded"),
+                    .op = "encode",
+                    .inputs = graph.inputs(quantizer),
+                    .attributes = {{"format", graph.attribute(quantizer).text("format")}}});
+    return encoded_.emplace(quantizer, id).first->second;
+  }
 
-namespace {
+ private:
+  std::map<NodeId, NodeId> encoded_;
+};
 
 // conv2d(quantize(x), decode(codes), b) -> code_conv2d(x, codes, b).
 int use_integer_convolutions(Graph& graph) {
@@ -66,45 +82,73 @@ int use_integer_convolutions(Graph& graph) {
       });
 }
 
+// linear(quantize(x), decode(codes), b) -> code_linear(encode(x), codes, b).
+int use_integer_linears(Graph& graph, Encoder& encoder) {
+  return rewrite(
+      graph, Pattern("linear(x, w, b)"), [&](Graph& g, const Match& match) -> std::optional<Value> {
+        const NodeId linear = match.nodes.front();
+        const NodeId quantizer = match["x"].node, decode = match["w"].node;
+        if (!is_encodable(g, quantizer) || !is_packed_matrix(g, decode)) return std::nullopt;
+        const std::string x_format = g.attribute(quantizer).text("format");
+        const std::string format = g.attribute(decode).text("format");
+        const std::int64_t columns = g.attribute(decode).integer("columns");
+        if (!ops::can_multiply_codes(*parse_format(x_format), *parse_format(format), columns))
+          return std::nullopt;
+        const NodeId codes = encoder.encode(g, quantizer);
+        std::vector<Value> operands = {{codes, 0}, {codes, 1}, {codes, 2}};
+        for (std::size_t i = 0; i < 4; ++i)
+          operands.push_back(i < g.inputs(decode).size() ? g.input(decode, i) : kNone);
+        operands.push_back(match["b"]);
+        return Value{
+            g.insert_before(
+                linear,
+                {.name = g.unique_name(g.name(linear) + "/products"),
+                 .op = "code_linear",
+                 .inputs = std::move(operands),
+                 .attributes = {{"x_format", x_format}, {"format", format}, {"columns", columns}}}),
+            0};
+      });
+}
+
+// attention(quantize(q), quantize(k), quantize(v)) -> code_attention(encode(q), ...).
+int use_integer_attention(Graph& graph, Encoder& encoder) {
+  return rewrite(
+      graph, Pattern("attention(q, k, v, mask, offsets, random, examples)"),
+      [&](Graph& g, const Match& match) -> std::optional<Value> {
+        const NodeId attention = match.nodes.front();
+        const NodeId quantizers[] = {match["q"].node, match["k"].node, match["v"].node};
+        for (const NodeId id : quantizers)
+          if (!is_encodable(g, id) ||
+              !ops::can_attend_codes(*parse_format(g.attribute(id).text("format"))))
+            return std::nullopt;
+        const AttributeReader attributes = g.attribute(attention);
+        if (!match["random"].is_none() || !attributes.text("weight_format").empty() ||
+            g.types(attention)[0].axis(-1).constant() >
+                ops::kWidestCodeHead * attributes.integer("heads"))
+          return std::nullopt;
+        std::vector<Value> operands(ops::kNumCodeAttentionOperands, kNone);
+        for (std::size_t i = 0; i < std::size(quantizers); ++i) {
+          const NodeId codes = encoder.encode(g, quantizers[i]);
+          operands[ops::kQuery + i] = {codes, 0};
+          operands[ops::kQueryScales + i] = {codes, 1};
+        }
+        operands[ops::kMask] = match["mask"];
+        operands[ops::kOffsets] = match["offsets"];
+        return Value{
+            g.insert_before(attention, {.name = g.unique_name(g.name(attention) + "/products"),
+                                        .op = "code_attention",
+                                        .inputs = std::move(operands),
+                                        .attributes = g.attributes(attention)}),
+            0};
+      });
+}
+
 }  // namespace
 
 int use_integer_products(Graph& graph) {
-  std::map<NodeId, NodeId> encoded;  // by quantizer
-  return use_integer_convolutions(graph) +
-         rewrite(graph, Pattern("linear(x, w, b)"),
-                 [&](Graph& g, const Match& match) -> std::optional<Value> {
-                   const NodeId linear = match.nodes.front();
-                   const NodeId quantizer = match["x"].node, decode = match["w"].node;
-                   if (!is_encodable(g, quantizer) || !is_packed_matrix(g, decode))
-                     return std::nullopt;
-                   const std::string x_format = g.attribute(quantizer).text("format");
-                   const std::string format = g.attribute(decode).text("format");
-                   const std::int64_t columns = g.attribute(decode).integer("columns");
-                   if (!ops::can_multiply_codes(*parse_format(x_format), *parse_format(format),
-                                                columns))
-                     return std::nullopt;
-                   if (!encoded.contains(quantizer))
-                     encoded.emplace(
-                         quantizer,
-                         g.insert_before(quantizer,
-                                         {.name = g.unique_name(g.name(quantizer) + "/encoded"),
-                                          .op = "encode",
-                                          .inputs = g.inputs(quantizer),
-                                          .attributes = {{"format", x_format}}}));
-                   const NodeId codes = encoded.at(quantizer);
-                   std::vector<Value> operands = {{codes, 0}, {codes, 1}, {codes, 2}};
-                   for (std::size_t i = 0; i < 4; ++i)
-                     operands.push_back(i < g.inputs(decode).size() ? g.input(decode, i) : kNone);
-                   operands.push_back(match["b"]);
-                   return Value{
-                       g.insert_before(linear, {.name = g.unique_name(g.name(linear) + "/products"),
-                                                .op = "code_linear",
-                                                .inputs = std::move(operands),
-                                                .attributes = {{"x_format", x_format},
-                                                               {"format", format},
-                                                               {"columns", columns}}}),
-                       0};
-                 });
+  Encoder encoder;
+  return use_integer_convolutions(graph) + use_integer_linears(graph, encoder) +
+         use_integer_attention(graph, encoder);
 }
 
 std::set<NodeId> find_kept_weights(const Graph& graph) {

@@ -147,6 +147,79 @@ TEST(IntegerProducts, TakeInActivationsAndResiduals) {
                                            "fused_code_linear"}));
 }
 
+// Two heads over what is rounded, padded with a mask or packed.
+Graph rounded_attention(std::string_view format, std::string_view attributes, bool is_packed) {
+  return parse_graph(fmt::format(
+      R"(
+    symbols B, L, T, S
+    q = input() : f32[{2},24]
+    k = input() : f32[{2},24]
+    v = input() : f32[{2},24]
+    {3}
+    q/quantized = quantize(q) {{format="{0}"}} : f32[{2},24]
+    k/quantized = quantize(k) {{format="{0}"}} : f32[{2},24]
+    v/quantized = quantize(v) {{format="{0}"}} : f32[{2},24]
+    y = attention(q/quantized, k/quantized, v/quantized, {4}) {{heads=2{1}}} : f32[{2},24]
+    output y <- y
+  )",
+      format, attributes, is_packed ? "T" : "B,L",
+      is_packed ? "offsets = input() : i32[S+1]" : "mask = input() : i32[B,L]",
+      is_packed ? "none, offsets" : "mask"));
+}
+Feed attention_feed(const Graph& graph, bool is_packed) {
+  Feed feed = is_packed ? random_feed(graph, {{"T", 90}, {"S", 3}}, 3)
+                        : random_feed(graph, {{"B", 2}, {"L", 45}}, 3);
+  if (is_packed) feed["offsets"] = Tensor::from<std::int32_t>({4}, {0, 1, 36, 90});
+  return feed;
+}
+
+TEST(IntegerProducts, ScoreRoundedQueriesAndKeysAsWholeNumbers) {
+  Graph graph = rounded_attention("int:8,dynamic", "", true);
+  EXPECT_EQ(use_integer_products(graph), 1);
+  run_pass("remove-dead-nodes", graph);
+  EXPECT_EQ(print(graph, "y/products"),
+            "y/products = code_attention(q/quantized/encoded#0, k/quantized/encoded#0, "
+            "v/quantized/encoded#0, none, offsets, q/quantized/encoded#1, k/quantized/encoded#1, "
+            "v/quantized/encoded#1) {heads=2} : f32[T,24]");
+  EXPECT_TRUE(graph.nodes_of("quantize").empty());
+}
+
+TEST(IntegerProducts, LeaveAttentionThatIsNotOfBytesWithOneScaleARow) {
+  for (const char* const format :
+       {"mxint:8,block=8", "int:8,asymmetric,dynamic", "int:16,dynamic", "minifloat:e4m3"}) {
+    Graph graph = rounded_attention(format, "", true);
+    EXPECT_EQ(use_integer_products(graph), 0) << format;
+  }
+  Graph rounded_weights = rounded_attention("int:8,dynamic", ", weight_format=\"int:8\"", true);
+  EXPECT_EQ(use_integer_products(rounded_weights), 0);
+}
+
+// The same whole numbers and scores; weights and sums over 45 or 54 keys are floats.
+TEST(IntegerProducts, AttendAsTheReferenceAndTheSimulationDo) {
+  for (const bool is_packed : {false, true})
+    for (const char* const format : {"int:8,dynamic", "int:4,dynamic", "fixed:8,6"})
+      for (const char* const attributes : {"", ", causal=true"}) {
+        SCOPED_TRACE(fmt::format("{} {}", format, attributes));
+        const Graph graph = rounded_attention(format, attributes, is_packed);
+        const Feed feed = attention_feed(graph, is_packed);
+        const Feed expected =
+            make_executor(graph, {}, {.device = "reference", .uses_integers = true})->run(feed);
+        expect_near(expected, make_executor(graph, {}, {.device = "reference"})->run(feed), 3e-6);
+        for (const Isa isa : {Isa::Plain, Isa::Avx2, Isa::Avx512}) {
+          if (!is_supported(isa)) continue;
+          const auto executor = make_executor(graph, {}, {.isa = isa, .uses_integers = true});
+          EXPECT_EQ(executor->report().steps.back().op, "code_attention");
+          const Feed result = executor->run(feed);
+          expect_near(result, expected, 3e-6);
+          ThreadPool pool(3);
+          expect_identical(
+              make_executor(graph, {}, {.pool = &pool, .isa = isa, .uses_integers = true})
+                  ->run(feed),
+              result);
+        }
+      }
+}
+
 // A layer of floats and a packed weight, deeper than a piece of a product.
 Graph weight_alone(std::string_view format, std::string_view states, std::string_view decode) {
   return parse_graph(fmt::format(R"(

@@ -248,21 +248,28 @@ void for_each_attention_row(const AttributeReader& attributes,
                             std::span<const Tensor* const> operands,
                             const std::function<void(const AttentionRow&)>& visit) {
   const AttentionSizes sizes = attention_sizes(attributes, operands);
-  const bool causal = attributes.flag("causal");
   const std::vector<double> q = read_elements(*operands[kQuery]);
   const std::vector<double> k = read_elements(*operands[kKey]);
-  const std::vector<double> mask =
-      has(operands, kMask) ? read_elements(*operands[kMask]) : std::vector<double>{};
-  const std::vector<AttentionSequence> sequences = attention_sequences(operands, causal);
-  const Dropout dropout = dropout_of(attributes, operands);
-  const std::optional<AttentionWeightFormat> format = AttentionWeightFormat::of(attributes);
-
   const auto score = [&](std::int64_t query, std::int64_t key) {
     double sum = 0;
     for (std::int64_t d = 0; d < sizes.head_size; ++d)
       sum += q[static_cast<std::size_t>(query + d)] * k[static_cast<std::size_t>(key + d)];
     return sum * sizes.scale;
   };
+  for_each_attention_row(attributes, operands, score, visit);
+}
+
+void for_each_attention_row(const AttributeReader& attributes,
+                            std::span<const Tensor* const> operands,
+                            const std::function<double(std::int64_t, std::int64_t)>& score,
+                            const std::function<void(const AttentionRow&)>& visit) {
+  const AttentionHeads sizes = attention_heads(attributes, operands);
+  const bool causal = attributes.flag("causal");
+  const std::vector<double> mask =
+      has(operands, kMask) ? read_elements(*operands[kMask]) : std::vector<double>{};
+  const std::vector<AttentionSequence> sequences = attention_sequences(operands, causal);
+  const Dropout dropout = dropout_of(attributes, operands);
+  const std::optional<AttentionWeightFormat> format = AttentionWeightFormat::of(attributes);
 
   std::vector<double> weights, rounded, factors;
   std::vector<std::uint8_t> keep;

@@ -47,7 +47,8 @@ struct AttentionSequence {
 std::vector<AttentionSequence> attention_sequences(std::span<const Tensor* const> operands,
                                                    bool causal);
 
-/// The rule of pack-sequences for ops with attention's first five operands.
+/// The rule of pack-sequences for ops with attention's first five operands; what is behind them
+/// belongs to tokens.
 Value pack_attention(Graph& graph, NodeId node, const PackedSequences& sequences);
 
 /// One query of one head, and the keys of its sequence. Key j begins at first_key + j * k_width.
@@ -62,6 +63,11 @@ struct AttentionRow {
 /// Visits the rows of one execution; `operands` begin with q.
 void for_each_attention_row(const AttributeReader& attributes,
                             std::span<const Tensor* const> operands,
+                            const std::function<void(const AttentionRow&)>& visit);
+/// The same with scores of one's own, of the query and the key whose elements begin there.
+void for_each_attention_row(const AttributeReader& attributes,
+                            std::span<const Tensor* const> operands,
+                            const std::function<double(std::int64_t, std::int64_t)>& score,
                             const std::function<void(const AttentionRow&)>& visit);
 
 }  // namespace lathe::ops

@@ -42,7 +42,7 @@ const Register registration{Pass{
     .options = {{.name = "dialect",
                  .default_value = std::string("full"),
                  .summary = "\"full\": everything between inputs and outputs; \"products\": "
-                            "linears of rounded numbers, the rest stays float"}},
+                            "linears and attention of rounded numbers, the rest stays float"}},
     .needs_state = true,
 }};
 

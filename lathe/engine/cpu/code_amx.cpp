@@ -28,6 +28,7 @@ inline bool multiplies_by_tiles(const CodeCut& cut) {
 #include "lathe/engine/cpu/lanes.inl.h"
 #include "lathe/engine/cpu/math.inl.h"
 #include "lathe/engine/cpu/elementwise.inl.h"
+#include "lathe/engine/cpu/softmax.inl.h"
 #include "lathe/engine/cpu/gemm.inl.h"
 #include "lathe/engine/cpu/gemm_block.inl.h"
 #include "lathe/engine/cpu/code_numbers_avx512.h"
@@ -41,6 +42,9 @@ inline bool multiplies_by_tiles(const CodeCut& cut) {
 #include "lathe/engine/cpu/tile_sums.inl.h"
 #include "lathe/engine/cpu/code_tiles.inl.h"
 #include "lathe/engine/cpu/code_gemm.inl.h"
+#include "lathe/engine/cpu/code_value_digits_avx512.h"
+#include "lathe/engine/cpu/code_attention.inl.h"
+#include "lathe/engine/cpu/code_entries.inl.h"
 // clang-format on
 
 }  // namespace lathe::engine::code_amx

@@ -28,6 +28,7 @@ constexpr double kCodeSpeed = 1;
 #include "lathe/engine/cpu/lanes.inl.h"
 #include "lathe/engine/cpu/math.inl.h"
 #include "lathe/engine/cpu/elementwise.inl.h"
+#include "lathe/engine/cpu/softmax.inl.h"
 #include "lathe/engine/cpu/gemm.inl.h"
 #include "lathe/engine/cpu/gemm_block.inl.h"
 #include "lathe/engine/cpu/code_numbers_avx2.h"
@@ -39,6 +40,9 @@ constexpr double kCodeSpeed = 1;
 #include "lathe/engine/cpu/code_vectors.inl.h"
 #include "lathe/engine/cpu/code_panels.inl.h"
 #include "lathe/engine/cpu/code_gemm.inl.h"
+#include "lathe/engine/cpu/code_values.inl.h"
+#include "lathe/engine/cpu/code_attention.inl.h"
+#include "lathe/engine/cpu/code_entries.inl.h"
 // clang-format on
 
 }  // namespace lathe::engine::code_avx2

@@ -2,15 +2,16 @@
 // code_encode.inl.h, code_widened.inl.h, code_vectors.inl.h, and a way through a panel:
 // `multiply_panels`, `find_left`, kLeftRows, kPanelGroup and kCodeSpeed.
 
-inline void code_pack(const std::int8_t* numbers, std::int64_t n, const CodeCut& cut,
-                      std::int8_t* packed) {
+// Column j of B is numbers[j * stride ...].
+inline void code_pack_columns(const std::int8_t* numbers, std::int64_t stride, std::int64_t n,
+                              const CodeCut& cut, std::int8_t* packed) {
   const std::int64_t depth = padded_code_depth(cut);
   const std::int32_t offset = weight_offset(cut);
   const bool is_shared = shares_bytes(cut);
   for (std::int64_t column = 0; column < n; column += kPanel) {
     std::int8_t* const panel = packed + code_packed_size(column, cut);
     for (std::int64_t c = 0; c < kPanel; ++c) {
-      const std::int8_t* const from = numbers + (column + c) * cut.k;
+      const std::int8_t* const from = numbers + (column + c) * stride;
       // Padding is 0 as packed, so that whatever x has there does not count.
       const std::int64_t filled = column + c < n ? cut.k : 0;
       for (std::int64_t p = 0; p < depth; ++p) {
@@ -25,6 +26,11 @@ inline void code_pack(const std::int8_t* numbers, std::int64_t n, const CodeCut&
       }
     }
   }
+}
+
+inline void code_pack(const std::int8_t* numbers, std::int64_t n, const CodeCut& cut,
+                      std::int8_t* packed) {
+  code_pack_columns(numbers, cut.k, n, cut, packed);
 }
 
 struct CodeScratch {
@@ -125,15 +131,3 @@ inline void code_multiply(const CodeArgs& args) {
 inline ProductGrain code_grain() {
   return {kLeftRows, kPanel, kCodeSpeed};
 }
-
-extern const CodeKernels code_table;
-const CodeKernels code_table = {.name = kName,
-                                .grain = code_grain,
-                                .encode = encode_rows,
-                                .packed_size = code_packed_size,
-                                .pack = code_pack,
-                                .scratch_bytes = code_scratch_bytes,
-                                .multiply = code_multiply,
-                                .widened_step = kWidenedStep,
-                                .widened_scratch_bytes = widened_scratch_bytes,
-                                .multiply_widened = multiply_widened};

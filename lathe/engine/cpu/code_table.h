@@ -100,7 +100,27 @@ struct WidenedArgs {
   void* scratch;  ///< widened_scratch_bytes(rows, n, k, width) on a cache line
 };
 
-/// One way to multiply. All give the same bits.
+/// Attention of one head over one sequence, as ops/code_attention.cpp defines it: as AttentionArgs,
+/// of whole numbers whose rows have a scale each.
+struct CodeAttentionArgs {
+  std::int64_t lq, lk, d;
+  std::int64_t q_begin, q_end;  ///< the queries that are computed
+  const std::int8_t* q;
+  const std::int8_t* k;
+  const std::int8_t* v;
+  const float* q_scales;
+  const float* k_scales;
+  const float* v_scales;
+  float* out;
+  std::int64_t q_stride, k_stride, out_stride;  ///< k_stride is that of v, too
+  float scale;
+  bool causal;
+  const std::uint8_t* keep;  ///< lk entries, or null to keep all
+  void* scratch;             ///< attention_scratch_bytes(lk, d) on a cache line
+};
+
+/// One way to multiply. All give the same bits, attention apart: its scores have the same bits, its
+/// weights and results are floats.
 struct CodeKernels {
   const char* name;
   ProductGrain (*grain)();
@@ -116,6 +136,8 @@ struct CodeKernels {
   std::int64_t (*widened_scratch_bytes)(std::int64_t rows, std::int64_t n, std::int64_t k,
                                         std::int64_t width);
   void (*multiply_widened)(const WidenedArgs&);
+  std::int64_t (*attention_scratch_bytes)(std::int64_t lk, std::int64_t d);
+  void (*attention)(const CodeAttentionArgs&);
 };
 
 }  // namespace lathe::engine

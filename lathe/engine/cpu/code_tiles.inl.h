@@ -26,7 +26,8 @@ inline CodeLeft find_left(const CodeArgs& args, std::int64_t stride, Left* scrat
   return {args.x, args.x_stride, tail, scratch, stride};
 }
 
-template <bool IsTall>
+// x has signed numbers or, where they are digits, unsigned ones.
+template <bool IsTall, bool HasDigits = false>
 void multiply_code_tiles(const CodeTile& tile, std::int64_t depth, std::int32_t* sums) {
   constexpr std::int64_t kRightLine = kPanel * kStep;
   start_tiles<IsTall>(sums, false);
@@ -35,12 +36,12 @@ void multiply_code_tiles(const CodeTile& tile, std::int64_t depth, std::int32_t*
     tile_load<6>(right, kRightLine);
     tile_load<7>(right + kTileLines * kStep, kRightLine);
     tile_load<4>(tile.left + p, tile.left_stride);
-    tile_multiply_codes<0, 4, 6>();
-    tile_multiply_codes<1, 4, 7>();
+    tile_multiply_codes<0, 4, 6, HasDigits>();
+    tile_multiply_codes<1, 4, 7, HasDigits>();
     if constexpr (IsTall) {
       tile_load<5>(tile.left + kTileLines * tile.left_stride + p, tile.left_stride);
-      tile_multiply_codes<2, 5, 6>();
-      tile_multiply_codes<3, 5, 7>();
+      tile_multiply_codes<2, 5, 6, HasDigits>();
+      tile_multiply_codes<3, 5, 7, HasDigits>();
     }
   }
   store_tiles<IsTall>(sums);

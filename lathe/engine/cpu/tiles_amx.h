@@ -37,8 +37,11 @@ template <int Sums, int A, int B>
 inline void tile_multiply() {
   asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(Sums), "i"(A), "i"(B));
 }
-// sums += a . b, fours of signed bytes.
-template <int Sums, int A, int B>
+// sums += a . b, fours of bytes: those of b signed, those of a signed or not.
+template <int Sums, int A, int B, bool IsUnsigned = false>
 inline void tile_multiply_codes() {
-  asm volatile("tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(Sums), "i"(A), "i"(B));
+  if constexpr (IsUnsigned)
+    asm volatile("tdpbusd %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(Sums), "i"(A), "i"(B));
+  else
+    asm volatile("tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(Sums), "i"(A), "i"(B));
 }

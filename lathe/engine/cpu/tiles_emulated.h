@@ -49,7 +49,7 @@ inline void tile_multiply() {
       sum = __builtin_bit_cast(std::uint32_t, total);
     }
 }
-template <int Sums, int A, int B>
+template <int Sums, int A, int B, bool IsUnsigned = false>
 inline void tile_multiply_codes() {
   for (int row = 0; row < 16; ++row)
     for (int column = 0; column < 16; ++column) {
@@ -58,7 +58,8 @@ inline void tile_multiply_codes() {
         const std::uint32_t a = emulated_tile(A).words[row][four];
         const std::uint32_t b = emulated_tile(B).words[four][column];
         for (int byte = 0; byte < 4; ++byte) {
-          const int x = static_cast<std::int8_t>(a >> 8 * byte);
+          const int x = IsUnsigned ? static_cast<int>(static_cast<std::uint8_t>(a >> 8 * byte))
+                                   : static_cast<int>(static_cast<std::int8_t>(a >> 8 * byte));
           const int weight = static_cast<std::int8_t>(b >> 8 * byte);
           sum += static_cast<std::uint32_t>(x * weight);
         }

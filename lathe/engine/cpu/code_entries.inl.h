@@ -1,0 +1,15 @@
+// The table of a way to multiply whole numbers, for a file that has included all it lists.
+
+extern const CodeKernels code_table;
+const CodeKernels code_table = {.name = kName,
+                                .grain = code_grain,
+                                .encode = encode_rows,
+                                .packed_size = code_packed_size,
+                                .pack = code_pack,
+                                .scratch_bytes = code_scratch_bytes,
+                                .multiply = code_multiply,
+                                .widened_step = kWidenedStep,
+                                .widened_scratch_bytes = widened_scratch_bytes,
+                                .multiply_widened = multiply_widened,
+                                .attention_scratch_bytes = code_attention_scratch_bytes,
+                                .attention = code_attention};

@@ -1,0 +1,71 @@
+// Weights times values in float, for attention of whole numbers (code_attention.inl.h): values are
+// widened once for all queries, and their scales are factors of the weights.
+
+// Keys whose weights are stored at once.
+constexpr std::int64_t kWeightGrain = kWidth;
+
+inline std::int64_t value_bytes(std::int64_t lk, std::int64_t d) {
+  return packed_size(d, lk) * 4;
+}
+// A few floats more than the keys need keep rows of a power of two from sharing cache sets.
+inline std::int64_t weight_stride(std::int64_t lk) {
+  return round_up(lk, kPanel) + kWidth;
+}
+inline std::int64_t weight_bytes(std::int64_t lk) {
+  return kLeftRows * weight_stride(lk) * 4;
+}
+inline std::int64_t value_sum_bytes() {
+  return 0;
+}
+
+struct ValueSums {
+  float *values, *weights;
+  std::int64_t lk;
+  ValueSums(const CodeAttentionArgs& args, void* value_memory, void* weight_memory, void*)
+      : values(static_cast<float*>(value_memory)),
+        weights(static_cast<float*>(weight_memory)),
+        lk(args.lk) {}
+
+  // Packs the values and gives each key what its weights are multiplied with.
+  void prepare(const CodeAttentionArgs& args, float* factors) {
+    for (std::int64_t column = 0; column < round_up(args.d, kPanel); column += kWidth) {
+      float* const to = values + column / kPanel * kPanel * lk + column % kPanel;
+      for (std::int64_t j = 0; j < lk; ++j) {
+        const std::int8_t* const from = args.v + j * args.k_stride + column;
+        if (column + kWidth <= args.d)
+          store(to + j * kPanel, load_numbers(from));
+        else
+          for (std::int64_t c = 0; c < kWidth; ++c)
+            to[j * kPanel + c] = column + c < args.d ? static_cast<float>(from[c]) : 0.0f;
+      }
+    }
+    for (std::int64_t j = 0; j < lk; ++j) factors[j] = args.v_scales[j];
+  }
+
+  void store_weights(std::int64_t r, std::int64_t key, const Vec (&of_keys)[1]) const {
+    store(weights + r * weight_stride(lk) + key, of_keys[0]);
+  }
+
+  // Rows of the result from the weights of the first `keys` keys and their totals.
+  void finish(const CodeAttentionArgs& args, std::int64_t row, std::int64_t rows, std::int64_t keys,
+              const float* totals) const {
+    float* const out = args.out + row * args.out_stride;
+    for (std::int64_t column = 0; column < args.d; column += kPanel)
+      multiply_tile({.k = keys,
+                     .x = weights,
+                     .x_stride = weight_stride(lk),
+                     .panel = values + column * lk,
+                     .y = out + column,
+                     .y_stride = args.out_stride,
+                     .columns = smaller(args.d - column, kPanel),
+                     .bias = nullptr,
+                     .scale = 1.0f,
+                     .accumulate = false},
+                    rows);
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const Vec total = broadcast(totals[r]);
+      float* const y = out + r * args.out_stride;
+      map(y, args.d, y, [&](Vec a) { return a / total; });
+    }
+  }
+};
