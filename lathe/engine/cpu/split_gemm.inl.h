@@ -3,13 +3,14 @@
 //
 // Tiles lie one behind another, 16 lines of 64 bytes each, in the order in which they are read: for
 // each 32 elements of k, 16 rows of x have three parts of one tile, and a panel of B has its parts
-// of two. Both are split into scratch, a piece of the depth at a time: the rows of x once for all
-// columns of the block, a panel of B once for all its rows. A weight stays as long as floats are,
-// so that few rows are multiplied as fast as it comes from memory.
+// of two. Both are split into scratch, a piece of the depth at a time (split_block.inl.h): the rows
+// of x once for all columns of the block, a panel of B once for all its rows. A weight stays as
+// long as floats are, so that few rows are multiplied as fast as it comes from memory.
 
 constexpr std::int64_t kSplitRows = 2 * kTileLines;
 constexpr std::int64_t kLeftStep = kParts * kTileNumbers;
 constexpr std::int64_t kRightStep = kParts * 2 * kTileNumbers;
+constexpr std::int64_t kStepLines = 2 * kTileLines;  // of a panel
 // Of a piece: the parts of 256 rows, of a panel and the sums of a block take half of a second-level
 // cache.
 constexpr std::int64_t kSplitDepth = 384;
@@ -20,21 +21,26 @@ static_assert(kWidth == kTileLines && kTileNumbers == kTileLines * kSplitGrain);
 // of a panel two tiles for each 32 elements of k.
 struct FloatPanels {
   static constexpr int kRightParts = kParts;
-  static constexpr std::int64_t kStepBytes = kSplitGrain * kPanel * 4;
+  static constexpr bool kHasLines = true;
   const float* packed;
   std::int64_t k;
 
   const float* tiles(std::int64_t column, std::int64_t p) const {
     return packed + column * k + p * kPanel;
   }
-  void split(std::int64_t column, std::int64_t from, std::int64_t depth, float*,
-             std::uint16_t* to) const {
-    const float* line = tiles(column, from);
-    for (std::int64_t p = 0; p < depth; p += kSplitGrain, to += kRightStep)
-      for (std::int64_t i = 0; i < 2 * kTileLines; ++i, line += kSplitGrain)
-        store_parts({load(line), load(line + kWidth)}, 2 * kTileNumbers, to + i * kSplitGrain);
+  // One line of a piece of a panel.
+  void split_line(std::int64_t column, std::int64_t from, std::int64_t line,
+                  std::uint16_t* to) const {
+    const float* const numbers = tiles(column, from) + line * kSplitGrain;
+    store_parts({load(numbers), load(numbers + kWidth)}, 2 * kTileNumbers,
+                to + line / kStepLines * kRightStep + line % kStepLines * kSplitGrain);
   }
-  const void* memory(std::int64_t column, std::int64_t from) const { return tiles(column, from); }
+  void ask_for_line(std::int64_t column, std::int64_t from, std::int64_t line) const {
+    const auto* const numbers =
+        reinterpret_cast<const char*>(tiles(column, from) + line * kSplitGrain);
+    __builtin_prefetch(numbers, 0, 2);
+    __builtin_prefetch(numbers + kCacheLine, 0, 2);
+  }
   // One row of the product as floats.
   template <typename Args>
   void multiply_row(const Args& args, std::int64_t row) const;
@@ -58,25 +64,48 @@ inline void split_pack(const float* weight, std::int64_t n, std::int64_t k, floa
   }
 }
 
-// A piece of one row of x; whether all of it may be split.
-inline bool split_row(const float* x, std::int64_t depth, std::uint16_t* left) {
-  const Vec limit = broadcast(kMostSplit);
-  Mask are_small = first_lanes(kWidth);
-  for (std::int64_t p = 0; p < depth; p += kSplitGrain, left += kLeftStep) {
-    const TwoVectors line{load(x + p), load(x + p + kWidth)};
-    are_small &= small_lanes(line, limit);
-    store_parts(line, kTileNumbers, left);
-  }
-  return are_small == first_lanes(kWidth);
-}
+// A piece of some rows of x, at most two tiles of them, that is split a step at a time.
+struct SplitRows {
+  const float* x;
+  std::int64_t x_stride;
+  std::int64_t rows;    // there are
+  std::int64_t padded;  // and so many are written: zeros, where there are no more
+  bool are_followed;    // by as many rows, which are asked for
+  std::int64_t steps;
+  std::uint16_t* left;
+  unsigned char* is_float;  // set for a row with a number that may not be split
 
+  void split(std::int64_t step, std::int64_t begin, std::int64_t end) const {
+    const Vec limit = broadcast(kMostSplit);
+    for (std::int64_t r = begin; r < end; ++r) {
+      std::uint16_t* const to =
+          left + (r / kTileLines * steps + step) * kLeftStep + r % kTileLines * kSplitGrain;
+      if (r >= rows) {
+        store_parts({broadcast(0.0f), broadcast(0.0f)}, kTileNumbers, to);
+        continue;
+      }
+      const float* const from = x + r * x_stride + step * kSplitGrain;
+      if (are_followed) {
+        const auto* const next = reinterpret_cast<const char*>(from + kSplitRows * x_stride);
+        __builtin_prefetch(next, 0, 2);
+        __builtin_prefetch(next + kCacheLine, 0, 2);
+      }
+      const TwoVectors line{load(from), load(from + kWidth)};
+      if (small_lanes(line, limit) != first_lanes(kWidth)) is_float[r] = 1;
+      store_parts(line, kTileNumbers, to);
+    }
+  }
+};
+
+// Two panels: one is multiplied while the next one is split.
+constexpr std::int64_t kRightBytes = kSplitDepth * kPanel * kParts * 2;
 struct SplitScratch {
   std::int64_t rows;  // those of whole tiles
   std::int64_t right, floats, sums, is_float, size;
   SplitScratch(std::int64_t block_rows, std::int64_t n)
       : rows(round_up(block_rows, kTileLines)),
         right(rows * kSplitDepth * kParts * 2),
-        floats(right + kSplitDepth * kPanel * kParts * 2),
+        floats(right + 2 * kRightBytes),
         sums(floats + kSplitDepth * kPanel * 4),
         is_float(sums + round_up(block_rows, kSplitRows) * round_up(n, kPanel) * 4),
         size(is_float + round_up(block_rows, 64)) {}
@@ -89,12 +118,9 @@ inline std::int64_t split_scratch_bytes(std::int64_t rows, std::int64_t n) {
 struct SplitTile {
   std::int64_t steps;
   const std::uint16_t* left;
-  std::int64_t left_tile;  // from 16 rows to the next
   const std::uint16_t* right;
   float* sums;
   bool accumulate;
-  const char* ahead;  // what is wanted next, or null: so many lines of it are asked for each step
-  std::int64_t ahead_lines;
 };
 
 template <bool IsTall>
@@ -107,16 +133,20 @@ inline void multiply_four() {
   }
 }
 
-template <int RightParts, bool IsTall>
-void multiply_split_tiles(const SplitTile& tile) {
+// The vectors have nothing to do while tiles are multiplied: meanwhile(step, i) is called behind
+// each of a step's products, of which there are split_products(RightParts).
+constexpr int split_products(int right_parts) {
+  return right_parts == kParts ? 6 : 3;
+}
+template <int RightParts, bool IsTall, typename Meanwhile>
+inline void multiply_split_tiles(const SplitTile& tile, Meanwhile&& meanwhile) {
   constexpr std::int64_t kLine = 64;
   start_tiles<IsTall>(tile.sums, tile.accumulate);
   const std::uint16_t* left = tile.left;
   const std::uint16_t* right = tile.right;
-  const char* ahead = tile.ahead;
   const auto load_left = [&](std::int64_t part) {
     tile_load<4>(left + part * kTileNumbers, kLine);
-    if constexpr (IsTall) tile_load<5>(left + tile.left_tile + part * kTileNumbers, kLine);
+    if constexpr (IsTall) tile_load<5>(left + tile.steps * kLeftStep + part * kTileNumbers, kLine);
   };
   const auto load_right = [&](std::int64_t part) {
     tile_load<6>(right + part * 2 * kTileNumbers, kLine);
@@ -124,28 +154,29 @@ void multiply_split_tiles(const SplitTile& tile) {
   };
   // Each product but the first needs one operand anew: seven loads for six products.
   for (std::int64_t step = 0; step < tile.steps; ++step) {
+    const auto multiply = [&](int product) {
+      multiply_four<IsTall>();
+      meanwhile(step, product);
+    };
     load_left(2);
     load_right(0);
-    multiply_four<IsTall>();
+    multiply(0);
     load_left(1);
-    multiply_four<IsTall>();
+    multiply(1);
     if constexpr (RightParts == kParts) {
       load_right(1);
-      multiply_four<IsTall>();
+      multiply(2);
     }
     load_left(0);
-    multiply_four<IsTall>();
+    multiply(RightParts == kParts ? 3 : 2);
     if constexpr (RightParts == kParts) {
       load_right(2);
-      multiply_four<IsTall>();
+      multiply(4);
       load_right(0);
-      multiply_four<IsTall>();
+      multiply(5);
     }
     left += kLeftStep;
     right += kRightStep;
-    if (ahead == nullptr) continue;
-    for (std::int64_t line = 0; line < tile.ahead_lines; ++line, ahead += kLine)
-      __builtin_prefetch(ahead, 0, 2);
   }
   store_tiles<IsTall>(tile.sums);
 }
@@ -193,81 +224,4 @@ void FloatPanels::multiply_row(const Args& args, std::int64_t row) const {
     }
     finish_split(args, row, 1, column, sums);
   }
-}
-
-template <typename Args, typename Panels>
-void multiply_in_parts(const Args& args, const Panels& panels) {
-  const SplitScratch parts(args.rows, args.n);
-  auto* const memory = static_cast<unsigned char*>(args.scratch);
-  auto* const left = reinterpret_cast<std::uint16_t*>(memory);
-  auto* const right = reinterpret_cast<std::uint16_t*>(memory + parts.right);
-  auto* const floats = reinterpret_cast<float*>(memory + parts.floats);
-  auto* const all_sums = reinterpret_cast<float*>(memory + parts.sums);
-  unsigned char* const is_float = memory + parts.is_float;
-  const std::int64_t padded = round_up(args.rows, kSplitRows);
-  for (std::int64_t r = 0; r < args.rows; ++r) is_float[r] = 0;
-  bool has_floats = false;
-  for (std::int64_t from = 0; from < args.k; from += kSplitDepth) {
-    const std::int64_t depth = smaller(args.k - from, kSplitDepth);
-    const bool is_last = from + depth == args.k;
-    const std::int64_t steps = depth / kSplitGrain, left_tile = steps * kLeftStep;
-    for (std::int64_t r = 0; r < parts.rows; ++r) {
-      std::uint16_t* const to = left + r / kTileLines * left_tile + r % kTileLines * kSplitGrain;
-      if (r < args.rows) {
-        if (!split_row(args.x + r * args.x_stride + from, depth, to)) {
-          is_float[r] = 1;
-          has_floats = true;
-        }
-        continue;
-      }
-      for (std::int64_t line = 0; line < steps * kParts; ++line)
-        for (std::int64_t i = 0; i < kSplitGrain; ++i) to[line * kTileNumbers + i] = 0;
-    }
-    const std::int64_t tiles = padded / kSplitRows;
-    const std::int64_t lines_of_step = (Panels::kStepBytes / kCacheLine + tiles - 1) / tiles;
-    const TileSession session;
-    for (std::int64_t column = 0; column < args.n; column += kPanel) {
-      panels.split(column, from, depth, floats, right);
-      // The next panel comes from memory while this one is multiplied.
-      const auto* ahead = column + kPanel < args.n
-                              ? static_cast<const char*>(panels.memory(column + kPanel, from))
-                              : nullptr;
-      for (std::int64_t row = 0; row < args.rows; row += kSplitRows) {
-        const std::int64_t rows = smaller(args.rows - row, kSplitRows);
-        const SplitTile tile{.steps = steps,
-                             .left = left + row / kTileLines * left_tile,
-                             .left_tile = left_tile,
-                             .right = right,
-                             .sums = all_sums + column * padded + row * kPanel,
-                             .accumulate = from > 0,
-                             .ahead = ahead,
-                             .ahead_lines = lines_of_step};
-        if (ahead != nullptr) ahead += steps * lines_of_step * kCacheLine;
-        if (rows > kTileLines)
-          multiply_split_tiles<Panels::kRightParts, true>(tile);
-        else
-          multiply_split_tiles<Panels::kRightParts, false>(tile);
-        if (!is_last) continue;
-        if (!has_floats) {
-          finish_split(args, row, rows, column, tile.sums);
-          continue;
-        }
-        for (std::int64_t r = 0; r < rows; ++r)
-          if (is_float[row + r] == 0)
-            finish_split(args, row + r, 1, column, tile.sums + r * kPanel);
-      }
-    }
-  }
-  // Theirs is another way through all columns; y may be the residual, so nobody has written there.
-  for (std::int64_t r = 0; has_floats && r < args.rows; ++r)
-    if (is_float[r] != 0) panels.multiply_row(args, r);
-}
-
-inline void split_multiply(const SplitArgs& args) {
-  multiply_in_parts(args, FloatPanels{args.packed, args.k});
-}
-
-inline ProductGrain split_grain() {
-  // 16 times as fast as a multiply-add of floats, six times as much to do.
-  return {kSplitRows, kPanel, 16.0 / 6};
 }

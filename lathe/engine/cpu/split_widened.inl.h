@@ -1,10 +1,10 @@
 // The same for weights of whole numbers times powers of two, which are bfloat16 numbers as they
-// are: three products for each element. For a file that has included split_gemm.inl.h and
+// are: three products for each element. For a file that has included split_block.inl.h and
 // code_widened.inl.h.
 
 struct WidenedPanels {
   static constexpr int kRightParts = 1;
-  static constexpr std::int64_t kStepBytes = kSplitGrain * kPanel;
+  static constexpr bool kHasLines = false;  // a panel is split when it is wanted
   const WidenedArgs* weight;
 
   void split(std::int64_t column, std::int64_t from, std::int64_t depth, float* floats,
@@ -45,8 +45,10 @@ struct WidenedPanels {
     const __m512i high = _mm512_and_si512(_mm512_castps_si512(second.value), upper);
     _mm512_storeu_si512(to, _mm512_or_si512(low, high));
   }
-  const void* memory(std::int64_t column, std::int64_t from) const {
-    return numbers_of_panel(*weight, column) + (weight->has_nibbles ? from / 2 : from) * kPanel;
+  void ask_for_line(std::int64_t column, std::int64_t from, std::int64_t line) const {
+    const std::int64_t place = from * kPanel + line * kSplitGrain;
+    __builtin_prefetch(
+        numbers_of_panel(*weight, column) + (weight->has_nibbles ? place / 2 : place), 0, 2);
   }
   void multiply_row(const WidenedArgs& args, std::int64_t row) const {
     WidenedArgs one = args;

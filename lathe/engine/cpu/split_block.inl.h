@@ -1,0 +1,160 @@
+// A block of a product in parts, from its panels and rows to y, for a file that has included
+// split_gemm.inl.h.
+
+// It goes through the pieces of its depth, in each through its panels, and with each through its
+// rows, two tiles of them at a time. The vectors have nothing to do while tiles are multiplied:
+// what the next panel and the next rows need is split meanwhile, and what comes after that is asked
+// for from memory.
+template <typename Args, typename Panels>
+class SplitBlock {
+ public:
+  SplitBlock(const Args& args, const Panels& panels) : args_(args), panels_(panels) {
+    const SplitScratch parts(args.rows, args.n);
+    auto* const memory = static_cast<unsigned char*>(args.scratch);
+    left_ = reinterpret_cast<std::uint16_t*>(memory);
+    right_ = reinterpret_cast<std::uint16_t*>(memory + parts.right);
+    next_right_ = reinterpret_cast<std::uint16_t*>(memory + parts.right + kRightBytes);
+    floats_ = reinterpret_cast<float*>(memory + parts.floats);
+    sums_ = reinterpret_cast<float*>(memory + parts.sums);
+    is_float_ = memory + parts.is_float;
+    for (std::int64_t r = 0; r < args.rows; ++r) is_float_[r] = 0;
+  }
+
+  void multiply() {
+    {
+      const TileSession session;
+      Panel panel{0, 0};
+      PanelLines first = lines(panel, right_);
+      first.split(first.end);
+      for (; panel.from < args_.k; panel = after(panel)) {
+        // Nobody reads the rows of the piece before any more, or there were none.
+        if (panel.column == 0 && (panel.from == 0 || args_.rows <= kSplitRows)) {
+          const SplitRows some = rows(panel.from, 0);
+          for (std::int64_t step = 0; step < some.steps; ++step) some.split(step, 0, some.padded);
+        }
+        multiply_panel(panel);
+      }
+    }
+    // Theirs is another way through all columns; y may be the residual, so nobody has written
+    // there.
+    for (std::int64_t r = 0; r < args_.rows; ++r)
+      if (is_float_[r] != 0) panels_.multiply_row(args_, r);
+  }
+
+ private:
+  // A piece of a panel, or none where `from` is not below k.
+  struct Panel {
+    std::int64_t column, from;
+  };
+  Panel after(const Panel& panel) const {
+    return panel.column + kPanel < args_.n ? Panel{panel.column + kPanel, panel.from}
+                                           : Panel{0, panel.from + kSplitDepth};
+  }
+  std::int64_t steps(std::int64_t from) const {
+    return from < args_.k ? smaller(args_.k - from, kSplitDepth) / kSplitGrain : 0;
+  }
+
+  // The lines of one panel, which are split one behind another, and those of the next one, which
+  // are asked for.
+  struct PanelLines {
+    const Panels& panels;
+    Panel panel, next;
+    std::int64_t end, end_of_next;  // the next one is never longer
+    std::uint16_t* to;
+    std::int64_t line = 0;
+
+    void split(std::int64_t lines) {
+      for (const std::int64_t stop = smaller(line + lines, end); line < stop; ++line) {
+        if constexpr (Panels::kHasLines) panels.split_line(panel.column, panel.from, line, to);
+        if (line < end_of_next) panels.ask_for_line(next.column, next.from, line);
+      }
+    }
+  };
+  PanelLines lines(const Panel& panel, std::uint16_t* to) const {
+    const Panel next = after(panel);
+    return {panels_, panel, next, steps(panel.from) * kStepLines, steps(next.from) * kStepLines,
+            to};
+  }
+
+  // Two tiles of rows from `row` on, of the piece from `from` on.
+  SplitRows rows(std::int64_t from, std::int64_t row) const {
+    const std::int64_t left_over = args_.rows - row, of_piece = steps(from);
+    return {.x = args_.x + row * args_.x_stride + from,
+            .x_stride = args_.x_stride,
+            .rows = left_over,
+            .padded = smaller(round_up(left_over, kTileLines), kSplitRows),
+            .are_followed = left_over >= 2 * kSplitRows,
+            .steps = of_piece,
+            .left = left_ + row / kTileLines * of_piece * kLeftStep,
+            .is_float = is_float_ + row};
+  }
+  // What has to be split until the next tiles of this panel, or of the next one, are multiplied.
+  SplitRows next_rows(const Panel& panel, std::int64_t row) const {
+    const bool is_last = row + kSplitRows >= args_.rows;
+    if (panel.column == 0 && !is_last) return rows(panel.from, row + kSplitRows);
+    if (after(panel).column == 0 && is_last && row > 0) return rows(after(panel).from, 0);
+    return {};
+  }
+
+  void multiply_panel(const Panel& panel) {
+    constexpr int kProducts = split_products(Panels::kRightParts);
+    const std::int64_t of_piece = steps(panel.from), padded = round_up(args_.rows, kSplitRows);
+    if constexpr (!Panels::kHasLines)
+      panels_.split(panel.column, panel.from, of_piece * kSplitGrain, floats_, right_);
+    PanelLines next = lines(after(panel), next_right_);
+    const std::int64_t products = padded / kSplitRows * of_piece * kProducts;
+    const std::int64_t share = (next.end + products - 1) / products;
+    for (std::int64_t row = 0; row < args_.rows; row += kSplitRows) {
+      const std::int64_t count = smaller(args_.rows - row, kSplitRows);
+      const SplitRows some = next_rows(panel, row);
+      const auto meanwhile = [&](std::int64_t step, int product) {
+        if (step < some.steps)
+          some.split(step, some.padded * product / kProducts,
+                     some.padded * (product + 1) / kProducts);
+        next.split(share);
+      };
+      const SplitTile tile{.steps = of_piece,
+                           .left = left_ + row / kTileLines * of_piece * kLeftStep,
+                           .right = right_,
+                           .sums = sums_ + panel.column * padded + row * kPanel,
+                           .accumulate = panel.from > 0};
+      if (count > kTileLines)
+        multiply_split_tiles<Panels::kRightParts, true>(tile, meanwhile);
+      else
+        multiply_split_tiles<Panels::kRightParts, false>(tile, meanwhile);
+      if (panel.from + kSplitDepth >= args_.k) finish(row, count, panel.column, tile.sums);
+    }
+    std::uint16_t* const done = right_;
+    if constexpr (Panels::kHasLines) right_ = next_right_;
+    next_right_ = done;
+  }
+
+  void finish(std::int64_t row, std::int64_t count, std::int64_t column, const float* sums) const {
+    for (std::int64_t r = 0; r < count;) {
+      std::int64_t end = r;  // of the rows that need no other way
+      while (end < count && is_float_[row + end] == 0) ++end;
+      if (end > r) finish_split(args_, row + r, end - r, column, sums + r * kPanel);
+      r = end + 1;
+    }
+  }
+
+  const Args& args_;
+  const Panels& panels_;
+  std::uint16_t *left_, *right_, *next_right_;
+  float *floats_, *sums_;
+  unsigned char* is_float_;
+};
+
+template <typename Args, typename Panels>
+void multiply_in_parts(const Args& args, const Panels& panels) {
+  SplitBlock<Args, Panels>(args, panels).multiply();
+}
+
+inline void split_multiply(const SplitArgs& args) {
+  multiply_in_parts(args, FloatPanels{args.packed, args.k});
+}
+
+inline ProductGrain split_grain() {
+  // 16 times as fast as a multiply-add of floats, six times as much to do.
+  return {kSplitRows, kPanel, 16.0 / 6};
+}
