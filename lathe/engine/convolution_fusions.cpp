@@ -76,6 +76,66 @@ void fuse_activations_of_images(Graph& graph, const Backend& backend) {
     });
 }
 
+// The statistics of a convolution's results are summed while an image of them is near.
+void fuse_statistics_of_images(Graph& graph, const Backend& backend) {
+  for (const NodeId id : graph.nodes_of("channel_statistics")) {
+    const Value y = graph.input(id, 0);
+    if (!graph.is(y.node, "image_conv2d") || has_residual(graph, y.node)) continue;
+    const AttributeReader attributes = graph.attribute(y.node);
+    const std::vector<Value>& operands = graph.inputs(y.node);
+    if (operands.size() > 4 || attributes.text("activation") != "none" ||
+        !attributes.flag("y_last") || attributes.integer("tile") != 0)
+      continue;
+    Attributes both = graph.attributes(y.node);
+    for (const char* const name : {"y_last", "activation", "tile"}) both.erase(name);
+    both["eps"] = graph.attribute(id).real("eps");
+    Match match;
+    match.nodes = {id, y.node};
+    const std::optional<Value> added = add_lowered(
+        graph, backend, match, "image_conv2d_statistics",
+        {operands[0], operands[1], operands.size() > 2 ? operands[2] : kNone, graph.input(id, 1)},
+        std::move(both));
+    if (!added) continue;
+    for (int result = 0; result < 3; ++result)
+      graph.replace_all_uses({id, result}, {added->node, result + 1});
+    graph.replace_all_uses(y, *added);
+  }
+}
+
+// What a batch norm's gradient hands to both gradients of the convolution in front of it, and to
+// nobody else, is made for them image by image.
+void fuse_gradients_of_images(Graph& graph, const Backend& backend) {
+  for (const NodeId norm : graph.nodes_of("normalize_channels_gradient")) {
+    std::optional<NodeId> input, weight;
+    for (const NodeId user : graph.users(norm)) {
+      if (graph.is(user, "image_conv2d_input_gradient")) input = user;
+      if (graph.is(user, "image_conv2d_weight_gradient")) weight = user;
+    }
+    if (!input || !weight || graph.uses(norm).size() != 2) continue;
+    const AttributeReader of_input = graph.attribute(*input), of_weight = graph.attribute(*weight);
+    if (!of_input.flag("dx_last") || !of_weight.flag("x_last") ||
+        graph.types(*input)[0] != graph.type(graph.input(*weight, 1)))
+      continue;
+    Attributes attributes = graph.attributes(*input);
+    for (const char* const name : {"dy_last", "dx_last"}) attributes.erase(name);
+    Attributes others = graph.attributes(*weight);
+    for (const char* const name : {"dy_last", "x_last"}) others.erase(name);
+    if (attributes != others) continue;
+    std::vector<Value> operands = {graph.input(norm, 0), graph.input(*weight, 1),
+                                   graph.input(*input, 1)};
+    for (std::size_t i = 1; i < graph.inputs(norm).size(); ++i)
+      operands.push_back(graph.input(norm, i));
+    Match match;
+    match.nodes = {*input, *weight, norm};
+    const std::optional<Value> added =
+        add_lowered(graph, backend, match, "image_normed_conv2d_gradients", std::move(operands),
+                    std::move(attributes));
+    if (!added) continue;
+    graph.replace_all_uses({*input, 0}, *added);
+    graph.replace_all_uses({*weight, 0}, {added->node, 1});
+  }
+}
+
 // A residual that is a convolution nobody else reads, with nothing behind it, is computed with the
 // one that it is added to.
 void fuse_shortcuts_of_images(Graph& graph, const Backend& backend) {
@@ -153,6 +213,8 @@ void fuse_convolutions(Graph& graph, const Backend& backend) {
   run_pass("remove-dead-nodes", graph);  // dead nodes would count as readers
   fuse_pools_of_images(graph, backend);
   fuse_shortcuts_of_images(graph, backend);
+  fuse_statistics_of_images(graph, backend);
+  fuse_gradients_of_images(graph, backend);
   write_planes(graph, backend);
 }
 

@@ -68,6 +68,27 @@ const Register image_conv2d{Op{
     .flops = [](const OpCall& call) { return product_flops(conv2d_planes(call), call.input(1)); },
 }};
 
+const Register image_conv2d_statistics{Op{
+    .name = "image_conv2d_statistics",
+    .summary = "conv2d of images in either layout to [N,H,W,C], and its channel_statistics",
+    .operands = {{"x"}, {"weight"}, {"bias", true}, {"norm_weight"}},
+    .attributes = with_flags(ops::conv2d_attributes(),
+                             {flag("x_last", "whether x is [N,H,W,C]"),
+                              {"eps", 1e-5, "the batch norm's, added to the variance"}}),
+    .num_results = 4,
+    .infer =
+        [](const OpCall& call) {
+          const Type y = with_channels_last(conv2d_planes(call)), of_channel{y.dtype, {y.axis(3)}};
+          return std::vector<Type>{y, of_channel, of_channel, of_channel};
+        },
+    .flops =
+        [](const OpCall& call) {
+          const Type y = conv2d_planes(call);
+          return product_flops(y, call.input(1)) + Size(4) * y.num_elements();
+        },
+    .is_differentiable = false,
+}};
+
 std::vector<OperandSpec> code_operands() {
   std::vector<OperandSpec> operands = ops::code_conv2d_operands();
   operands.push_back({"residual", true});
@@ -126,6 +147,25 @@ const Register image_conv2d_weight_gradient{Op{
         [](const OpCall& call) {
           return product_flops(call.input(0),
                                ops::declared_type("image_conv2d_weight_gradient", call));
+        },
+    .is_differentiable = false,
+}};
+
+const Register image_normed_conv2d_gradients{Op{
+    .name = "image_normed_conv2d_gradients",
+    .summary = "image_conv2d_input_gradient and image_conv2d_weight_gradient, [N,H,W,C], of what "
+               "normalize_channels_gradient makes of dy",
+    .operands = {{"dy"}, {"x"}, {"weight"}, {"y"}, {"mean"}, {"factor"}, {"shift"}, {"slope"}},
+    .attributes = ops::conv2d_attributes(),
+    .num_results = 2,
+    .infer =
+        [](const OpCall& call) {
+          return std::vector<Type>{call.input(1), call.input(2)};
+        },
+    .flops =
+        [](const OpCall& call) {
+          return Size(2) * product_flops(call.input(0), call.input(2)) +
+                 Size(4) * call.input(0).num_elements();
         },
     .is_differentiable = false,
 }};

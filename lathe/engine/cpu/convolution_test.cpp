@@ -190,19 +190,41 @@ std::string trained_part(std::int64_t channels, std::int64_t size) {
 
 TEST_P(ConvolutionSteps, OfAPartThatIsTrainedAreRight) {
   for (const std::int64_t images : {1, 5, 70})
-    for (const std::int64_t channels : {5, 16, 33})
+    for (const std::int64_t channels : {5, 16, 32, 33})
       expect_right(trained_part(channels, images > 5 ? 3 : 9), images, 3e-4);
 }
 
 TEST(ChannelsLast, TurnsNoImagesBetweenTheLayersOfATraining) {
   const Graph lowered = lower(parse_graph(trained_part(16, 9)), find_backend("cpu"));
   EXPECT_EQ(lowered.nodes_of("normalize_channels").size(), 2u);
-  EXPECT_EQ(lowered.nodes_of("normalize_channels_gradient").size(), 2u);
   EXPECT_TRUE(lowered.nodes_of("normalize_batch").empty());
   EXPECT_EQ(lowered.nodes_of("transpose").size(), 2u);  // dz, and the output z
   // What relu made is read again, not what it was made of.
   for (const NodeId id : lowered.nodes_of("map_gradient"))
     EXPECT_EQ(lowered.op(lowered.input(id, 1).node).name, "relu");
+}
+
+TEST(ChannelsLast, GoesThroughImagesOnceForAConvolutionAndItsNorm) {
+  const Graph lowered = lower(parse_graph(trained_part(16, 9)), find_backend("cpu"));
+  EXPECT_EQ(lowered.nodes_of("image_conv2d_statistics").size(), 2u);
+  EXPECT_TRUE(lowered.nodes_of("image_conv2d").empty());
+  EXPECT_TRUE(lowered.nodes_of("channel_statistics").empty());
+  // The first convolution's images need no gradient.
+  EXPECT_EQ(lowered.nodes_of("image_normed_conv2d_gradients").size(), 1u);
+  EXPECT_EQ(lowered.nodes_of("normalize_channels_gradient").size(), 1u);
+  EXPECT_EQ(lowered.nodes_of("image_conv2d_weight_gradient").size(), 1u);
+}
+
+// Somebody else reads what goes through the norm, or windows are two pixels apart.
+TEST(ChannelsLast, LeavesGradientsApartThatAreNotOfOneKind) {
+  std::string text = trained_part(16, 9);
+  text += "\n    output d2 <- d2";
+  EXPECT_TRUE(lower(parse_graph(text), find_backend("cpu"))
+                  .nodes_of("image_normed_conv2d_gradients")
+                  .empty());
+  EXPECT_TRUE(lower(parse_graph(trained_part(20, 9)), find_backend("cpu"))
+                  .nodes_of("image_normed_conv2d_gradients")
+                  .empty());
 }
 
 // Rounded images and packed weights: the same bits as the definition's, which is of whole numbers.

@@ -317,6 +317,20 @@ void PackedFilters::pack(const Kernels& kernels, const ImageProduct& product, co
   }
 }
 
+void multiply_image(const Kernels& kernels, const ImageProduct& product,
+                    const PackedFilters& filters, const ImageOperands& operands,
+                    AlignedBuffer& scratch) {
+  ImageProduct one = product;
+  one.x.count = one.y.count = 1;
+  KnownCut cut;
+  multiply_images(
+      kernels, one, filters, operands, {&scratch, 1},
+      [](std::int64_t tasks, const std::function<void(std::int64_t, int)>& task) {
+        for (std::int64_t t = 0; t < tasks; ++t) task(t, 0);
+      },
+      cut);
+}
+
 void multiply_images(const Kernels& kernels, const ImageProduct& product,
                      const PackedFilters& filters, const ImageOperands& operands,
                      std::span<AlignedBuffer> scratch, const ParallelTasks& parallel,

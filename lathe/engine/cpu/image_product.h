@@ -101,6 +101,11 @@ void multiply_images(const Kernels& kernels, const ImageProduct& product,
                      std::span<AlignedBuffer> scratch, const ParallelTasks& parallel,
                      KnownCut& known);
 
+/// The same of one image, whose operands are given, by the calling thread.
+void multiply_image(const Kernels& kernels, const ImageProduct& product,
+                    const PackedFilters& filters, const ImageOperands& operands,
+                    AlignedBuffer& scratch);
+
 /// Copies a line of images with channels side by side: `columns` pixels from `first` on, of a line
 /// that may be outside, as any of its pixels; zeros there.
 void copy_line(const Kernels& kernels, const Images& images, const float* image, std::int64_t line,

@@ -77,37 +77,40 @@ void SplitFilters::pack(const SplitWindowKernels& split, const ImageProduct& pro
               .filters = reinterpret_cast<std::uint16_t*>(buffer_.data())});
 }
 
+void multiply_image_in_parts(const Kernels& kernels, const SplitWindowKernels& split,
+                             const ImageProduct& product, const SplitFrame& frame,
+                             const PackedFilters& filters, const SplitFilters& split_filters,
+                             const ImageOperands& operands, const float* next,
+                             AlignedBuffer& scratch) {
+  scratch.reserve(split.scratch_bytes(frame, product.y.channels));
+  if (split.multiply({.frame = frame,
+                      .n = product.y.channels,
+                      .x = operands.x,
+                      .filters = split_filters.filters(),
+                      .bias = operands.bias,
+                      .y = operands.y,
+                      .next = next,
+                      .scratch = scratch.data()}))
+    return;
+  multiply_image(kernels, product, filters, operands, scratch);
+}
+
 void multiply_images_in_parts(const Kernels& kernels, const SplitWindowKernels& split,
                               const ImageProduct& product, const SplitFrame& frame,
                               const PackedFilters& filters, const SplitFilters& split_filters,
                               const ImageOperands& operands, std::span<AlignedBuffer> scratch,
-                              const ParallelTasks& parallel) {
+                              const ParallelTasks& parallel,
+                              const std::function<void(std::int64_t)>& done) {
   if (product.x.count * frame.out_height * frame.out_width == 0) return;
-  const std::int64_t bytes = split.scratch_bytes(frame, product.y.channels);
-  for (AlignedBuffer& buffer : scratch) buffer.reserve(bytes);
   parallel(product.x.count, [&](std::int64_t image, int thread) {
-    AlignedBuffer& own = scratch[static_cast<std::size_t>(thread)];
     ImageOperands alone = operands;
     alone.x += image * product.x.size();
     alone.y += image * product.y.size();
-    if (split.multiply({.frame = frame,
-                        .n = product.y.channels,
-                        .x = alone.x,
-                        .filters = split_filters.filters(),
-                        .bias = alone.bias,
-                        .y = alone.y,
-                        .next = image + 1 < product.x.count ? alone.x + product.x.size() : nullptr,
-                        .scratch = own.data()}))
-      return;
-    ImageProduct one = product;
-    one.x.count = one.y.count = 1;
-    KnownCut cut;
-    multiply_images(
-        kernels, one, filters, alone, {&own, 1},
-        [](std::int64_t tasks, const std::function<void(std::int64_t, int)>& task) {
-          for (std::int64_t t = 0; t < tasks; ++t) task(t, 0);
-        },
-        cut);
+    const bool is_last = image + 1 == product.x.count;
+    multiply_image_in_parts(kernels, split, product, frame, filters, split_filters, alone,
+                            is_last ? nullptr : alone.x + product.x.size(),
+                            scratch[static_cast<std::size_t>(thread)]);
+    if (done) done(image);
   });
 }
 

@@ -37,12 +37,21 @@ class SplitFilters {
   bool is_packed_ = false;
 };
 
-/// y = windows of x . filters + bias, image by image. One with a number that is too large to be
-/// split is multiplied as floats.
+/// y = windows of x . filters + bias of one image, whose operands are given. An image with a number
+/// that is too large to be split is multiplied as floats. `next` is the image that will be
+/// multiplied after this one, or null.
+void multiply_image_in_parts(const Kernels& kernels, const SplitWindowKernels& split,
+                             const ImageProduct& product, const SplitFrame& frame,
+                             const PackedFilters& filters, const SplitFilters& split_filters,
+                             const ImageOperands& operands, const float* next,
+                             AlignedBuffer& scratch);
+
+/// The same of all images, one after another. `done` is called with each while it is near.
 void multiply_images_in_parts(const Kernels& kernels, const SplitWindowKernels& split,
                               const ImageProduct& product, const SplitFrame& frame,
                               const PackedFilters& filters, const SplitFilters& split_filters,
                               const ImageOperands& operands, std::span<AlignedBuffer> scratch,
-                              const ParallelTasks& parallel);
+                              const ParallelTasks& parallel,
+                              const std::function<void(std::int64_t)>& done = {});
 
 }  // namespace lathe::engine

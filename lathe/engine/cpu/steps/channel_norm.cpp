@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "lathe/core/error.h"
+#include "lathe/engine/cpu/channel_moments.h"
 #include "lathe/engine/cpu/step.h"
 
 namespace lathe::engine {
@@ -44,34 +45,6 @@ struct PixelBlocks {
   }
 };
 
-// The count, mean and sum of squared distances of what was seen of each channel: two such join
-// without losing digits however far the mean is from 0 (Chan, Golub and LeVeque 1983).
-class Moments {
- public:
-  explicit Moments(std::int64_t channels)
-      : means_(static_cast<std::size_t>(channels), 0.0), squares_(means_) {}
-
-  template <typename Number>
-  void join(double count, const Number* means, const Number* squares) {
-    const double share = count / (count_ + count), weight = count_ * share;
-    for (std::size_t c = 0; c < means_.size(); ++c) {
-      const double distance = means[c] - means_[c];
-      means_[c] += distance * share;
-      squares_[c] += squares[c] + distance * distance * weight;
-    }
-    count_ += count;
-  }
-  void join(const Moments& other) {
-    join(other.count_, other.means_.data(), other.squares_.data());
-  }
-  double mean(std::size_t channel) const { return means_[channel]; }
-  double squares(std::size_t channel) const { return squares_[channel]; }
-
- private:
-  double count_ = 0;
-  std::vector<double> means_, squares_;
-};
-
 class ChannelStatisticsStep final : public Step {
  public:
   void run_whole(const WholeCall& call) const override {
@@ -80,30 +53,17 @@ class ChannelStatisticsStep final : public Step {
       fail("node \"{}\": one element a channel has no variance: expected more",
            call.graph.name(call.node));
     const std::int64_t channels = blocks.channels;
-    std::vector<Moments> moments(static_cast<std::size_t>(blocks.count), Moments(channels));
+    std::vector<ChannelMoments> moments(static_cast<std::size_t>(blocks.count),
+                                        ChannelMoments(channels));
     call.parallel(blocks.count, [&](std::int64_t block, int) {
-      std::vector<float> part(static_cast<std::size_t>(2 * channels));
-      blocks.each_part(block, [&](std::int64_t row, std::int64_t rows) {
-        call.kernels.channel_moments({.rows = rows,
-                                      .n = channels,
-                                      .x = floats_at(call, 0) + row * channels,
-                                      .means = part.data(),
-                                      .squares = part.data() + channels});
-        moments[static_cast<std::size_t>(block)].join(static_cast<double>(rows), part.data(),
-                                                      part.data() + channels);
-      });
+      const std::int64_t first = block * blocks.block_rows;
+      moments[static_cast<std::size_t>(block)].add(
+          call.kernels, floats_at(call, 0) + first * channels,
+          std::min(blocks.rows - first, blocks.block_rows));
     });
-    Moments all(channels);
-    for (const Moments& block : moments) all.join(block);
-    const auto count = static_cast<double>(blocks.rows);
-    const double eps = call.graph.attribute(call.node).real("eps");
-    for (std::size_t c = 0; c < static_cast<std::size_t>(channels); ++c) {
-      const double squares = all.squares(c);
-      results_at(call, 0)[c] = static_cast<float>(all.mean(c));
-      results_at(call, 1)[c] = static_cast<float>(squares / (count - 1));
-      results_at(call, 2)[c] =
-          static_cast<float>(floats_at(call, 1)[c] / std::sqrt(squares / count + eps));
-    }
+    put_statistics(moments, {floats_at(call, 1), static_cast<std::size_t>(channels)},
+                   call.graph.attribute(call.node).real("eps"),
+                   {results_at(call, 0), results_at(call, 1), results_at(call, 2)});
   }
 };
 

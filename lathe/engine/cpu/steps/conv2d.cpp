@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lathe/core/error.h"
 #include "lathe/engine/cpu/activations.h"
+#include "lathe/engine/cpu/channel_moments.h"
 #include "lathe/engine/cpu/convolution.h"
 #include "lathe/engine/cpu/split_images.h"
 #include "lathe/engine/cpu/step.h"
@@ -11,6 +13,8 @@ namespace lathe::engine {
 namespace {
 
 constexpr std::size_t kWeight = 1, kBias = 2, kResidual = 3, kNorm = 4;
+// Of image_conv2d_statistics, which has no residual.
+constexpr std::size_t kNormWeight = 3;
 
 std::vector<std::int64_t> constant_dims(const Type& type) {
   std::vector<std::int64_t> dims;
@@ -29,8 +33,13 @@ class Conv2dStep final : public Step {
     window_ = ops::read_window("conv2d", weight_dims_[2], weight_dims_[3], attributes, true);
     if (graph.is(id, "conv2d")) return;
     x_is_last_ = attributes.flag("x_last");
-    y_is_last_ = attributes.flag("y_last");
     eps_ = attributes.real("eps");
+    has_statistics_ = graph.is(id, "image_conv2d_statistics");
+    y_is_last_ = has_statistics_ || attributes.flag("y_last");
+    if (has_statistics_) {
+      may_be_split_ = split_frame(forward_product(without_images())).has_value();
+      return;
+    }
     tile_ = static_cast<int>(attributes.integer("tile"));
     if (graph.state_updates().empty()) {
       reason_ = choose_winograd(graph, id).reason;
@@ -74,7 +83,7 @@ class Conv2dStep final : public Step {
     return operand != kWeight && operand < kNorm && (operand != kBias || bias_.empty());
   }
 
-  bool is_by_images() const override { return true; }
+  bool is_by_images() const override { return !has_statistics_; }
   KernelChoice choice() const override {
     if (tile_ != 0) return {fmt::format("Winograd, tiles of {0}x{0}", tile_), reason_};
     std::string way = weight_dims_[2] == 1 && weight_dims_[3] == 1
@@ -95,7 +104,7 @@ class Conv2dStep final : public Step {
     };
     const ImageOperands operands{.x = operand(0),
                                  .bias = bias_.empty() ? operand(kBias) : bias_.data(),
-                                 .residual = operand(kResidual),
+                                 .residual = has_statistics_ ? nullptr : operand(kResidual),
                                  .y = reinterpret_cast<float*>(call.outputs[0]),
                                  .activation = activation_};
     if (tile_ != 0)
@@ -107,10 +116,29 @@ class Conv2dStep final : public Step {
     const PackedFilters& filters = is_prepared_ ? filters_ : packed;
     const SplitFilters& in_parts = is_prepared_ ? split_filters_ : split_packed;
     const ImageProduct product = forward_product(convolution);
-    if (split_ != nullptr && in_parts.is_packed())
-      return multiply_images_in_parts(call.kernels, *split_, product, *split_frame(product),
-                                      filters, in_parts, operands, call.scratch, call.parallel);
-    multiply_images(call.kernels, product, filters, operands, call.scratch, call.parallel, cut_);
+    const Images& y = convolution.y;
+    std::vector<ChannelMoments> moments;
+    if (has_statistics_)
+      moments.assign(static_cast<std::size_t>(y.count), ChannelMoments(y.channels));
+    const auto look_at = [&](std::int64_t image) {
+      if (has_statistics_)
+        moments[static_cast<std::size_t>(image)].add(call.kernels, operands.y + image * y.size(),
+                                                     y.height * y.width);
+    };
+    if (split_ != nullptr && in_parts.is_packed()) {
+      multiply_images_in_parts(call.kernels, *split_, product, *split_frame(product), filters,
+                               in_parts, operands, call.scratch, call.parallel, look_at);
+    } else {
+      multiply_images(call.kernels, product, filters, operands, call.scratch, call.parallel, cut_);
+      if (has_statistics_) call.parallel(y.count, [&](std::int64_t image, int) { look_at(image); });
+    }
+    if (!has_statistics_) return;
+    if (y.count * y.height * y.width == 1)
+      fail("node \"{}\": one element a channel has no variance: expected more",
+           call.graph.name(call.node));
+    const auto result = [&](std::size_t i) { return reinterpret_cast<float*>(call.outputs[i]); };
+    put_statistics(moments, {operand(kNormWeight), static_cast<std::size_t>(y.channels)}, eps_,
+                   {result(1), result(2), result(3)});
   }
 
  private:
@@ -139,6 +167,7 @@ class Conv2dStep final : public Step {
   std::int64_t groups_ = 1;
   ops::Window window_{};
   bool x_is_last_ = false, y_is_last_ = false;
+  bool has_statistics_ = false;  // of the results, image by image and joined in their order
   double eps_ = 0;
   int tile_ = 0;  // of Winograd's products, or 0
   std::string reason_;
@@ -183,6 +212,7 @@ std::unique_ptr<Step> make_conv2d(const Graph& graph, NodeId id) {
 
 const Register conv2d{CpuKernel{"conv2d", make_conv2d}};
 const Register image_conv2d{CpuKernel{"image_conv2d", make_conv2d}};
+const Register image_conv2d_statistics{CpuKernel{"image_conv2d_statistics", make_conv2d}};
 
 }  // namespace
 }  // namespace lathe::engine

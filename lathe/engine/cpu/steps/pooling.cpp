@@ -57,12 +57,25 @@ const Type& operand_type(const WholeCall& call, std::size_t operand) {
 }
 
 // Integers too: the largest of them is one of them.
+// Some planes a task: taking one of a few numbers takes longer than pooling them.
+template <typename Body>
+void each_plane(const WholeCall& call, const Pooling& pool, const Body& body) {
+  constexpr std::int64_t kNumbersOfTask = 1 << 14;
+  const std::int64_t numbers =
+      std::max<std::int64_t>(1, pool.height * pool.width + pool.out_height * pool.out_width);
+  const std::int64_t planes = std::max<std::int64_t>(1, kNumbersOfTask / numbers);
+  call.parallel((pool.planes + planes - 1) / planes, [&](std::int64_t task, int) {
+    const std::int64_t end = std::min(pool.planes, (task + 1) * planes);
+    for (std::int64_t plane = task * planes; plane < end; ++plane) body(plane);
+  });
+}
+
 template <typename Element>
 class MaxPoolStep final : public Step {
  public:
   void run_whole(const WholeCall& call) const override {
     const Pooling pool(call, operand_type(call, 0), call.graph.types(call.node)[0]);
-    call.parallel(pool.planes, [&](std::int64_t plane, int) {
+    each_plane(call, pool, [&](std::int64_t plane) {
       const auto* const x =
           reinterpret_cast<const Element*>(call.inputs[0]) + plane * pool.height * pool.width;
       auto* const y =
@@ -79,7 +92,7 @@ class MaxPoolGradientStep final : public Step {
   void run_whole(const WholeCall& call) const override {
     const Pooling pool(call, operand_type(call, 1), operand_type(call, 0));
     const std::int64_t size = pool.height * pool.width;
-    call.parallel(pool.planes, [&](std::int64_t plane, int) {
+    each_plane(call, pool, [&](std::int64_t plane) {
       const auto* const dy =
           reinterpret_cast<const float*>(call.inputs[0]) + plane * pool.out_height * pool.out_width;
       const auto* const x = reinterpret_cast<const float*>(call.inputs[1]) + plane * size;
@@ -101,7 +114,7 @@ class AveragePoolStep final : public Step {
     const AttributeReader attributes = call.graph.attribute(call.node);
     const std::int64_t size = pool.height * pool.width;
     const std::int64_t results = pool.out_height * pool.out_width;
-    call.parallel(pool.planes, [&](std::int64_t plane, int) {
+    each_plane(call, pool, [&](std::int64_t plane) {
       const auto* const from =
           reinterpret_cast<const float*>(call.inputs[0]) + plane * (is_gradient_ ? results : size);
       auto* const to =
