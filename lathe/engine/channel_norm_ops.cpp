@@ -42,6 +42,23 @@ const Register channel_gradients{Op{
     .is_differentiable = false,
 }};
 
+const Register relu_channel_gradients{Op{
+    .name = "relu_channel_gradients",
+    .summary = "what comes back through relu of dy and of what is added to it, and the results of "
+               "channel_gradients for it",
+    .operands = {{"dy"}, {"more", true}, {"relu"}, {"x"}, {"weight"}, {"mean"}, {"variance"}},
+    .attributes = {{"eps", 1e-5, "added to the variance"}},
+    .num_results = 6,
+    .infer =
+        [](const OpCall& call) {
+          std::vector<Type> types(6, channels_of(call.input(0)));
+          types[0] = call.input(0);
+          return types;
+        },
+    .flops = [](const OpCall& call) { return Size(6) * call.input(0).num_elements(); },
+    .is_differentiable = false,
+}};
+
 const Register normalize_channels_gradient{Op{
     .name = "normalize_channels_gradient",
     .summary = "factor (dy - shift - (x - mean) slope), a number of each for a channel",

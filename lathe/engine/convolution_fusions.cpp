@@ -102,6 +102,33 @@ void fuse_statistics_of_images(Graph& graph, const Backend& backend) {
   }
 }
 
+// What comes back through relu, and through an addition behind it, is summed for the batch norm in
+// front of it where it is made.
+void fuse_sums_of_gradients(Graph& graph, const Backend& backend) {
+  for (const NodeId id : graph.nodes_of("channel_gradients")) {
+    const Value dy = graph.input(id, 0);
+    if (!graph.is(dy.node, "map_gradient") || graph.attribute(dy.node).text("function") != "relu")
+      continue;
+    const Value sum = graph.input(dy.node, 0), relu = graph.input(dy.node, 1);
+    std::vector<Value> operands = {sum, kNone, relu};
+    const bool is_addition = graph.is(sum.node, "add") && graph.uses(sum.node).size() == 1 &&
+                             graph.type(graph.input(sum.node, 0)) == graph.type(sum) &&
+                             graph.type(graph.input(sum.node, 1)) == graph.type(sum);
+    if (is_addition) operands = {graph.input(sum.node, 0), graph.input(sum.node, 1), relu};
+    for (std::size_t i = 1; i < graph.inputs(id).size(); ++i)
+      operands.push_back(graph.input(id, i));
+    Match match;
+    match.nodes = {dy.node, id};
+    if (is_addition) match.nodes.push_back(sum.node);
+    const std::optional<Value> added = add_lowered(graph, backend, match, "relu_channel_gradients",
+                                                   std::move(operands), graph.attributes(id));
+    if (!added) continue;
+    graph.replace_all_uses(dy, *added);
+    for (int result = 0; result < 5; ++result)
+      graph.replace_all_uses({id, result}, {added->node, result + 1});
+  }
+}
+
 // What a batch norm's gradient hands to both gradients of the convolution in front of it, and to
 // nobody else, is made for them image by image.
 void fuse_gradients_of_images(Graph& graph, const Backend& backend) {
@@ -214,6 +241,7 @@ void fuse_convolutions(Graph& graph, const Backend& backend) {
   fuse_pools_of_images(graph, backend);
   fuse_shortcuts_of_images(graph, backend);
   fuse_statistics_of_images(graph, backend);
+  fuse_sums_of_gradients(graph, backend);
   fuse_gradients_of_images(graph, backend);
   write_planes(graph, backend);
 }

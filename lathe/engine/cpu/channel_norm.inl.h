@@ -28,18 +28,36 @@ inline void channel_moments(const ChannelMomentsArgs& args) {
   });
 }
 
-inline void channel_products(const ChannelProductsArgs& args) {
+template <bool HasMore, bool HasRelu>
+void channel_products_of(const ChannelProductsArgs& args) {
   over_lanes(args.n, [&](std::int64_t c, auto lanes) {
-    const float *const dy = args.dy + c, *const x = args.x + c;
-    const Vec center = load(args.center + c, lanes);
-    const Vec sums =
-        sum_of_rows(args.rows, [&](std::int64_t r) { return load(dy + r * args.n, lanes); });
-    const Vec products = sum_of_rows(args.rows, [&](std::int64_t r) {
-      return load(dy + r * args.n, lanes) * (load(x + r * args.n, lanes) - center);
-    });
-    store(args.sums + c, sums, lanes);
-    store(args.products + c, products, lanes);
+    const Vec center = load(args.center + c, lanes), zero = broadcast(0.0f);
+    Vec sums[4] = {zero, zero, zero, zero}, products[4] = {zero, zero, zero, zero};
+    const auto add = [&](std::int64_t row, int i) {
+      const std::int64_t at = row * args.n + c;
+      Vec g = load(args.dy + at, lanes);
+      if constexpr (HasMore) g = g + load(args.more + at, lanes);
+      if constexpr (HasRelu) {
+        g = select(less(zero, load(args.relu + at, lanes)), g, zero);
+        store(args.g + at, g, lanes);
+      }
+      sums[i] = sums[i] + g;
+      products[i] = products[i] + g * (load(args.x + at, lanes) - center);
+    };
+    std::int64_t r = 0;
+    for (; r + 4 <= args.rows; r += 4)
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; ++i) add(r + i, i);
+    for (; r < args.rows; ++r) add(r, 0);
+    store(args.sums + c, (sums[0] + sums[1]) + (sums[2] + sums[3]), lanes);
+    store(args.products + c, (products[0] + products[1]) + (products[2] + products[3]), lanes);
   });
+}
+
+inline void channel_products(const ChannelProductsArgs& args) {
+  if (args.relu == nullptr) return channel_products_of<false, false>(args);
+  if (args.more == nullptr) return channel_products_of<false, true>(args);
+  channel_products_of<true, true>(args);
 }
 
 inline void scale_channels(const ScaleChannelsArgs& args) {

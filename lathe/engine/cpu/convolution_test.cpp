@@ -200,8 +200,8 @@ TEST(ChannelsLast, TurnsNoImagesBetweenTheLayersOfATraining) {
   EXPECT_TRUE(lowered.nodes_of("normalize_batch").empty());
   EXPECT_EQ(lowered.nodes_of("transpose").size(), 2u);  // dz, and the output z
   // What relu made is read again, not what it was made of.
-  for (const NodeId id : lowered.nodes_of("map_gradient"))
-    EXPECT_EQ(lowered.op(lowered.input(id, 1).node).name, "relu");
+  for (const NodeId id : lowered.nodes_of("relu_channel_gradients"))
+    EXPECT_EQ(lowered.op(lowered.input(id, 2).node).name, "relu");
 }
 
 TEST(ChannelsLast, GoesThroughImagesOnceForAConvolutionAndItsNorm) {
@@ -213,6 +213,10 @@ TEST(ChannelsLast, GoesThroughImagesOnceForAConvolutionAndItsNorm) {
   EXPECT_EQ(lowered.nodes_of("image_normed_conv2d_gradients").size(), 1u);
   EXPECT_EQ(lowered.nodes_of("normalize_channels_gradient").size(), 1u);
   EXPECT_EQ(lowered.nodes_of("image_conv2d_weight_gradient").size(), 1u);
+  // With relu in front of it and the addition in front of that.
+  EXPECT_EQ(lowered.nodes_of("relu_channel_gradients").size(), 1u);
+  EXPECT_TRUE(lowered.nodes_of("map_gradient").empty());
+  EXPECT_EQ(lowered.nodes_of("add").size(), 1u);
 }
 
 // Somebody else reads what goes through the norm, or windows are two pixels apart.

@@ -67,43 +67,54 @@ class ChannelStatisticsStep final : public Step {
   }
 };
 
+// channel_gradients, or relu_channel_gradients, which makes the dy of it on the way.
+template <bool HasRelu>
 class ChannelGradientsStep final : public Step {
  public:
   void run_whole(const WholeCall& call) const override {
     const PixelBlocks blocks(call);
     const std::int64_t channels = blocks.channels;
+    constexpr std::size_t kX = HasRelu ? 3 : 1;  // x, weight, mean and variance
+    const auto at = [&](const float* values, std::int64_t row) {
+      return values == nullptr ? nullptr : values + row * channels;
+    };
     // Of each block, the sums of dy and those of dy (x - mean).
     std::vector<double> sums(static_cast<std::size_t>(blocks.count * 2 * channels), 0.0);
     call.parallel(blocks.count, [&](std::int64_t block, int) {
       std::vector<float> part(static_cast<std::size_t>(2 * channels));
       double* const total = sums.data() + block * 2 * channels;
       blocks.each_part(block, [&](std::int64_t row, std::int64_t rows) {
-        call.kernels.channel_products({.rows = rows,
-                                       .n = channels,
-                                       .dy = floats_at(call, 0) + row * channels,
-                                       .x = floats_at(call, 1) + row * channels,
-                                       .center = floats_at(call, 3),
-                                       .sums = part.data(),
-                                       .products = part.data() + channels});
+        call.kernels.channel_products(
+            {.rows = rows,
+             .n = channels,
+             .dy = at(floats_at(call, 0), row),
+             .more = HasRelu ? at(floats_at(call, 1), row) : nullptr,
+             .relu = HasRelu ? at(floats_at(call, 2), row) : nullptr,
+             .g = HasRelu ? results_at(call, 0) + row * channels : nullptr,
+             .x = at(floats_at(call, kX), row),
+             .center = floats_at(call, kX + 2),
+             .sums = part.data(),
+             .products = part.data() + channels});
         for (std::int64_t i = 0; i < 2 * channels; ++i)
           total[i] += part[static_cast<std::size_t>(i)];
       });
     });
     const auto count = static_cast<double>(blocks.rows);
     const double eps = call.graph.attribute(call.node).real("eps");
+    const auto result = [&](std::size_t index) { return results_at(call, index + HasRelu); };
     for (std::int64_t c = 0; c < channels; ++c) {
       double dbias = 0, products = 0;
       for (std::int64_t block = 0; block < blocks.count; ++block) {
         dbias += sums[static_cast<std::size_t>(block * 2 * channels + c)];
         products += sums[static_cast<std::size_t>((block * 2 + 1) * channels + c)];
       }
-      const double scale = 1.0 / std::sqrt(floats_at(call, 4)[c] * (count - 1) / count + eps);
+      const double scale = 1.0 / std::sqrt(floats_at(call, kX + 3)[c] * (count - 1) / count + eps);
       const double dweight = products * scale;
-      results_at(call, 0)[c] = static_cast<float>(dweight);
-      results_at(call, 1)[c] = static_cast<float>(dbias);
-      results_at(call, 2)[c] = static_cast<float>(scale * floats_at(call, 2)[c]);
-      results_at(call, 3)[c] = static_cast<float>(dbias / count);
-      results_at(call, 4)[c] = static_cast<float>(scale * dweight / count);
+      result(0)[c] = static_cast<float>(dweight);
+      result(1)[c] = static_cast<float>(dbias);
+      result(2)[c] = static_cast<float>(scale * floats_at(call, kX + 1)[c]);
+      result(3)[c] = static_cast<float>(dbias / count);
+      result(4)[c] = static_cast<float>(scale * dweight / count);
     }
   }
 };
@@ -149,8 +160,9 @@ class NormalizeChannelsGradientStep final : public Step {
 };
 
 bool are_floats(const Graph& graph, NodeId id) {
-  return std::ranges::all_of(
-      graph.inputs(id), [&](const Value& value) { return graph.type(value).dtype == DType::F32; });
+  return std::ranges::all_of(graph.inputs(id), [&](const Value& value) {
+    return value.is_none() || graph.type(value).dtype == DType::F32;
+  });
 }
 
 template <typename WholeStep>
@@ -168,7 +180,10 @@ std::unique_ptr<Step> make_rows(const Graph& graph, NodeId id) {
 
 const Register channel_statistics{
     CpuKernel{"channel_statistics", make_sums<ChannelStatisticsStep>}};
-const Register channel_gradients{CpuKernel{"channel_gradients", make_sums<ChannelGradientsStep>}};
+const Register channel_gradients{
+    CpuKernel{"channel_gradients", make_sums<ChannelGradientsStep<false>>}};
+const Register relu_channel_gradients{
+    CpuKernel{"relu_channel_gradients", make_sums<ChannelGradientsStep<true>>}};
 const Register normalize_channels{
     CpuKernel{"normalize_channels", make_rows<NormalizeChannelsStep>}};
 const Register normalize_channels_gradient{
