@@ -8,7 +8,8 @@ namespace lathe::engine {
 namespace {
 
 constexpr auto kFloat = static_cast<std::int64_t>(sizeof(float));
-constexpr std::int64_t kMostFloats = std::int64_t{5} << 18;
+// All parts together: they are written and read once more, which costs as much as some images.
+constexpr std::int64_t kMostFloats = std::int64_t{1} << 19;
 
 }  // namespace
 

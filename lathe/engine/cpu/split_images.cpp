@@ -102,15 +102,20 @@ void multiply_images_in_parts(const Kernels& kernels, const SplitWindowKernels& 
                               const ParallelTasks& parallel,
                               const std::function<void(std::int64_t)>& done) {
   if (product.x.count * frame.out_height * frame.out_width == 0) return;
-  parallel(product.x.count, [&](std::int64_t image, int thread) {
-    ImageOperands alone = operands;
-    alone.x += image * product.x.size();
-    alone.y += image * product.y.size();
-    const bool is_last = image + 1 == product.x.count;
-    multiply_image_in_parts(kernels, split, product, frame, filters, split_filters, alone,
-                            is_last ? nullptr : alone.x + product.x.size(),
-                            scratch[static_cast<std::size_t>(thread)]);
-    if (done) done(image);
+  // Some images a task, so that a thread knows which comes next; any cut gives the same bits.
+  const std::int64_t count = product.x.count, threads = std::ssize(scratch);
+  const std::int64_t of_task = std::clamp<std::int64_t>(count / (4 * threads), 1, 8);
+  parallel((count + of_task - 1) / of_task, [&](std::int64_t task, int thread) {
+    const std::int64_t end = std::min(count, (task + 1) * of_task);
+    for (std::int64_t image = task * of_task; image < end; ++image) {
+      ImageOperands alone = operands;
+      alone.x += image * product.x.size();
+      alone.y += image * product.y.size();
+      multiply_image_in_parts(kernels, split, product, frame, filters, split_filters, alone,
+                              image + 1 == end ? nullptr : alone.x + product.x.size(),
+                              scratch[static_cast<std::size_t>(thread)]);
+      if (done) done(image);
+    }
   });
 }
 

@@ -5,11 +5,22 @@
 namespace lathe::engine {
 namespace {
 
+constexpr std::size_t kWeight = 2;
+
 // image_normed_conv2d_gradients: the gradients of a convolution and of the batch norm behind it,
 // image by image. What goes through the norm is made for one image at a time, in a buffer that
 // stays in the cache for both of the convolution's gradients.
 class NormedConv2dGradientsStep final : public Step {
  public:
+  explicit NormedConv2dGradientsStep(GradientPart part) : part_(std::move(part)) {}
+
+  void prepare(const Kernels& kernels, std::span<const Tensor* const> states) override {
+    is_prepared_ = states[kWeight] != nullptr;
+    if (is_prepared_) pack(kernels, states[kWeight]->data<float>().data());
+  }
+  std::int64_t layout_bytes() const override { return filters_.bytes() + in_parts_.bytes(); }
+  bool reads_state(std::size_t operand) const override { return operand != kWeight; }
+
   void run_whole(const WholeCall& call) const override {
     const auto dims = [&](std::size_t operand) {
       return call.graph.type(call.graph.input(call.node, operand)).dims(call.symbols);
@@ -18,14 +29,13 @@ class NormedConv2dGradientsStep final : public Step {
       return reinterpret_cast<const float*>(call.inputs[operand]);
     };
     const Images dy = images_of(dims(0), true), x = images_of(dims(1), true);
-    const Convolution convolution = convolution_of(call.graph.attribute(call.node), x, dy, dims(2));
-    // Windows are one pixel apart, so that the gradient of x has one part.
-    const GradientPart part = gradient_parts(convolution).front();
-    filters_.pack(call.kernels, part.product, floats(2), part.places);
+    const Convolution convolution =
+        convolution_of(call.graph.attribute(call.node), x, dy, dims(kWeight));
+    if (!is_prepared_) pack(call.kernels, floats(kWeight));
+    ImageProduct product = part_.product;
+    product.x.count = product.y.count = x.count;
+    const SplitFrame frame = *split_frame(product);
     const SplitWindowKernels* const split = split_window_kernels(*parse_isa(call.kernels.isa));
-    if (split != nullptr)
-      in_parts_.pack(*split, part.product, call.kernels.gemm_grain().columns, filters_);
-    const SplitFrame frame = *split_frame(part.product);
     normalized_.resize(call.scratch.size());
     auto* const dx = reinterpret_cast<float*>(call.outputs[0]);
     const FilterGradient gradient(convolution, call.kernels);
@@ -45,16 +55,24 @@ class NormedConv2dGradientsStep final : public Step {
                    const ImageOperands operands{.x = own.floats(), .y = dx + image * x.size()};
                    AlignedBuffer& scratch = call.scratch[static_cast<std::size_t>(thread)];
                    if (split != nullptr && in_parts_.is_packed())
-                     multiply_image_in_parts(call.kernels, *split, part.product, frame, filters_,
+                     multiply_image_in_parts(call.kernels, *split, product, frame, filters_,
                                              in_parts_, operands, floats(1) + image * x.size(),
                                              scratch);
                    else
-                     multiply_image(call.kernels, part.product, filters_, operands, scratch);
+                     multiply_image(call.kernels, product, filters_, operands, scratch);
                    return {floats(1) + image * x.size(), own.floats()};
                  });
   }
 
  private:
+  void pack(const Kernels& kernels, const float* weight) const {
+    filters_.pack(kernels, part_.product, weight, part_.places);
+    if (const SplitWindowKernels* const split = split_window_kernels(*parse_isa(kernels.isa)))
+      in_parts_.pack(*split, part_.product, kernels.gemm_grain().columns, filters_);
+  }
+
+  GradientPart part_;  // of one image: windows are one pixel apart, so that there is one
+  bool is_prepared_ = false;
   // A run is one at a time.
   mutable PackedFilters filters_;
   mutable SplitFilters in_parts_;
@@ -78,10 +96,10 @@ std::unique_ptr<Step> make_gradients(const Graph& graph, NodeId id) {
     return sizes;
   };
   const Convolution convolution = convolution_of(graph.attribute(id), images_of(dims(1), true),
-                                                 images_of(dims(0), true), dims(2));
-  const std::vector<GradientPart> parts = gradient_parts(convolution);
+                                                 images_of(dims(0), true), dims(kWeight));
+  std::vector<GradientPart> parts = gradient_parts(convolution);
   if (parts.size() != 1 || !split_frame(parts.front().product)) return nullptr;
-  return std::make_unique<NormedConv2dGradientsStep>();
+  return std::make_unique<NormedConv2dGradientsStep>(std::move(parts.front()));
 }
 
 const Register image_normed_conv2d_gradients{
