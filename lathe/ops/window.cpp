@@ -7,8 +7,9 @@
 namespace lathe::ops {
 namespace {
 
-// Far beyond any real window, and small enough that no product of two overflows.
+// Far beyond any real window or image, and small enough that no product of two overflows.
 constexpr std::int64_t kMost = std::int64_t{1} << 24;
+constexpr std::int64_t kMostPixels = std::int64_t{1} << 40;
 
 template <std::size_t kCount>
 void read(std::string_view op, std::string_view name, const std::vector<std::int64_t>& values,
@@ -43,8 +44,13 @@ Window read_window(std::string_view op, std::int64_t height, std::int64_t width,
 }
 
 Type slide_window(std::string_view op, const Type& x, const Size& channels, const Window& window) {
-  const std::int64_t height = window.num_places(0, constant_size(op, x.axis(2), x));
-  const std::int64_t width = window.num_places(1, constant_size(op, x.axis(3), x));
+  const auto num_places = [&](int axis) {
+    const std::int64_t size = constant_size(op, x.axis(axis + 2), x);
+    if (size > kMostPixels)
+      fail("{}: {}: an axis may be at most {} long", op, to_text(x), kMostPixels);
+    return window.num_places(axis, size);
+  };
+  const std::int64_t height = num_places(0), width = num_places(1);
   if (height == 0 || width == 0)
     fail("{}: {} is smaller than the {}x{} window", op, to_text(x), window.kernel[0],
          window.kernel[1]);

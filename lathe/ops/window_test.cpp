@@ -53,6 +53,9 @@ TEST(Conv2d, RefusesWhatDoesNotFit) {
             "node \"y\": conv2d needs a constant in place of size L of f32[B,1,L,5]");
   EXPECT_EQ(refusal_of("conv2d(f32[B,1,2,5], f32[1,1,3,3])"),
             "node \"y\": conv2d: f32[B,1,2,5] is smaller than the 3x3 window");
+  EXPECT_EQ(refusal_of("conv2d(f32[B,1,9223372036854775807,5], f32[1,1,3,3])"),
+            "node \"y\": conv2d: f32[B,1,9223372036854775807,5]: an axis may be at most "
+            "1099511627776 long");
   EXPECT_EQ(refusal_of("conv2d(f32[B,1,5,5], f32[1,1,3,3]) {strides=[0,1]}"),
             "node \"y\": conv2d: strides=[0,1] must be numbers from 1 to 16777216");
   EXPECT_EQ(refusal_of("conv2d(f32[B,1,5,5], f32[1,1,3,3]) {pads=[1,1]}"),

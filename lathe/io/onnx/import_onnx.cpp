@@ -267,6 +267,7 @@ class Importer {
     }
     OnnxCall call(node, opset, graph, operands, materialize_constant);
     op.map(call);
+    verify(graph);  // what a mapping writes of the file's sizes may not fit together
     for (const NodeId id : graph.topological_order()) {
       if (values.contains(id)) continue;
       std::vector<const Tensor*> tensors;
@@ -463,10 +464,10 @@ ImportedGraph import_onnx(const OnnxModel& model, const ImportOptions& options) 
   check_opset(model);
   check_ops(model);
   ImportedGraph result = Importer(model, options).run();
+  verify(result.graph);  // what the file says may not fit together: its fault, and no pass's
   run_pass("remove-dead-nodes", result.graph);
   // States that only folding or nobody read are gone with their nodes.
   std::erase_if(result.state, [&](const auto& entry) { return !result.graph.find(entry.first); });
-  verify(result.graph);
   return result;
 }
 

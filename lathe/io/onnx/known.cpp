@@ -24,7 +24,8 @@ std::vector<SizeTerm> terms_of(const Size& size) {
       const std::string_view factor = term.substr(0, star);
       term.remove_prefix(star == std::string_view::npos ? term.size() : star + 1);
       const std::optional<Size> parsed = Size::parse(factor);
-      check(parsed.has_value(), "the text of a size to be one");
+      // The least number of 64 bits has no opposite.
+      if (!parsed) fail("a size of {} is too large", text);
       if (parsed->is_constant())
         result.coefficient *= parsed->constant();
       else

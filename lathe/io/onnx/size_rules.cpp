@@ -36,6 +36,13 @@ bool are_affine(const OnnxCall& call) {
   return any_free && call.num_inputs() > 0;
 }
 
+// With the sign of the divisor.
+std::int64_t remainder(std::int64_t x, std::int64_t y) {
+  if (y == 0 || y == -1) return 0;
+  const std::int64_t rest = x % y;
+  return rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
+}
+
 std::optional<Size> compute(const std::string& op, const Size& a, const Size& b) {
   const auto both = [&](auto function) -> std::optional<Size> {
     if (!a.is_constant() || !b.is_constant()) return std::nullopt;
@@ -45,13 +52,14 @@ std::optional<Size> compute(const std::string& op, const Size& a, const Size& b)
   if (op == "Sub") return a - b;
   if (op == "Mul") return a * b;
   if (op == "Div") {
+    if (b == Size(-1)) return Size(0) - a;  // the least number has no opposite
     if (a.is_constant() && b.is_constant())
       return b.constant() == 0 ? std::nullopt : std::optional(Size(a.constant() / b.constant()));
     return exact_quotient(a, b);
   }
   if (op == "Mod") {
     if (!a.is_constant() && exact_quotient(a, b)) return Size(0);
-    return both([](std::int64_t x, std::int64_t y) { return y == 0 ? 0 : ((x % y) + y) % y; });
+    return both(remainder);
   }
   // A size is compared where the answer is the same for all symbols from 1 up.
   const auto answer = [&](bool value) { return std::optional(Size(value ? 1 : 0)); };

@@ -42,12 +42,16 @@ Value from_image(OnnxCall& call, Value y, std::size_t dimensions) {
   return call.reshape(y, shape, "row");
 }
 
+// Far beyond what is real, so that sums and products of them stay numbers.
+constexpr std::int64_t kMostWindow = 1 << 20;
+constexpr std::int64_t kMostPixels = std::int64_t{1} << 40;
+
 std::int64_t constant_axis(OnnxCall& call, const Type& x, std::size_t axis) {
   if (!x.shape[axis].is_constant()) call.refuse("{}: axis {} must be known", to_text(x), axis);
-  return x.shape[axis].constant();
+  const std::int64_t size = x.shape[axis].constant();
+  if (size > kMostPixels) call.refuse("{}: axis {} is too long", to_text(x), axis);
+  return size;
 }
-
-constexpr std::int64_t kMostWindow = 1 << 20;
 
 Window read_window(OnnxCall& call, std::vector<std::int64_t> kernel, const Type& image,
                    std::size_t dimensions) {
@@ -82,11 +86,17 @@ Window read_window(OnnxCall& call, std::vector<std::int64_t> kernel, const Type&
   return window;
 }
 
+// The filters' type, which has as many axes as what they are applied to.
+Type weight_type(OnnxCall& call) {
+  Type weight = call.type(1);
+  if (weight.rank() != call.type(0).rank())
+    call.refuse("weight {} does not fit {}", to_text(weight), to_text(call.type(0)));
+  return weight;
+}
+
 void map_conv(OnnxCall& call) {
   const std::size_t dimensions = spatial_rank(call);
-  const Type weight = call.type(1);
-  if (weight.rank() != dimensions + 2)
-    call.refuse("weight {} does not fit {}", to_text(weight), to_text(call.type(0)));
+  const Type weight = weight_type(call);
   std::vector<std::int64_t> kernel;
   for (std::size_t axis = 2; axis < weight.rank(); ++axis)
     kernel.push_back(constant_axis(call, weight, axis));
@@ -106,6 +116,7 @@ void map_conv(OnnxCall& call) {
 // windows turned around.
 void map_conv_transpose(OnnxCall& call) {
   const std::size_t dimensions = spatial_rank(call);
+  weight_type(call);
   const Value x = as_image(call, call.value(0), "image");
   const Type image = call.type_of(x);
   const Value filters = as_image(call, call.value(1), "window");
@@ -123,6 +134,8 @@ void map_conv_transpose(OnnxCall& call) {
   if (wanted.size() > dimensions)
     wanted.erase(wanted.begin(), wanted.end() - static_cast<std::ptrdiff_t>(dimensions));
   if (!wanted.empty()) wanted = two(call, wanted, 1, dimensions);
+  for (const std::int64_t size : wanted)
+    if (size < 1 || size > kMostPixels) call.refuse("output_shape of {}", size);
   const bool is_same = automatic == "SAME_UPPER" || automatic == "SAME_LOWER";
   for (std::size_t i = 0; i < 2; ++i) {
     if (extra[i] < 0 || extra[i] > kMostWindow) call.refuse("output_padding of {}", extra[i]);
