@@ -21,6 +21,7 @@ class SplitBlock {
   }
 
   void multiply() {
+    if (args_.rows == 0) return;
     {
       const TileSession session;
       Panel panel{0, 0};

@@ -53,7 +53,8 @@ class EverySplit : public testing::TestWithParam<const SplitKernels*> {
 struct Shape {
   std::int64_t rows, n, k;
 };
-constexpr Shape kShapes[] = {{1, 1, 32}, {5, 33, 64}, {17, 70, 96}, {40, 31, 800}, {70, 65, 160}};
+constexpr Shape kShapes[] = {{0, 5, 32},   {1, 1, 32},    {5, 33, 64},
+                             {17, 70, 96}, {40, 31, 800}, {70, 65, 160}};
 
 // The product of x and weight^T by the dense kernel of floats.
 Matrix float_product(const Matrix& x, const Matrix& weight) {
