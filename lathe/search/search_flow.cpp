@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <set>
 #include <span>
 #include <tuple>
 
@@ -364,19 +365,31 @@ class Search {
       }
     std::ranges::stable_sort(best, std::greater(),
                              [](const Finalist& each) { return each.found - each.cost; });
-    double least = kNoLimit;
-    int count = 0;
+    std::set<int> taken;
+    const std::function<int(const Finalist&)> part = front_parts(best);
     std::erase_if(best, [&](const Finalist& each) {
-      bool is_beaten = false;
-      if (!options_.front.empty()) {  // by one that is more accurate and costs no more
-        const double cost = each.costs.at(options_.front);
-        is_beaten = cost >= least;
-        least = std::min(least, cost);
-      }
       if (each.is_uniform && options_.tries_uniform) return false;
-      return is_beaten || ++count > options_.finalists;
+      return !taken.insert(part ? part(each) : static_cast<int>(taken.size())).second ||
+             std::ssize(taken) > options_.finalists;
     });
     return best;
+  }
+
+  // Parts of a front's costs, each as many times the one before, as many as there are finalists: of
+  // each the best is trained again. Of a single training luck is more than what a bit is worth, so
+  // that a lucky one that costs little would leave none of those that cost more.
+  std::function<int(const Finalist&)> front_parts(const std::vector<Finalist>& trials) const {
+    if (options_.front.empty()) return {};
+    double least = kNoLimit, most = 0;
+    for (const Finalist& each : trials) {
+      least = std::min(least, each.costs.at(options_.front));
+      most = std::max(most, each.costs.at(options_.front));
+    }
+    return [this, least, most](const Finalist& each) {
+      const double cost = each.costs.at(options_.front);
+      const double share = most > least ? std::log(cost / least) / std::log(most / least) : 0;
+      return std::min(static_cast<int>(share * options_.finalists), options_.finalists - 1);
+    };
   }
 
   // With seeds that the studies have not seen: what was best by luck is not so again.
