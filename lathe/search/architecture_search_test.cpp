@@ -152,6 +152,19 @@ TEST_F(ArchitectureSearchTest, StartsFromAModelOfWords) {
   EXPECT_FALSE(result.finalists.empty());
 }
 
+TEST_F(ArchitectureSearchTest, ReadsHeadAndTailOfLongTexts) {
+  SearchOptions both = options("s");
+  both.trials = both.finalists = both.seeds = 1;
+  both.truncation = "head+tail";
+  run_search(both, {});
+  EXPECT_EQ(io::load_model((both.out / "best").string()).reading.truncation,
+            data::Truncation::HeadTail);
+  both.truncation = "tail";
+  both.out = scratch_.path() / "none";
+  EXPECT_THAT(error_text([&] { run_search(both, {}); }), testing::HasSubstr("truncation"));
+  EXPECT_FALSE(std::filesystem::exists(both.out));
+}
+
 TEST_F(ArchitectureSearchTest, RepeatsItself) {
   SearchOptions first = options("a"), second = options("b");
   first.samplers = second.samplers = {"tpe:startup=3"};

@@ -105,6 +105,29 @@ TEST_F(CompressionSearchTest, IsOneTrainingWhereNothingIsCompressed) {
     EXPECT_TRUE(identical(stages.state.at(name), tensor)) << name;
 }
 
+TEST_F(CompressionSearchTest, LearnsFromItsOwnAnswersBehindTheCompression) {
+  const TrialData data(options("s"), "bert-tiny", {}, {});
+  const auto train = [&](double own_weight) {
+    const Candidate candidate{
+        .architecture = {{"num_hidden_layers", std::int64_t{1}},
+                         {"num_attention_heads", std::int64_t{2}},
+                         {"hidden_size", std::int64_t{16}},
+                         {"intermediate_size", std::int64_t{24}}},
+        .formats = {{".*", {{compress::TensorRole::Weights, "int:8,channel"}}}},
+        .recipe = {{"lr", 1e-2},
+                   {"epochs", 1},
+                   {"epochs-after", 1},
+                   {"own-weight", own_weight},
+                   {"batch-size", 8}}};
+    EXPECT_FALSE(uncompressed(candidate).recipe.contains("own-weight"));
+    return train_candidate(data, candidate, 0, {}, scratch_.path() / "t", false, {}, {})
+        ->model.state.at("classifier.bias");
+  };
+  EXPECT_TRUE(identical(train(0.5), train(0.5)));
+  EXPECT_FALSE(identical(train(0.5), train(0)));
+  EXPECT_EQ(error_text([&] { train(2); }), "own-weight 2: expected 0 to 1");
+}
+
 TEST_F(CompressionSearchTest, PrunesAndRoundsTheModelThatItWrites) {
   SearchOptions both = options("s");
   both.epochs_after = 0;

@@ -28,6 +28,7 @@ nlohmann::json to_json(const SearchOptions& options) {
           {"epochs", options.epochs.value_or(-1)},
           {"epochs-after", options.epochs_after.value_or(-1)},
           {"length", options.length},
+          {"truncation", options.truncation},
           {"limit", options.limit},
           {"objective-split", options.objective_split},
           {"validation", options.validation},
@@ -77,6 +78,7 @@ void take_recorded(SearchOptions& options, const nlohmann::json& recorded) {
     take_epochs("epochs", options.epochs);
     take_epochs("epochs-after", options.epochs_after);
     take("length", options.length);
+    take("truncation", options.truncation);
     take("limit", options.limit);
     take("objective-split", options.objective_split);
     take("validation", options.validation);

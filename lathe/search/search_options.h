@@ -31,8 +31,9 @@ struct SearchOptions {
   bool compresses = false;   ///< trials train a model, compress it and train it on
   /// Instead of what the space's recipe says: epochs of training, and behind a compression.
   std::optional<int> epochs = {}, epochs_after = {};
-  std::int64_t length = 0;  ///< most tokens of a text; 0: the model's most
-  std::int64_t limit = 0;   ///< examples to train on; 0: all
+  std::int64_t length = 0;      ///< most tokens of a text; 0: the model's most
+  std::string truncation = {};  ///< what is kept of longer ones; empty: as the model has it, head
+  std::int64_t limit = 0;       ///< examples to train on; 0: all
   /// What accuracies are of; empty: rows held out of train, so many, a fifth at most.
   std::string objective_split = {};
   std::int64_t validation = 5000;

@@ -85,9 +85,9 @@ void check_space(const SearchSpace& space) {
 
 const std::vector<std::string>& recipe_options() {
   static const std::vector<std::string> names{
-      "accumulate", "batch-size", "batch-tokens",   "clip",   "cycles",
-      "dropout",    "epochs",     kEpochsAfter,     "lr",     "momentum",
-      "optimizer",  "schedule",   "teacher-weight", "warmup", "weight-decay"};
+      "accumulate", "batch-size",     "batch-tokens", "clip",        "cycles",    "dropout",
+      "epochs",     kEpochsAfter,     "lr",           "momentum",    "optimizer", kOwnWeight,
+      "schedule",   "teacher-weight", "warmup",       "weight-decay"};
   return names;
 }
 

@@ -58,7 +58,8 @@ struct SearchSpace {
   std::optional<PrecisionSpace> precision = {};
   std::optional<PruningSpace> pruning = {};
   /// Options of training by their names (run_record.h): lr, epochs, batch-size. `epochs-after` are
-  /// those behind the compression of a model that is trained before it.
+  /// those behind the compression of a model that is trained before it; `own-weight` is that of
+  /// its own answers before it, as of a teacher's.
   std::map<std::string, study::Distribution> recipe = {};
 };
 
@@ -68,5 +69,6 @@ void check_space(const SearchSpace& space);
 /// Options of training that a space may choose.
 const std::vector<std::string>& recipe_options();
 inline constexpr const char* kEpochsAfter = "epochs-after";
+inline constexpr const char* kOwnWeight = "own-weight";
 
 }  // namespace lathe::search

@@ -11,6 +11,7 @@
 #include "lathe/search/compress_candidate.h"
 #include "lathe/search/parent_weights.h"
 #include "lathe/train/evaluation.h"
+#include "lathe/train/soft_labels.h"
 #include "lathe/train/train_model.h"
 
 namespace lathe::search {
@@ -30,6 +31,7 @@ experiment::FineTuneOptions recipe_of(const Candidate& candidate, std::uint64_t 
   options.trainer.cycles = 1;
   nlohmann::json recipe = candidate.recipe;
   recipe.erase(kEpochsAfter);
+  recipe.erase(kOwnWeight);
   experiment::set_options(options, recipe);
   options.trainer.seed = seed;
   // The end alone is checkpointed, and an interruption.
@@ -103,6 +105,7 @@ struct Stage {
   std::int64_t begin = 0, end = 0, total = 0;
   const train::PausedRun* after = nullptr;  // the stage before
   train::PausedRun* paused = nullptr;       // gets what the next one goes on from
+  train::ExampleSource* taught = nullptr;   // examples with soft labels, instead of the search's
 };
 
 // Trains and measures a model, or measures it alone where the stage has no epochs. One that pauses
@@ -133,11 +136,11 @@ std::optional<TrainedCandidate> train_stage(const TrialData& data, const io::Mod
   options.finish = as_stored;
   options.trainer = recipe.trainer;
   options.graph = recipe.graph;
-  options.source = &data.training();
+  options.source = stage.taught != nullptr ? stage.taught : data.training().get();
   options.execution = execution;
   options.keep_checkpoints = 1;
   options.leaves_model = keeps;
-  options.graph.distillation.has_soft_labels = data.has_teachers();
+  options.graph.distillation.has_soft_labels = data.has_teachers() || stage.taught != nullptr;
   options.before_step = [&](const train::BeforeStep& now) {
     const auto measure = [&](train::ExampleSource& rows) {
       return measure_accuracy(with_values(model, now.executor.state()), rows, execution,
@@ -208,12 +211,38 @@ std::int64_t epochs_after(const Candidate& candidate) {
   return candidate.recipe.value(kEpochsAfter, std::int64_t{0});
 }
 
+namespace {
+
+// The share of the loss behind the compression that is the model's own answers before it.
+double own_weight(const TrialData& data, const Candidate& candidate) {
+  const double weight = candidate.recipe.value(kOwnWeight, 0.0);
+  if (!(weight >= 0 && weight <= 1)) fail("own-weight {}: expected 0 to 1", weight);
+  if (weight > 0 && data.has_teachers()) fail("own-weight {}: there are teachers already", weight);
+  return weight;
+}
+
+// The examples of training with what the model says of them now.
+std::unique_ptr<train::ExampleSource> taught_by(const io::Model& model, const TrialData& data,
+                                                double temperature,
+                                                const engine::ExecutionOptions& execution,
+                                                const experiment::Callbacks& callbacks) {
+  train::Classifier classifier(model, {.execution = execution});
+  const train::Answers answers = train::answer_all(
+      classifier, *data.training(),
+      {.progress = [&](std::int64_t, std::int64_t) { return !callbacks.stops(); }});
+  return std::make_unique<train::SoftlyLabelled>(
+      data.training(), train::mean_probabilities({{answers.logits}}, temperature));
+}
+
+}  // namespace
+
 Candidate uncompressed(const Candidate& candidate) {
   Candidate plain = candidate;
   plain.formats.clear();
   plain.pruning.clear();
   plain.recipe["epochs"] = recipe_of(candidate, 0).trainer.epochs + epochs_after(candidate);
   plain.recipe.erase(kEpochsAfter);
+  plain.recipe.erase(kOwnWeight);
   return plain;
 }
 
@@ -222,7 +251,7 @@ std::optional<TrainedCandidate> train_candidate(const TrialData& data, const Can
                                                 const fs::path& directory, bool keeps,
                                                 const engine::ExecutionOptions& execution,
                                                 const CandidateCallbacks& callbacks) {
-  const experiment::FineTuneOptions recipe = recipe_of(candidate, seed);
+  experiment::FineTuneOptions recipe = recipe_of(candidate, seed);
   const std::int64_t epochs = recipe.trainer.epochs;
   const auto train = [&](const io::Model& model, const Stage& stage, const fs::path& where,
                          bool stays) {
@@ -241,12 +270,19 @@ std::optional<TrainedCandidate> train_candidate(const TrialData& data, const Can
       train(build_candidate(data, candidate, seed, execution),
             {.end = epochs, .total = epochs + after, .paused = &paused}, before, true);
   if (!trained) return std::nullopt;
+  std::unique_ptr<train::ExampleSource> taught;
+  if (const double weight = own_weight(data, candidate); weight > 0 && epochs > 0 && after > 0) {
+    recipe.graph.distillation.weight = weight;
+    taught = taught_by(trained->model, data, recipe.graph.distillation.temperature, execution,
+                       callbacks.callbacks);
+  }
   compress_candidate(trained->model, candidate, data.calibration(), seed, execution);
   std::optional<TrainedCandidate> result = train(trained->model,
                                                  {.begin = epochs,
                                                   .end = epochs + after,
                                                   .total = epochs + after,
-                                                  .after = epochs > 0 ? &paused : nullptr},
+                                                  .after = epochs > 0 ? &paused : nullptr,
+                                                  .taught = taught.get()},
                                                  directory, keeps);
   std::error_code ignored;
   fs::remove_all(before, ignored);

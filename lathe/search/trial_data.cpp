@@ -70,6 +70,9 @@ TrialData::TrialData(const SearchOptions& options, const std::string& builder,
                      const experiment::Callbacks& callbacks) {
   data::Dataset train = read_training(options, builder, callbacks);
   if (options.length > 0) base_.reading.length = options.length;
+  if (!options.truncation.empty())
+    base_.reading.truncation =
+        with_place("truncation", [&] { return data::parse_truncation(options.truncation); });
   if (options.objective_split.empty()) {
     const auto size = static_cast<std::int64_t>(train.examples.size());
     const data::ValidationSplit split =
@@ -107,7 +110,7 @@ TrialData::TrialData(const SearchOptions& options, const std::string& builder,
   experiment::FineTuneOptions asked;
   asked.teacher = options.teacher;
   asked.length = options.length;
-  training_ = std::make_unique<train::SoftlyLabelled>(
+  training_ = std::make_shared<train::SoftlyLabelled>(
       std::move(training_), experiment::ask_teachers(experiment::load_teachers(asked), base_,
                                                      examples_, asked, {}, execution, callbacks));
   has_teachers_ = true;

@@ -24,7 +24,7 @@ class TrialData {
   /// The model of the options, or the builder's own with the data's labels and tokenizer.
   const io::Model& base() const { return base_; }
   const data::Dataset& examples() const { return examples_; }
-  train::ExampleSource& training() const { return *training_; }
+  const std::shared_ptr<train::ExampleSource>& training() const { return training_; }
   /// What accuracies are of, and the part of it that trials are judged by on the way.
   train::ExampleSource& measured() const { return *measured_; }
   train::ExampleSource& early() const { return *early_; }
@@ -51,7 +51,8 @@ class TrialData {
   data::Dataset examples_, held_out_, some_held_out_, calibrating_;
   std::string measured_on_;
   double chance_level_ = 0;
-  std::unique_ptr<train::ExampleSource> training_, measured_, early_, calibration_;
+  std::shared_ptr<train::ExampleSource> training_;
+  std::unique_ptr<train::ExampleSource> measured_, early_, calibration_;
 };
 
 }  // namespace lathe::search

@@ -8,7 +8,7 @@
 
 namespace lathe::train {
 
-SoftlyLabelled::SoftlyLabelled(std::unique_ptr<ExampleSource> source, Tensor soft_labels)
+SoftlyLabelled::SoftlyLabelled(std::shared_ptr<ExampleSource> source, Tensor soft_labels)
     : WrappedSource(std::move(source)), soft_labels_(std::move(soft_labels)) {
   check(soft_labels_.rank() == 2 && soft_labels_.dim(0) == size(),
         "a row of soft labels for each example");

@@ -15,7 +15,7 @@ inline constexpr const char* kSoftLabelsInput = "soft_labels";
 class SoftlyLabelled final : public WrappedSource {
  public:
   /// `soft_labels` is f32[examples, labels].
-  SoftlyLabelled(std::unique_ptr<ExampleSource> source, Tensor soft_labels);
+  SoftlyLabelled(std::shared_ptr<ExampleSource> source, Tensor soft_labels);
   ExampleBatch training_batch(std::span<const std::int64_t> examples, std::int64_t epoch) override;
 
  private:

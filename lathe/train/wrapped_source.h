@@ -21,10 +21,10 @@ class WrappedSource : public ExampleSource {
   }
 
  protected:
-  explicit WrappedSource(std::unique_ptr<ExampleSource> source) : source_(std::move(source)) {}
+  explicit WrappedSource(std::shared_ptr<ExampleSource> source) : source_(std::move(source)) {}
 
  private:
-  std::unique_ptr<ExampleSource> source_;
+  std::shared_ptr<ExampleSource> source_;
 };
 
 }  // namespace lathe::train

@@ -139,6 +139,8 @@ void add_search_options(Flags flags, Arguments& arguments) {
                    fmt::format("TOML file of what to choose from, or one of: {} [{}]",
                                fmt::join(search::shipped_spaces(), ", "), options.space));
   flags.add_option("--length", options.length, "cut texts to so many tokens").at_least(0);
+  flags.add_option("--truncation", options.truncation,
+                   "what to keep of longer texts: head or head+tail [as the model has it]");
   add_image_option(flags, options.images);
   flags.add_option("--augment", options.augment,
                    "what training does to images: flip, shift=4, or both with a comma between");
