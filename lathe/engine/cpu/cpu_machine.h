@@ -13,6 +13,11 @@
 
 namespace lathe::engine {
 
+/// Equal pieces of a sum over rows but for the last, so many and so deep.
+struct DepthCut {
+  std::int64_t pieces = 1, depth = 0;
+};
+
 /// A plan with the memory and threads that it runs on. `cpu_machine.cpp` gets it ready,
 /// `cpu_stages.cpp` runs its stages, `cpu_report.cpp` says what became of it.
 struct CpuExecutor::Machine {
@@ -30,7 +35,13 @@ struct CpuExecutor::Machine {
   std::int64_t unshared_bytes = 0;
   AlignedBuffer arena;
   std::vector<AlignedBuffer> scratch;
-  std::vector<AlignedBuffer> group_sums;  // one for each group of tiles
+  // Copies of what is summed over rows, one for each group of tiles or piece of the depth, and a
+  // sum whose copies are at `offset` of each.
+  std::vector<AlignedBuffer> group_sums;
+  struct Sum {
+    int slot = 0;
+    std::int64_t offset = 0, copies = 0;
+  };
   // The cut of each step that is a product, for the extents it had last.
   struct Cut {
     ProductExtents extents;
@@ -56,13 +67,20 @@ struct CpuExecutor::Machine {
   void run_rows(const Stage& stage, const SymbolValues& sizes);
   std::int64_t rows_of_tile(const Stage& stage, std::int64_t rows) const;
   ProductExtents extents(const Product& product, const SymbolValues& sizes) const;
-  Partition partition(const PlanStep& planned, const ProductExtents& extents) const;
-  const Partition& known_partition(std::size_t step, const ProductExtents& extents);
+  static DepthCut depth_cut(const PlanStep& planned, std::int64_t depth);
+  // Of a piece, where as many are computed at once.
+  Partition partition(const PlanStep& planned, const ProductExtents& extents,
+                      std::int64_t pieces) const;
+  const Partition& known_partition(std::size_t step, const ProductExtents& extents,
+                                   std::int64_t pieces);
   std::string layout(const PlanStep& planned) const;
   Size bytes(const PlanStep& planned) const;
   void run_groups(const Stage& stage, std::int64_t rows, std::int64_t tiles);
   void run_tile(const Stage& stage, std::int64_t begin, std::int64_t rows, int thread,
                 std::byte* sums);
+  void reserve_copies(std::int64_t copies, std::int64_t bytes);
+  std::byte* copy_of_sums(std::int64_t copy);
+  void add_copies(const std::vector<Sum>& sums);
   void run_products(const Stage& stage, const SymbolValues& sizes);
   void run_whole(const Stage& stage, const SymbolValues& sizes);
   void parallel(std::int64_t tasks, const std::function<void(std::int64_t, int)>& task);

@@ -10,9 +10,14 @@ std::string CpuExecutor::Machine::layout(const PlanStep& planned) const {
   if (last_sizes.empty() || stage.kind == Stage::Kind::Whole) return {};
   if (stage.kind == Stage::Kind::Rows)
     return fmt::format("tiles of {} rows", rows_of_tile(stage, stage.rows.evaluate(last_sizes)));
-  const Partition cut = partition(planned, extents(*planned.step->as_product(), last_sizes));
+  ProductExtents own = extents(*planned.step->as_product(), last_sizes);
+  const DepthCut depth = depth_cut(planned, own.depth);
+  own.depth = depth.depth;
+  const Partition cut = partition(planned, own, depth.pieces);
   const Block block = cut.largest();
-  return fmt::format("{} blocks of {} x {}", cut.count(), block.rows, block.columns);
+  const std::string pieces =
+      depth.pieces > 1 ? fmt::format(" in {} pieces of {} rows", depth.pieces, depth.depth) : "";
+  return fmt::format("{} blocks of {} x {}{}", cut.count(), block.rows, block.columns, pieces);
 }
 
 Size CpuExecutor::Machine::bytes(const PlanStep& planned) const {

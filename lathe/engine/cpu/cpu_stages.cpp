@@ -17,6 +17,10 @@ constexpr std::int64_t kMostSumBytes = std::int64_t{64} << 20;
 // Elements of sums that a task adds, of all copies: some hundred KiB.
 constexpr std::int64_t kSumGrain = 1 << 11;
 constexpr std::int64_t kLeastTileRows = 8;
+// Rows of a piece of what is summed over rows block by block, where the sums are so small that a
+// block of them reads far more than it keeps.
+constexpr std::int64_t kLeastPiece = 512;
+constexpr std::int64_t kMostCutBytes = std::int64_t{1} << 20;
 
 std::int64_t num_groups(std::int64_t tiles, std::int64_t sum_bytes) {
   const std::int64_t by_memory =
@@ -55,42 +59,55 @@ std::int64_t CpuExecutor::Machine::rows_of_tile(const Stage& stage, std::int64_t
 
 void CpuExecutor::Machine::run_groups(const Stage& stage, std::int64_t rows, std::int64_t tiles) {
   const std::int64_t groups = num_groups(tiles, stage.sum_bytes);
-  if (static_cast<std::int64_t>(group_sums.size()) < groups)
-    group_sums.resize(static_cast<std::size_t>(groups));
+  reserve_copies(groups, stage.sum_bytes);
   parallel(groups, [&](std::int64_t group, int thread) {
-    AlignedBuffer& sums = group_sums[static_cast<std::size_t>(group)];
-    sums.reserve(stage.sum_bytes);
-    std::memset(sums.data(), 0, static_cast<std::size_t>(stage.sum_bytes));
+    std::byte* const sums = copy_of_sums(group);
+    std::memset(sums, 0, static_cast<std::size_t>(stage.sum_bytes));
     for (std::int64_t tile = tiles * group / groups; tile < tiles * (group + 1) / groups; ++tile) {
       const std::int64_t begin = tile * stage.tile_rows;
-      run_tile(stage, begin, std::min(stage.tile_rows, rows - begin), thread, sums.data());
+      run_tile(stage, begin, std::min(stage.tile_rows, rows - begin), thread, sums);
     }
   });
-  // Add the groups' copies, group by group for each element.
-  const auto count_of = [&](int index) {
-    return plan.slots[static_cast<std::size_t>(index)].type.num_elements().constant();
+  std::vector<Sum> totals;
+  for (const int index : stage.sums) {
+    const Slot& slot = plan.slots[static_cast<std::size_t>(index)];
+    totals.push_back({index, slot.sum_offset, groups});
+  }
+  add_copies(totals);
+}
+
+void CpuExecutor::Machine::reserve_copies(std::int64_t copies, std::int64_t bytes) {
+  if (std::ssize(group_sums) < copies) group_sums.resize(static_cast<std::size_t>(copies));
+  for (std::int64_t i = 0; i < copies; ++i) group_sums[static_cast<std::size_t>(i)].reserve(bytes);
+}
+
+std::byte* CpuExecutor::Machine::copy_of_sums(std::int64_t copy) {
+  return group_sums[static_cast<std::size_t>(copy)].data();
+}
+
+// Copy by copy for each element.
+void CpuExecutor::Machine::add_copies(const std::vector<Sum>& sums) {
+  const auto count_of = [&](const Sum& sum) {
+    return plan.slots[static_cast<std::size_t>(sum.slot)].type.num_elements().constant();
   };
   struct Chunk {
-    int slot;
+    const Sum* sum;
     std::int64_t first;
   };
   std::vector<Chunk> chunks;
-  for (const int index : stage.sums)
-    for (std::int64_t first = 0; first < count_of(index); first += kSumGrain)
-      chunks.push_back({index, first});
+  for (const Sum& sum : sums)
+    for (std::int64_t first = 0; first < count_of(sum); first += kSumGrain)
+      chunks.push_back({&sum, first});
   parallel(std::ssize(chunks), [&](std::int64_t task, int) {
-    const auto [index, first] = chunks[static_cast<std::size_t>(task)];
-    const std::int64_t offset = plan.slots[static_cast<std::size_t>(index)].sum_offset;
-    const std::int64_t count = std::min(kSumGrain, count_of(index) - first);
-    float* const total = reinterpret_cast<float*>(written(index)) + first;
-    const auto copy = [&](std::int64_t group) {
-      return reinterpret_cast<const float*>(group_sums[static_cast<std::size_t>(group)].data() +
-                                            offset) +
-             first;
+    const auto [sum, first] = chunks[static_cast<std::size_t>(task)];
+    const std::int64_t count = std::min(kSumGrain, count_of(*sum) - first);
+    float* const total = reinterpret_cast<float*>(written(sum->slot)) + first;
+    const auto copy = [&](std::int64_t index) {
+      return reinterpret_cast<const float*>(copy_of_sums(index) + sum->offset) + first;
     };
     std::memcpy(total, copy(0), static_cast<std::size_t>(count) * sizeof(float));
-    for (std::int64_t group = 1; group < groups; ++group) {
-      const float* const more = copy(group);
+    for (std::int64_t index = 1; index < sum->copies; ++index) {
+      const float* const more = copy(index);
       for (std::int64_t i = 0; i < count; ++i) total[i] += more[i];
     }
   });
@@ -142,18 +159,29 @@ ProductExtents CpuExecutor::Machine::extents(const Product& product,
           product.depth.evaluate(sizes)};
 }
 
-Partition CpuExecutor::Machine::partition(const PlanStep& planned,
-                                          const ProductExtents& extents) const {
-  return make_partition(extents, planned.step->block_grain(*kernels), num_threads(),
+Partition CpuExecutor::Machine::partition(const PlanStep& planned, const ProductExtents& extents,
+                                          std::int64_t pieces) const {
+  const auto threads = static_cast<int>((num_threads() + pieces - 1) / pieces);
+  return make_partition(extents, planned.step->block_grain(*kernels), threads,
                         planned.step->block_limits());
 }
 
 // Comparing all cuts takes microseconds, and a forward pass of BERT-base has 72 products.
 const Partition& CpuExecutor::Machine::known_partition(std::size_t step,
-                                                       const ProductExtents& extents) {
+                                                       const ProductExtents& extents,
+                                                       std::int64_t pieces) {
   std::optional<Cut>& cut = cuts[step];
-  if (!cut || cut->extents != extents) cut = Cut{extents, partition(plan.steps[step], extents)};
+  if (!cut || cut->extents != extents)
+    cut = Cut{extents, partition(plan.steps[step], extents, pieces)};
   return cut->partition;
+}
+
+// By the extents alone, as groups are.
+DepthCut CpuExecutor::Machine::depth_cut(const PlanStep& planned, std::int64_t depth) {
+  const bool is_sum = planned.step->rows()->output_widths[0] == 0;
+  if (!is_sum || planned.step->as_product()->shared_bytes > kMostCutBytes) return {1, depth};
+  const std::int64_t pieces = std::clamp<std::int64_t>(depth / kLeastPiece, 1, kMostGroups);
+  return {pieces, (depth + pieces - 1) / pieces};
 }
 
 void CpuExecutor::Machine::run_products(const Stage& stage, const SymbolValues& sizes) {
@@ -162,25 +190,43 @@ void CpuExecutor::Machine::run_products(const Stage& stage, const SymbolValues& 
     const PlanStep* planned = nullptr;
     ProductExtents extents;
     Partition partition;
-    std::int64_t end = 0;  // of its blocks among those of all parts
+    std::int64_t end = 0;    // of its blocks among those of all parts
+    std::int64_t piece = 0;  // of the depth
     std::array<const std::byte*, CpuPlan::kMaxOperands> inputs = {};
     std::array<std::byte*, CpuPlan::kMaxOperands> outputs = {};
   };
   std::vector<Part> parts;
-  parts.reserve(stage.steps.size());
-  std::int64_t blocks = 0, bytes = 0;
+  std::vector<Sum> sums;
+  std::int64_t blocks = 0, bytes = 0, sum_bytes = 0, most_pieces = 0;
   for (const std::size_t index : stage.steps) {
     const PlanStep& planned = plan.steps[index];
     const ProductExtents whole = extents(*planned.step->as_product(), sizes);
-    const Partition& cut = known_partition(index, whole);
-    blocks += cut.count();
+    const auto [pieces, depth] = depth_cut(planned, whole.depth);
+    const Partition& cut = known_partition(index, {whole.rows, whole.columns, depth}, pieces);
     bytes = std::max(bytes, planned.step->block_scratch_bytes(*kernels, cut.largest()));
-    Part& part = parts.emplace_back(Part{index, &planned, whole, cut, blocks});
-    for (std::size_t i = 0; i < planned.inputs.size(); ++i)
-      part.inputs[i] = planned.inputs[i] < 0 ? nullptr : base(planned.inputs[i]);
-    for (std::size_t i = 0; i < planned.outputs.size(); ++i)
-      part.outputs[i] = written(planned.outputs[i]);
+    for (std::int64_t p = 0; p < pieces; ++p) {
+      blocks += cut.count();
+      const std::int64_t first = p * depth;
+      const ProductExtents own{whole.rows, whole.columns, std::min(depth, whole.depth - first)};
+      Part& part = parts.emplace_back(Part{index, &planned, own, cut, blocks, p});
+      for (std::size_t i = 0; i < planned.inputs.size(); ++i)
+        if (planned.inputs[i] >= 0)
+          part.inputs[i] = base(planned.inputs[i]) + first * planned.step->rows()->input_widths[i] *
+                                                         static_cast<std::int64_t>(sizeof(float));
+      for (std::size_t i = 0; i < planned.outputs.size(); ++i)
+        part.outputs[i] = written(planned.outputs[i]);
+    }
+    if (pieces == 1) continue;
+    sums.push_back({planned.outputs[0], sum_bytes, pieces});
+    sum_bytes += (planned.step->as_product()->shared_bytes + 63) / 64 * 64;
+    most_pieces = std::max(most_pieces, pieces);
   }
+  // Pieces have copies of their own, to be added in order.
+  reserve_copies(most_pieces, sum_bytes);
+  for (Part& part : parts)
+    for (const Sum& sum : sums)
+      if (part.planned->outputs[0] == sum.slot)
+        part.outputs[0] = copy_of_sums(part.piece) + sum.offset;
   for (AlignedBuffer& buffer : scratch) buffer.reserve(bytes);
   parallel(blocks, [&](std::int64_t task, int thread) {
     const auto part = std::upper_bound(parts.begin(), parts.end(), task,
@@ -198,6 +244,7 @@ void CpuExecutor::Machine::run_products(const Stage& stage, const SymbolValues& 
       seconds_of(thread, part->index) +=
           std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   });
+  add_copies(sums);
 }
 
 void CpuExecutor::Machine::run_whole(const Stage& stage, const SymbolValues& sizes) {

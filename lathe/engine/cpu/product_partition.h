@@ -31,7 +31,7 @@ struct PartitionLimits {
   double last_block = 1;
 };
 
-/// A product's result cut into blocks for threads to compute. The depth is never cut, so that a
+/// A product's result cut into blocks for threads to compute. The depth is not cut here, so that a
 /// result has the same bits in whatever block it lies: the cut may follow the number of threads.
 class Partition {
  public:
