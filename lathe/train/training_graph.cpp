@@ -153,12 +153,14 @@ class TrainingGraphBuilder {
   }
 
   Value gradient_scale(const std::vector<Value>& gradients, Value count) {
+    // All sums before the first addition: what does not need each other stands together.
+    std::vector<Value> squares;
+    for (const Value& gradient : gradients)
+      if (!gradient.is_none())
+        squares.push_back(add(graph_.name(gradient.node) + "/squares", "sum_squares", {gradient}));
     Value total = kNone;
-    for (const Value& gradient : gradients) {
-      if (gradient.is_none()) continue;
-      const Value squares = add(graph_.name(gradient.node) + "/squares", "sum_squares", {gradient});
-      total = total.is_none() ? squares : add("gradient_norm/total", "add", {total, squares});
-    }
+    for (const Value& sum : squares)
+      total = total.is_none() ? sum : add("gradient_norm/total", "add", {total, sum});
     if (total.is_none()) fail("the loss depends on no parameter that is trained");
     // 0, or NaN since a step failed: a step that was begun before anybody knew must change nothing.
     const Value guard = new_state("optimizer.guard", graph_.type(total));

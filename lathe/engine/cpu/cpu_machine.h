@@ -83,6 +83,7 @@ struct CpuExecutor::Machine {
   void add_copies(const std::vector<Sum>& sums);
   void run_products(const Stage& stage, const SymbolValues& sizes);
   void run_whole(const Stage& stage, const SymbolValues& sizes);
+  void run_tasks(const Stage& stage, const SymbolValues& sizes);
   void parallel(std::int64_t tasks, const std::function<void(std::int64_t, int)>& task);
 
   // Where the scratch of a stage's steps begins, behind its tiles.

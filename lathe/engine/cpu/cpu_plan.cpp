@@ -86,6 +86,14 @@ std::string why_apart(const CpuPlan& plan, const PlanStep& planned, Stage::Kind 
   if (kind == Stage::Kind::Whole) return "mixes rows";
   if (plan.stages.empty()) return "first";
   const Stage& stage = plan.stages.back();
+  if (kind == Stage::Kind::Tasks) {
+    if (stage.kind != kind) return "is tasks of its own";
+    for (const std::size_t earlier : stage.steps)
+      for (const int output : plan.steps[earlier].outputs)
+        if (std::ranges::find(planned.inputs, output) != planned.inputs.end())
+          return fmt::format("reads all of {}", plan.graph.name(plan.steps[earlier].node));
+    return {};
+  }
   if (kind == Stage::Kind::Products && stage.kind != kind)
     return fmt::format("weights beside it exceed {} KiB", kStageBytes >> 10);
   if (stage.kind != kind) return "after what does not go by rows";
@@ -112,9 +120,10 @@ void join_steps(CpuPlan& plan, const std::vector<bool>& is_product, bool joins) 
   plan.stages.clear();
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     const RowSpace* space = plan.steps[i].step->rows();
-    const Stage::Kind kind = is_product[i]      ? Stage::Kind::Products
-                             : space != nullptr ? Stage::Kind::Rows
-                                                : Stage::Kind::Whole;
+    const Stage::Kind kind = is_product[i]                     ? Stage::Kind::Products
+                             : space != nullptr                ? Stage::Kind::Rows
+                             : plan.steps[i].step->has_tasks() ? Stage::Kind::Tasks
+                                                               : Stage::Kind::Whole;
     std::string reason = joins ? why_apart(plan, plan.steps[i], kind) : "alone";
     if (!reason.empty()) {
       plan.stages.emplace_back();

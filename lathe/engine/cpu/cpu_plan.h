@@ -45,6 +45,7 @@ struct Stage {
     Rows,      ///< go through the rows together, tile by tile
     Products,  ///< do not need each other, and are computed block by block
     Whole,     ///< one step that needs all of its input and cuts its own work
+    Tasks,     ///< do not need each other, and are computed task by task
   };
   Kind kind = Kind::Whole;
   Size rows;           ///< Rows

@@ -75,6 +75,32 @@ TEST(CpuPlan, ComputesLargeProductsByThemselves) {
   EXPECT_EQ(kind_of(plan, "n"), Slot::Kind::Arena);
 }
 
+TEST(CpuPlan, LetsThreadsMeetOnceForTasksThatDoNotNeedEachOther) {
+  const CpuPlan plan = plan_of(R"(
+    g = input() : f32[40,50]
+    h = input() : f32[9]
+    rate = input() : f32[]
+    p = state() : f32[40,50]
+    v = state() : f32[40,50]
+    q = state() : f32[9]
+    w = state() : f32[9]
+    a = sum_squares(g)
+    b = sum_squares(h)
+    t = add(a, b)
+    s = sum_squares(t)
+    p1 = sgd(p, g, v, rate, s) : f32[40,50], f32[40,50]
+    q1 = sgd(q, h, w, rate, s) : f32[9], f32[9]
+    state p <- p1
+    state v <- p1#1
+    state q <- q1
+    state w <- q1#1)");
+  std::vector<std::pair<Stage::Kind, std::size_t>> stages;
+  for (const Stage& stage : plan.stages) stages.emplace_back(stage.kind, stage.steps.size());
+  using enum Stage::Kind;
+  EXPECT_THAT(stages, testing::ElementsAre(std::pair(Tasks, 2u), std::pair(Rows, 1u),
+                                           std::pair(Tasks, 1u), std::pair(Tasks, 2u)));
+}
+
 TEST(CpuPlan, GivesAnotherNameNoMemory) {
   const CpuPlan plan = plan_of(R"(
     x = input() : f32[B,16]

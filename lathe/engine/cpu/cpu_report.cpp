@@ -7,7 +7,8 @@ namespace lathe::engine {
 // How the last run cut a step's work; empty before the first, and where the step cuts it itself.
 std::string CpuExecutor::Machine::layout(const PlanStep& planned) const {
   const Stage& stage = plan.stages[static_cast<std::size_t>(planned.stage)];
-  if (last_sizes.empty() || stage.kind == Stage::Kind::Whole) return {};
+  if (last_sizes.empty() || stage.kind == Stage::Kind::Whole || stage.kind == Stage::Kind::Tasks)
+    return {};
   if (stage.kind == Stage::Kind::Rows)
     return fmt::format("tiles of {} rows", rows_of_tile(stage, stage.rows.evaluate(last_sizes)));
   ProductExtents own = extents(*planned.step->as_product(), last_sizes);

@@ -280,6 +280,49 @@ void CpuExecutor::Machine::run_whole(const Stage& stage, const SymbolValues& siz
   }
 }
 
+void CpuExecutor::Machine::run_tasks(const Stage& stage, const SymbolValues& sizes) {
+  struct Operands {
+    std::array<const std::byte*, CpuPlan::kMaxOperands> inputs;
+    std::array<std::byte*, CpuPlan::kMaxOperands> outputs;
+  };
+  std::vector<Operands> operands(stage.steps.size());
+  std::vector<WholeCall> calls;
+  std::vector<std::int64_t> ends;  // of the steps' tasks among those of all
+  calls.reserve(stage.steps.size());
+  static const std::function<void(std::int64_t, const std::function<void(std::int64_t, int)>&)>
+      nobody;
+  std::int64_t tasks = 0;
+  for (std::size_t i = 0; i < stage.steps.size(); ++i) {
+    const PlanStep& planned = plan.steps[stage.steps[i]];
+    auto& [inputs, outputs] = operands[i];
+    for (std::size_t k = 0; k < planned.inputs.size(); ++k)
+      inputs[k] = planned.inputs[k] < 0 ? nullptr : base(planned.inputs[k]);
+    for (std::size_t k = 0; k < planned.outputs.size(); ++k)
+      outputs[k] = written(planned.outputs[k]);
+    calls.push_back({*kernels,
+                     plan.graph,
+                     planned.node,
+                     sizes,
+                     {inputs.data(), planned.inputs.size()},
+                     {outputs.data(), planned.outputs.size()},
+                     scratch,
+                     nobody});
+    with_place(fmt::format("node \"{}\"", plan.graph.name(planned.node)),
+               [&] { tasks += planned.step->num_tasks(calls.back()); });
+    ends.push_back(tasks);
+  }
+  parallel(tasks, [&](std::int64_t task, int thread) {
+    const auto at = static_cast<std::size_t>(std::ranges::upper_bound(ends, task) - ends.begin());
+    const std::size_t index = stage.steps[at];
+    const auto start =
+        timing ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point{};
+    plan.steps[index].step->run_task(calls[at], task - (at == 0 ? 0 : ends[at - 1]));
+    if (timing)
+      seconds_of(thread, index) +=
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  });
+}
+
 void CpuExecutor::Machine::run(const Stage& stage, const SymbolValues& sizes) {
   switch (stage.kind) {
     case Stage::Kind::Rows:
@@ -288,6 +331,8 @@ void CpuExecutor::Machine::run(const Stage& stage, const SymbolValues& sizes) {
       return run_products(stage, sizes);
     case Stage::Kind::Whole:
       return run_whole(stage, sizes);
+    case Stage::Kind::Tasks:
+      return run_tasks(stage, sizes);
   }
 }
 

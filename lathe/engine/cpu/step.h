@@ -122,6 +122,11 @@ class Step {
   }
   virtual void run_block(const BlockCall& /*call*/) const {}
   virtual void run_whole(const WholeCall& /*call*/) const {}
+  /// Whether a whole step is tasks that need its operands alone. Neighbours that do not need each
+  /// other then share a stage: threads meet once for all of them.
+  virtual bool has_tasks() const { return false; }
+  virtual std::int64_t num_tasks(const WholeCall& /*call*/) const { return 0; }
+  virtual void run_task(const WholeCall& /*call*/, std::int64_t /*task*/) const {}
 };
 
 /// The CPU's way to compute an op; `make` gives nullptr for a node it cannot do, which then runs by

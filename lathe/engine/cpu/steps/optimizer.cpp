@@ -13,6 +13,8 @@ constexpr std::int64_t kMostGrain = 8 * kGrain;
 constexpr std::int64_t kTasks = 64;
 // Blocks whose sums are added before those of the next ones: part of what the sum is.
 constexpr std::int64_t kBlocksOfSum = 16;
+// Numbers whose squares one thread adds while others add their own: to meet takes longer.
+constexpr std::int64_t kSmallSum = 1 << 16;
 
 std::int64_t grain_of(std::int64_t count) {
   return std::clamp(count / kTasks / kGrain * kGrain, kGrain, kMostGrain);
@@ -40,38 +42,46 @@ float* in_place(const WholeCall& call, std::size_t output, std::size_t input, st
   return target;
 }
 
-// Calls update(begin, count, gradient) for ranges that make up the whole parameter, where the
-// gradient is null for zeros. Without `places` the gradient is as large as the parameter; with it,
-// it is the rows that are not zero, and `places` says where each row of the parameter has its own.
-template <typename Update>
-void over_ranges(const WholeCall& call, const std::byte* places_bytes, Update update) {
-  const std::vector<std::int64_t> dims = call.graph.types(call.node)[0].dims(call.symbols);
-  std::int64_t count = 1;
-  for (const std::int64_t size : dims) count *= size;
-  const float* const gradient = floats(call.inputs[1]);
-  const std::int64_t elements = grain_of(count);
-  if (places_bytes == nullptr) {
-    call.parallel(num_chunks(count, elements), [&](std::int64_t chunk, int) {
-      const std::int64_t begin = chunk * elements;
-      update(begin, std::min(elements, count - begin), gradient + begin);
-    });
-    return;
+// The ranges of a parameter that tasks update. Without `places` the gradient is as large as the
+// parameter; with it, it is the rows that are not zero, and `places` says where each row of the
+// parameter has its own.
+class Ranges {
+ public:
+  Ranges(const WholeCall& call, std::size_t places)
+      : gradient_(floats(call.inputs[1])),
+        places_(call.inputs.size() > places
+                    ? reinterpret_cast<const std::int32_t*>(call.inputs[places])
+                    : nullptr) {
+    const std::vector<std::int64_t> dims = call.graph.types(call.node)[0].dims(call.symbols);
+    std::int64_t count = 1;
+    for (const std::int64_t size : dims) count *= size;
+    width_ = places_ == nullptr ? 1 : dims[1];
+    rows_ = places_ == nullptr ? count : dims[0];
+    grain_ = std::max<std::int64_t>(1, grain_of(count) / std::max<std::int64_t>(1, width_));
   }
-  const auto* const places = reinterpret_cast<const std::int32_t*>(places_bytes);
-  const std::int64_t rows = dims[0], n = dims[1];
-  const std::int64_t grain = std::max<std::int64_t>(1, elements / std::max<std::int64_t>(1, n));
-  call.parallel((rows + grain - 1) / grain, [&](std::int64_t chunk, int) {
-    const std::int64_t end = std::min(rows, (chunk + 1) * grain);
-    for (std::int64_t row = chunk * grain; row < end;) {
+
+  std::int64_t num_tasks() const { return num_chunks(rows_, grain_); }
+
+  // Calls update(begin, count, gradient), where the gradient is null for zeros.
+  template <typename Update>
+  void run(std::int64_t task, Update update) const {
+    const std::int64_t begin = task * grain_, end = std::min(rows_, begin + grain_);
+    if (places_ == nullptr) return update(begin, end - begin, gradient_ + begin);
+    for (std::int64_t row = begin; row < end;) {
       // Neighbours that are both used are neighbours in the gradient too.
-      const std::int32_t place = places[row];
+      const std::int32_t place = places_[row];
       std::int64_t next = row + 1;
-      while (next < end && (places[next] < 0) == (place < 0)) ++next;
-      update(row * n, (next - row) * n, place < 0 ? nullptr : gradient + place * n);
+      while (next < end && (places_[next] < 0) == (place < 0)) ++next;
+      update(row * width_, (next - row) * width_, place < 0 ? nullptr : gradient_ + place * width_);
       row = next;
     }
-  });
-}
+  }
+
+ private:
+  const float* gradient_;
+  const std::int32_t* places_;
+  std::int64_t rows_, width_, grain_;
+};
 
 class AdamwStep final : public Step {
  public:
@@ -79,11 +89,15 @@ class AdamwStep final : public Step {
       : beta1_(beta1), beta2_(beta2), eps_(eps), decay_(decay) {}
   std::vector<InPlace> in_place() const override { return {{0, 0}, {1, 2}, {2, 3}}; }
 
-  void run_whole(const WholeCall& call) const override {
-    const double rate = scalar(call, 4);
+  bool has_tasks() const override { return true; }
+  std::int64_t num_tasks(const WholeCall& call) const override {
+    const double step = step_of(call);
+    if (step < 1 && !std::isnan(scalar(call, 5))) fail("AdamW counts steps from 1, not {}", step);
+    return Ranges(call, kAdamwPlaces).num_tasks();
+  }
+  void run_task(const WholeCall& call, std::int64_t task) const override {
+    const double rate = scalar(call, 4), step = step_of(call);
     const float scale = scalar(call, 5);
-    const double step = reinterpret_cast<const std::int32_t*>(call.inputs[6])[2];
-    if (step < 1 && !std::isnan(scale)) fail("AdamW counts steps from 1, not {}", step);
     AdamwArgs args{};
     args.scale = scale;
     args.beta1 = static_cast<float>(beta1_);
@@ -94,19 +108,24 @@ class AdamwStep final : public Step {
     args.step_size = static_cast<float>(rate / (1 - std::pow(beta1_, step)));
     args.root_correction = static_cast<float>(1 / std::sqrt(1 - std::pow(beta2_, step)));
     args.eps = static_cast<float>(eps_);
-    over_ranges(call, call.inputs.size() > 7 ? call.inputs[7] : nullptr,
-                [&](std::int64_t begin, std::int64_t count, const float* gradient) {
-                  AdamwArgs part = args;
-                  part.count = count;
-                  part.param = engine::in_place(call, 0, 0, begin, count);
-                  part.gradient = gradient;
-                  part.m = engine::in_place(call, 1, 2, begin, count);
-                  part.v = engine::in_place(call, 2, 3, begin, count);
-                  call.kernels.adamw(part);
-                });
+    Ranges(call, kAdamwPlaces)
+        .run(task, [&](std::int64_t begin, std::int64_t count, const float* gradient) {
+          AdamwArgs part = args;
+          part.count = count;
+          part.param = engine::in_place(call, 0, 0, begin, count);
+          part.gradient = gradient;
+          part.m = engine::in_place(call, 1, 2, begin, count);
+          part.v = engine::in_place(call, 2, 3, begin, count);
+          call.kernels.adamw(part);
+        });
   }
 
  private:
+  static constexpr std::size_t kAdamwPlaces = 7;
+  static double step_of(const WholeCall& call) {
+    return reinterpret_cast<const std::int32_t*>(call.inputs[6])[2];
+  }
+
   double beta1_, beta2_, eps_, decay_;
 };
 
@@ -115,28 +134,59 @@ class SgdStep final : public Step {
   SgdStep(double momentum, double decay) : momentum_(momentum), decay_(decay) {}
   std::vector<InPlace> in_place() const override { return {{0, 0}, {1, 2}}; }
 
-  void run_whole(const WholeCall& call) const override {
-    over_ranges(call, call.inputs.size() > 5 ? call.inputs[5] : nullptr,
-                [&](std::int64_t begin, std::int64_t count, const float* gradient) {
-                  call.kernels.sgd({.count = count,
-                                    .param = engine::in_place(call, 0, 0, begin, count),
-                                    .gradient = gradient,
-                                    .velocity = engine::in_place(call, 1, 2, begin, count),
-                                    .scale = scalar(call, 4),
-                                    .learning_rate = scalar(call, 3),
-                                    .momentum = static_cast<float>(momentum_),
-                                    .weight_decay = static_cast<float>(decay_)});
-                });
+  bool has_tasks() const override { return true; }
+  std::int64_t num_tasks(const WholeCall& call) const override {
+    return Ranges(call, kSgdPlaces).num_tasks();
+  }
+  void run_task(const WholeCall& call, std::int64_t task) const override {
+    Ranges(call, kSgdPlaces)
+        .run(task, [&](std::int64_t begin, std::int64_t count, const float* gradient) {
+          call.kernels.sgd({.count = count,
+                            .param = engine::in_place(call, 0, 0, begin, count),
+                            .gradient = gradient,
+                            .velocity = engine::in_place(call, 1, 2, begin, count),
+                            .scale = scalar(call, 4),
+                            .learning_rate = scalar(call, 3),
+                            .momentum = static_cast<float>(momentum_),
+                            .weight_decay = static_cast<float>(decay_)});
+        });
   }
 
  private:
+  static constexpr std::size_t kSgdPlaces = 5;
+
   double momentum_, decay_;
 };
+
+// The sum of squares of `count` numbers, block by block, from the blocks' own sums.
+double total_of_blocks(std::span<const double> blocks) {
+  double total = 0;
+  for (std::size_t first = 0; first < blocks.size(); first += kBlocksOfSum) {
+    double part = 0;
+    for (std::size_t i = first; i < std::min(blocks.size(), first + kBlocksOfSum); ++i)
+      part += blocks[i];
+    total += part;
+  }
+  return total;
+}
 
 // sum_squares(x), and sum_squares_of_rows(rows, used) of the first rows alone.
 class SumSquaresStep final : public Step {
  public:
-  void run_whole(const WholeCall& call) const override {
+  explicit SumSquaresStep(bool is_small) : is_small_(is_small) {}
+
+  void run_whole(const WholeCall& call) const override { run(call, call.parallel); }
+  // Small ones are a task each.
+  bool has_tasks() const override { return is_small_; }
+  std::int64_t num_tasks(const WholeCall&) const override { return 1; }
+  void run_task(const WholeCall& call, std::int64_t) const override {
+    run(call, [](std::int64_t tasks, const auto& task) {
+      for (std::int64_t i = 0; i < tasks; ++i) task(i, 0);
+    });
+  }
+
+ private:
+  void run(const WholeCall& call, const auto& parallel) const {
     const std::vector<std::int64_t> dims =
         call.graph.type(call.graph.input(call.node, 0)).dims(call.symbols);
     std::int64_t count = 1;
@@ -146,21 +196,16 @@ class SumSquaresStep final : public Step {
     const float* const x = floats(call.inputs[0]);
     std::vector<double> blocks(static_cast<std::size_t>(num_chunks(count, kSquaresBlock)));
     const std::int64_t grain = grain_of(count);
-    call.parallel(num_chunks(count, grain), [&](std::int64_t chunk, int) {
+    parallel(num_chunks(count, grain), [&](std::int64_t chunk, int) {
       for (std::int64_t begin = chunk * grain; begin < std::min(count, (chunk + 1) * grain);
            begin += kSquaresBlock)
         blocks[static_cast<std::size_t>(begin / kSquaresBlock)] =
             call.kernels.sum_squares(x + begin, std::min(kSquaresBlock, count - begin));
     });
-    double total = 0;
-    for (std::size_t first = 0; first < blocks.size(); first += kBlocksOfSum) {
-      double part = 0;
-      for (std::size_t i = first; i < std::min(blocks.size(), first + kBlocksOfSum); ++i)
-        part += blocks[i];
-      total += part;
-    }
-    *reinterpret_cast<float*>(call.outputs[0]) = static_cast<float>(total);
+    *reinterpret_cast<float*>(call.outputs[0]) = static_cast<float>(total_of_blocks(blocks));
   }
+
+  bool is_small_;
 };
 
 bool all_f32(const Graph& graph, NodeId id, std::size_t operands) {
@@ -184,7 +229,8 @@ std::unique_ptr<Step> make_sgd(const Graph& graph, NodeId id) {
 
 std::unique_ptr<Step> make_sum_squares(const Graph& graph, NodeId id) {
   if (!all_f32(graph, id, 1)) return nullptr;
-  return std::make_unique<SumSquaresStep>();
+  const Size count = graph.type(graph.input(id, 0)).num_elements();
+  return std::make_unique<SumSquaresStep>(count.is_constant() && count.constant() <= kSmallSum);
 }
 
 const Register adamw{CpuKernel{"adamw", make_adamw}};
