@@ -1,10 +1,10 @@
 // How fast a training step of a convolutional network runs on this machine's cores.
 //
 //   bench_cnn_training MODEL BATCH [--threads N] [--seconds S | --rounds N] [--warm-up S] [--each]
-//   [--steps] [--device D]
+//   [--steps] [--device D] [--precision P]
 //
 // MODEL is a directory or a builder's name (resnet20: 28 x 28 images of one channel). The images
-// are made up, as bench_convolution's. Float32, AdamW with clipping. Prints one JSON line;
+// are made up, as bench_convolution's. AdamW with clipping. Prints one JSON line;
 // bench/cnn_training_rival.py runs PyTorch beside it.
 
 #include <fmt/core.h>
@@ -42,7 +42,7 @@ int run(int argc, char** argv) {
   if (argc < 3)
     fail(
         "usage: bench_cnn_training MODEL BATCH [--threads N] [--seconds S | --rounds N] "
-        "[--warm-up S] [--each] [--steps] [--device D]");
+        "[--warm-up S] [--each] [--steps] [--device D] [--precision P]");
   const std::int64_t batch = std::atoll(argv[2]);
   if (batch < 1) fail("{}: expected a number of images, at least 1", argv[2]);
   int threads = 2;
@@ -55,6 +55,8 @@ int run(int argc, char** argv) {
     if (word == "--steps") steps = true;
     if (word == "--threads" && i + 1 < argc) threads = std::atoi(argv[++i]);
     if (word == "--device" && i + 1 < argc) options.device = argv[++i];
+    if (word == "--precision" && i + 1 < argc)
+      options.precision = engine::parse_precision(argv[++i]);
   }
   ThreadPool pool(threads);
   options.pool = &pool;

@@ -6,7 +6,7 @@
 The network is the one of 20 layers for images of 1x28x28 (Lathe's builder `resnet20`), float32, in
 training mode with batch statistics, AdamW and clipping. Rivals are PyTorch eager, eager with
 channels last, and torch.compile with channels last, all with fused AdamW; the latter two also with
-products in bfloat16 (autocast), which Lathe's float32 is beside. Prints a line per batch: images a
+products in bfloat16 (autocast), as Lathe's `bf16` has them. Prints a line per batch: images a
 second of each (under tokens_per_second) and the ratio of Lathe's to it.
 """
 
@@ -47,6 +47,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--lathe", required=True, help="bench_cnn_training")
     parser.add_argument("--batches", default="128")
+    parser.add_argument("--precision", default="float32,bf16", help="Lathe's")
     arguments, torch, threads = begin(parser, rounds=10)
     print(json.dumps({"torch": torch.__version__, "threads": torch.get_num_threads()}), flush=True)
     for batch in map(int, arguments.batches.split(",")):
@@ -57,7 +58,9 @@ def main():
             for name, is_bf16 in {"": False, " bf16": True}.items():
                 rivals["compile channels_last" + name] = attempt(
                     lambda batch=batch, is_bf16=is_bf16: training(torch, batch, True, True, is_bf16))
-        ours = {"lathe float32": Lathe(arguments.lathe, "resnet20", str(batch), threads, [])}
+        ours = {f"lathe {precision}": Lathe(arguments.lathe, "resnet20", str(batch), threads,
+                                            ["--precision", precision])
+                for precision in arguments.precision.split(",")}
         race(f"training, {batch} images of 28", batch, ours,
              rival_race.chosen(arguments, rivals), arguments, arguments.rounds)
 

@@ -13,9 +13,11 @@ constexpr std::int64_t kMostFloats = std::int64_t{1} << 19;
 
 }  // namespace
 
-FilterGradient::FilterGradient(const Convolution& convolution, const Kernels& kernels)
+FilterGradient::FilterGradient(const Convolution& convolution, const Kernels& kernels,
+                               bool is_rounded)
     : c_(convolution),
       kernels_(kernels),
+      is_rounded_(is_rounded),
       split_(split_window_kernels(*parse_isa(kernels.isa))),
       frame_(split_ != nullptr ? split_frame(forward_product(convolution)) : std::nullopt),
       columns_((c_.y.width - 1) * c_.window.strides[1] +
@@ -61,6 +63,7 @@ void FilterGradient::add(const Image& image, float* scratch, float* total, bool 
   // In parts, but where a number is too large for it.
   if (frame_ && split_->add_gradient({.frame = *frame_,
                                       .n = c_.y.channels,
+                                      .is_rounded = is_rounded_,
                                       .x = image.x,
                                       .dy = image.dy,
                                       .dw = total,

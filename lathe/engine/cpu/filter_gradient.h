@@ -20,7 +20,8 @@ class FilterGradient {
     const float* dy;
   };
 
-  FilterGradient(const Convolution& convolution, const Kernels& kernels);
+  /// Where `is_rounded`, images in parts are rounded to bfloat16 instead.
+  FilterGradient(const Convolution& convolution, const Kernels& kernels, bool is_rounded);
 
   /// Writes the gradient [O,C/groups,kh,kw]. `images` is asked for each image when its turn comes,
   /// with the thread that will multiply it; what it gives lasts until it is asked again. Scratch is
@@ -38,6 +39,7 @@ class FilterGradient {
 
   const Convolution& c_;
   const Kernels& kernels_;
+  bool is_rounded_;
   const SplitWindowKernels* split_;
   std::optional<SplitFrame> frame_;  // where it can be computed in parts
   std::int64_t columns_, lines_;     // of an image with its padding

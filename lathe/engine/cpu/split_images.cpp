@@ -60,18 +60,20 @@ std::optional<SplitFrame> split_frame(const ImageProduct& product) {
 }
 
 void SplitFilters::pack(const SplitWindowKernels& split, const ImageProduct& product,
-                        std::int64_t panel, const PackedFilters& filters) {
+                        std::int64_t panel, const PackedFilters& filters, bool is_rounded) {
   const std::int64_t taps = product.axes[0].taps * product.axes[1].taps;
   const std::int64_t channels = product.x.channels, n = product.y.channels;
   const float* const panels = filters.group(0);
   is_packed_ = std::all_of(panels, panels + (n + panel - 1) / panel * panel * taps * channels,
                            [](float a) { return std::abs(a) < kMostSplitWeight; });
+  is_rounded_ = is_rounded;
   if (!is_packed_) return;
   buffer_.reserve(split.filters_size(taps, channels, n) *
                   static_cast<std::int64_t>(sizeof(std::uint16_t)));
   split.pack({.taps = taps,
               .channels = channels,
               .n = n,
+              .is_rounded = is_rounded,
               .panel = panel,
               .panels = panels,
               .filters = reinterpret_cast<std::uint16_t*>(buffer_.data())});
@@ -85,6 +87,7 @@ void multiply_image_in_parts(const Kernels& kernels, const SplitWindowKernels& s
   scratch.reserve(split.scratch_bytes(frame, product.y.channels));
   if (split.multiply({.frame = frame,
                       .n = product.y.channels,
+                      .is_rounded = split_filters.is_rounded(),
                       .x = operands.x,
                       .filters = split_filters.filters(),
                       .bias = operands.bias,

@@ -25,8 +25,10 @@ class SplitFilters {
  public:
   /// Nothing where one of them is too large to be split.
   void pack(const SplitWindowKernels& split, const ImageProduct& product, std::int64_t panel,
-            const PackedFilters& filters);
+            const PackedFilters& filters, bool is_rounded);
   bool is_packed() const { return is_packed_; }
+  /// Whether they, and what is multiplied with them, are rounded to bfloat16 instead.
+  bool is_rounded() const { return is_rounded_; }
   const std::uint16_t* filters() const {
     return reinterpret_cast<const std::uint16_t*>(buffer_.data());
   }
@@ -34,7 +36,7 @@ class SplitFilters {
 
  private:
   AlignedBuffer buffer_;
-  bool is_packed_ = false;
+  bool is_packed_ = false, is_rounded_ = false;
 };
 
 /// y = windows of x . filters + bias of one image, whose operands are given. An image with a number

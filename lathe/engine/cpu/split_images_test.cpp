@@ -66,7 +66,7 @@ struct Case {
   PackedFilters filters;
   SplitFilters in_parts;
 
-  Case(const Shape& shape, const SplitWindowKernels& split)
+  Case(const Shape& shape, const SplitWindowKernels& split, bool is_rounded = false)
       : product(product_of(shape)), frame(*split_frame(product)) {
     const std::int64_t taps = shape.rows * shape.columns;
     x = random_floats(product.x.size(), 1);
@@ -77,7 +77,7 @@ struct Case {
     for (std::int64_t q = 0; q < shape.columns; ++q) places.columns.push_back(q);
     const Kernels& floats = kernels(Isa::Avx512);
     filters.pack(floats, product, weight.data(), places);
-    in_parts.pack(split, product, floats.gemm_grain().columns, filters);
+    in_parts.pack(split, product, floats.gemm_grain().columns, filters, is_rounded);
   }
   std::size_t taps() const { return static_cast<std::size_t>(frame.rows * frame.columns); }
   std::size_t channels() const { return static_cast<std::size_t>(frame.channels); }
@@ -97,6 +97,7 @@ class EverySplitWindow : public testing::TestWithParam<const SplitWindowKernels*
     const AlignedBuffer scratch = filled(table().scratch_bytes(c.frame, c.product.y.channels));
     return table().multiply({.frame = c.frame,
                              .n = c.product.y.channels,
+                             .is_rounded = c.in_parts.is_rounded(),
                              .x = c.x.data(),
                              .filters = c.in_parts.filters(),
                              .bias = bias,
@@ -109,6 +110,7 @@ class EverySplitWindow : public testing::TestWithParam<const SplitWindowKernels*
         filled(table().gradient_scratch_bytes(c.frame, c.product.y.channels));
     return table().add_gradient({.frame = c.frame,
                                  .n = c.product.y.channels,
+                                 .is_rounded = c.in_parts.is_rounded(),
                                  .x = c.x.data(),
                                  .dy = c.dy.data(),
                                  .dw = dw.data(),
@@ -184,6 +186,47 @@ TEST_P(EverySplitWindow, AddsUpTheGradientOfTheFilters) {
   }
 }
 
+float rounded(float a) {
+  std::uint32_t bits;
+  std::memcpy(&bits, &a, sizeof bits);
+  bits = (bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000u;
+  std::memcpy(&a, &bits, sizeof bits);
+  return a;
+}
+
+// Sums of rounded numbers, whose products are exact; results have eight bits.
+TEST_P(EverySplitWindow, MultipliesRoundedNumbers) {
+  for (const Shape& shape : kShapes) {
+    Case c(shape, table(), true);
+    std::vector<float> bias = random_floats(shape.filters, 4);
+    std::vector<float> y(static_cast<std::size_t>(c.product.y.size()), NAN);
+    std::vector<float> dw(c.num_filters() * c.taps() * c.channels(), NAN);
+    ASSERT_TRUE(multiply(c, bias.data(), y));
+    ASSERT_TRUE(add_gradient(c, dw, false));
+    for (std::vector<float>* values : {&c.x, &c.weight, &c.dy, &bias})
+      for (float& value : *values) value = rounded(value);
+    const std::vector<ExactSum> expected = exact_results(c, bias);
+    for (std::size_t i = 0; i < y.size(); ++i) {
+      EXPECT_EQ(y[i], rounded(y[i]));
+      ASSERT_NEAR(y[i], expected[i].value,
+                  tolerance(expected[i], static_cast<double>(c.taps() * c.channels())) +
+                      std::abs(expected[i].value) * 0x1p-8)
+          << i;
+    }
+    std::vector<ExactSum> sums(dw.size());
+    over_windows(c.product, [&](std::int64_t place, std::int64_t x, std::int64_t tap) {
+      for (std::size_t f = 0; f < c.num_filters(); ++f)
+        for (std::size_t k = 0; k < c.channels(); ++k)
+          sums[(f * c.taps() + static_cast<std::size_t>(tap)) * c.channels() + k].add(
+              double{c.dy[static_cast<std::size_t>(place) * c.num_filters() + f]} *
+              c.x[static_cast<std::size_t>(x) * c.channels() + k]);
+    });
+    const auto windows = static_cast<double>(c.frame.out_height * c.frame.out_width);
+    for (std::size_t i = 0; i < dw.size(); ++i)
+      ASSERT_NEAR(dw[i], sums[i].value, tolerance(sums[i], windows)) << i;
+  }
+}
+
 // As for `split_multiply`: the emulation adds six products one by one.
 TEST_P(EverySplitWindow, IsAsNearTheTruthAsTheKernelOfFloats) {
   const Case c({64, 64, 14, 14, 3, 3, 1, 1, 1, 1}, table());
@@ -237,7 +280,8 @@ TEST(SplitFilters, AreNotMadeOfNumbersThatAreTooLarge) {
   c.weight[5] = NAN;
   c.filters.pack(kernels(Isa::Avx512), c.product, c.weight.data(),
                  {0, 16 * 9, 9, {0, 3, 6}, {0, 1, 2}});
-  c.in_parts.pack(*ways.front(), c.product, kernels(Isa::Avx512).gemm_grain().columns, c.filters);
+  c.in_parts.pack(*ways.front(), c.product, kernels(Isa::Avx512).gemm_grain().columns, c.filters,
+                  false);
   EXPECT_FALSE(c.in_parts.is_packed());
 }
 

@@ -28,6 +28,11 @@ struct SplitParts {
   return parts;
 }
 
+// The first of them alone: the nearest bfloat16 numbers.
+[[gnu::always_inline]] inline __m512i first_part_of(TwoVectors line) {
+  return __builtin_bit_cast(__m512i, _mm512_cvtne2ps_pbh(line.second.value, line.first.value));
+}
+
 // At places that are `distance` apart.
 [[gnu::always_inline]] inline void store_parts(TwoVectors line, std::int64_t distance,
                                                std::uint16_t* to) {

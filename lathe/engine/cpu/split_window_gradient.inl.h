@@ -4,7 +4,8 @@
 // The sum goes over pixels, two in each word of a tile. dy is turned around: 16 filters of 32
 // pixels are a tile of each part. Of x, pairs of neighbours lie in lines of 16 channels, which are
 // a tile wherever they begin; windows at odd distances see other pairs, so there are two copies.
-// Between two lines both have zeros. A tap's sums have a register of their own.
+// Between two lines both have zeros. A tap's sums have a register of their own. Rounded numbers
+// have one part, in the place of the first.
 
 constexpr std::int64_t kGradientStep = 32;
 constexpr int kMostTaps = 5;
@@ -53,8 +54,9 @@ struct FlatPixels {
 };
 
 // The parts of x by pairs of pixels; whether all of it may be split.
-inline bool lay_out_pairs(const SplitWindowGradientArgs& args, const GradientScratch& parts,
-                          std::uint16_t* to) {
+template <bool IsRounded>
+bool lay_out_pairs(const SplitWindowGradientArgs& args, const GradientScratch& parts,
+                   std::uint16_t* to) {
   const SplitFrame& frame = args.frame;
   const Vec limit = broadcast(kMostSplitGradient);
   Mask are_small = first_lanes(kWidth);
@@ -76,9 +78,13 @@ inline bool lay_out_pairs(const SplitWindowGradientArgs& args, const GradientScr
       const Vec first = pixels.next();
       const TwoVectors two{first, pixels.next()};
       are_small &= small_lanes(two, limit);
-      const SplitParts now = parts_of(two);
+      SplitParts now;
+      if constexpr (IsRounded)
+        now.bits[0] = first_part_of(two);
+      else
+        now = parts_of(two);
 #pragma GCC unroll 3
-      for (int part = 0; part < kParts; ++part) {
+      for (int part = 0; part < (IsRounded ? 1 : kParts); ++part) {
         std::uint16_t* const line = to + part * part_numbers + i * kPairNumbers;
         _mm512_store_si512(line, _mm512_permutexvar_epi16(in_pairs, now.bits[part]));
         // The second pixel of the pair before and the first of this one.
@@ -95,8 +101,9 @@ inline bool lay_out_pairs(const SplitWindowGradientArgs& args, const GradientScr
 }
 
 // The parts of dy turned around; whether all of it may be split.
-inline bool lay_out_turned(const SplitWindowGradientArgs& args, const GradientScratch& parts,
-                           std::uint16_t* to) {
+template <bool IsRounded>
+bool lay_out_turned(const SplitWindowGradientArgs& args, const GradientScratch& parts,
+                    std::uint16_t* to) {
   const SplitFrame& frame = args.frame;
   const Vec limit = broadcast(kMostSplitGradient);
   Mask are_small = first_lanes(kWidth);
@@ -118,7 +125,10 @@ inline bool lay_out_turned(const SplitWindowGradientArgs& args, const GradientSc
         transpose(half);
       }
       for (std::int64_t i = 0; i < kWidth; ++i)
-        store_parts({halves[0][i], halves[1][i]}, kTileNumbers, to + i * kGradientStep);
+        if constexpr (IsRounded)
+          _mm512_store_si512(to + i * kGradientStep, first_part_of({halves[0][i], halves[1][i]}));
+        else
+          store_parts({halves[0][i], halves[1][i]}, kTileNumbers, to + i * kGradientStep);
     }
   }
   return are_small == first_lanes(kWidth);
@@ -161,7 +171,7 @@ template <int Taps, int At = 0>
   }
 }
 
-template <int Taps>
+template <bool IsRounded, int Taps>
 void add_taps(const GradientTaps& taps) {
   static_assert(Taps <= kMostTaps);
   start_taps<Taps>(taps);
@@ -169,33 +179,39 @@ void add_taps(const GradientTaps& taps) {
   for (std::int64_t step = 0; step < taps.steps; ++step) {
     const std::uint16_t* const dy = taps.dy + step * kParts * kTileNumbers;
     const std::int64_t x = step * kTileNumbers;
-    tile_load<5>(dy + 2 * kTileNumbers, kTileLine);
-    multiply_taps<Taps>(taps, x);
-    tile_load<5>(dy + kTileNumbers, kTileLine);
-    multiply_taps<Taps>(taps, x);
-    multiply_taps<Taps>(taps, x + part);
+    if constexpr (!IsRounded) {
+      tile_load<5>(dy + 2 * kTileNumbers, kTileLine);
+      multiply_taps<Taps>(taps, x);
+      tile_load<5>(dy + kTileNumbers, kTileLine);
+      multiply_taps<Taps>(taps, x);
+      multiply_taps<Taps>(taps, x + part);
+    }
     tile_load<5>(dy, kTileLine);
-    multiply_taps<Taps>(taps, x + 2 * part);
-    multiply_taps<Taps>(taps, x + part);
+    if constexpr (!IsRounded) {
+      multiply_taps<Taps>(taps, x + 2 * part);
+      multiply_taps<Taps>(taps, x + part);
+    }
     multiply_taps<Taps>(taps, x);
   }
   store_taps<Taps>(taps);
 }
 
-template <int Taps = kMostTaps>
+template <bool IsRounded, int Taps = kMostTaps>
 void add_up_to(const GradientTaps& taps, std::int64_t count) {
   if constexpr (Taps > 1)
-    if (count < Taps) return add_up_to<Taps - 1>(taps, count);
-  add_taps<Taps>(taps);
+    if (count < Taps) return add_up_to<IsRounded, Taps - 1>(taps, count);
+  add_taps<IsRounded, Taps>(taps);
 }
 
-inline bool add_window_gradient(const SplitWindowGradientArgs& args) {
+template <bool IsRounded>
+bool add_window_gradient_of(const SplitWindowGradientArgs& args) {
   const SplitFrame& frame = args.frame;
   const GradientScratch parts(frame, args.n);
   auto* const memory = static_cast<unsigned char*>(args.scratch);
   auto* const x = reinterpret_cast<std::uint16_t*>(memory);
   auto* const dy = reinterpret_cast<std::uint16_t*>(memory + parts.dy);
-  if (!lay_out_turned(args, parts, dy) || !lay_out_pairs(args, parts, x)) return false;
+  if (!lay_out_turned<IsRounded>(args, parts, dy) || !lay_out_pairs<IsRounded>(args, parts, x))
+    return false;
   const TileSession session;
   const std::int64_t taps = frame.rows * frame.columns, groups = divide_up(taps, kMostTaps);
   for (std::int64_t step = 0; step < parts.steps; step += kGradientSteps) {
@@ -220,10 +236,14 @@ inline bool add_window_gradient(const SplitWindowGradientArgs& args) {
                         (step * kGradientStep + shift) / 2 * kPairNumbers;
             some.dw[t] = args.dw + f * args.dw_stride + tap * frame.channels + c;
           }
-          add_up_to(some, count);
+          add_up_to<IsRounded>(some, count);
         }
   }
   return true;
+}
+
+inline bool add_window_gradient(const SplitWindowGradientArgs& args) {
+  return args.is_rounded ? add_window_gradient_of<true>(args) : add_window_gradient_of<false>(args);
 }
 
 extern const SplitWindowKernels split_window_table;

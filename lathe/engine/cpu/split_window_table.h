@@ -25,10 +25,12 @@ struct SplitFrame {
 
 /// y[out_height, out_width, n] = the windows of one image times the filters + bias.
 ///
-/// A result has the same bits whatever is computed beside it.
+/// A result has the same bits whatever is computed beside it. Or operands and results are rounded
+/// to bfloat16, and there is one product instead of six.
 struct SplitWindowArgs {
   SplitFrame frame;
   std::int64_t n;
+  bool is_rounded;
   const float* x;
   const std::uint16_t* filters;  ///< as `pack` wrote them
   const float* bias;             ///< or null
@@ -38,10 +40,11 @@ struct SplitWindowArgs {
 };
 
 /// dw[n, window, channels], n rows of which are `dw_stride` apart, = or += the sum over the windows
-/// of one image of dy[window, n] times what is under it.
+/// of one image of dy[window, n] times what is under it. Or both are rounded to bfloat16 before.
 struct SplitWindowGradientArgs {
   SplitFrame frame;
   std::int64_t n;
+  bool is_rounded;
   const float* x;
   const float* dy;
   float* dw;
@@ -54,6 +57,7 @@ struct SplitWindowGradientArgs {
 /// channels.
 struct SplitFilterArgs {
   std::int64_t taps, channels, n;
+  bool is_rounded;  ///< as the products they are for are
   std::int64_t panel;
   const float* panels;
   std::uint16_t* filters;

@@ -51,6 +51,7 @@ class Conv2dStep final : public Step {
                     split_frame(forward_product(without_images())).has_value();
   }
 
+  void set_precision(Precision precision) override { is_rounded_ = precision == Precision::Bf16; }
   void prepare(const Kernels& kernels, std::span<const Tensor* const> states) override {
     split_ = may_be_split_ ? split_window_kernels(*parse_isa(kernels.isa)) : nullptr;
     if (states[kWeight] == nullptr) return;
@@ -91,7 +92,7 @@ class Conv2dStep final : public Step {
                           : fmt::format("{}x{} windows", weight_dims_[2], weight_dims_[3]);
     if (!x_is_last_) way += " of planes";
     if (!y_is_last_) way += " to planes";
-    if (split_ != nullptr) way += " in parts";
+    if (split_ != nullptr) way += is_rounded_ ? " in bfloat16" : " in parts";
     return {std::move(way), reason_};
   }
 
@@ -159,7 +160,8 @@ class Conv2dStep final : public Step {
     const Convolution convolution = without_images();
     const ImageProduct product = forward_product(convolution);
     filters.pack(kernels, product, weight, forward_places(convolution), factors);
-    if (split_ != nullptr) in_parts.pack(*split_, product, kernels.gemm_grain().columns, filters);
+    if (split_ != nullptr)
+      in_parts.pack(*split_, product, kernels.gemm_grain().columns, filters, is_rounded_);
   }
 
   Unary activation_;
@@ -175,7 +177,7 @@ class Conv2dStep final : public Step {
   PackedFilters filters_;
   // Floats in parts: only where weights are trained, because otherwise Winograd's products are as
   // fast.
-  bool may_be_split_ = false;
+  bool may_be_split_ = false, is_rounded_ = false;
   const SplitWindowKernels* split_ = nullptr;
   SplitFilters split_filters_;
   WinogradFilters tile_filters_;

@@ -25,6 +25,7 @@ const float* floats_of(const WholeCall& call, std::size_t operand) {
 // Windows of dy, times the filters turned around.
 class Conv2dInputGradientStep final : public Step {
  public:
+  void set_precision(Precision precision) override { is_rounded_ = precision == Precision::Bf16; }
   void run_whole(const WholeCall& call) const override {
     const char* const op = "conv2d_input_gradient";
     const Images dy =
@@ -43,7 +44,9 @@ class Conv2dInputGradientStep final : public Step {
                                    .y = reinterpret_cast<float*>(call.outputs[0])};
       const std::optional<SplitFrame> frame =
           split != nullptr ? split_frame(part.product) : std::nullopt;
-      if (frame) in_parts.pack(*split, part.product, call.kernels.gemm_grain().columns, filters);
+      if (frame)
+        in_parts.pack(*split, part.product, call.kernels.gemm_grain().columns, filters,
+                      is_rounded_);
       if (frame && in_parts.is_packed()) {
         multiply_images_in_parts(call.kernels, *split, part.product, *frame, filters, in_parts,
                                  operands, call.scratch, call.parallel);
@@ -55,6 +58,7 @@ class Conv2dInputGradientStep final : public Step {
   }
 
  private:
+  bool is_rounded_ = false;
   // Of each part, in memory that the next run finds: a run is one at a time.
   struct Filters {
     PackedFilters floats;
@@ -66,6 +70,7 @@ class Conv2dInputGradientStep final : public Step {
 
 class Conv2dWeightGradientStep final : public Step {
  public:
+  void set_precision(Precision precision) override { is_rounded_ = precision == Precision::Bf16; }
   void run_whole(const WholeCall& call) const override {
     const char* const op = "conv2d_weight_gradient";
     const Images dy =
@@ -74,7 +79,7 @@ class Conv2dWeightGradientStep final : public Step {
         images_of(dims_of(call, call.graph.input(call.node, 1)), flag_of(call, op, "x_last"));
     const Convolution c =
         convolution_of(call.graph.attribute(call.node), x, dy, dims_of(call, {call.node, 0}));
-    const FilterGradient gradient(c, call.kernels);
+    const FilterGradient gradient(c, call.kernels, is_rounded_);
     const float* const images = floats_of(call, 1);
     const float* const gradients = floats_of(call, 0);
     gradient.run(
@@ -85,6 +90,7 @@ class Conv2dWeightGradientStep final : public Step {
   }
 
  private:
+  bool is_rounded_ = false;
   mutable AlignedBuffer sums_;  // a run is one at a time
 };
 

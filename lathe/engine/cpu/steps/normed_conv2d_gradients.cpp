@@ -13,6 +13,7 @@ constexpr std::size_t kWeight = 2;
 class NormedConv2dGradientsStep final : public Step {
  public:
   explicit NormedConv2dGradientsStep(GradientPart part) : part_(std::move(part)) {}
+  void set_precision(Precision precision) override { is_rounded_ = precision == Precision::Bf16; }
 
   void prepare(const Kernels& kernels, std::span<const Tensor* const> states) override {
     is_prepared_ = states[kWeight] != nullptr;
@@ -38,7 +39,7 @@ class NormedConv2dGradientsStep final : public Step {
     const SplitWindowKernels* const split = split_window_kernels(*parse_isa(call.kernels.isa));
     normalized_.resize(call.scratch.size());
     auto* const dx = reinterpret_cast<float*>(call.outputs[0]);
-    const FilterGradient gradient(convolution, call.kernels);
+    const FilterGradient gradient(convolution, call.kernels, is_rounded_);
     gradient.run(reinterpret_cast<float*>(call.outputs[1]), sums_, call.scratch, call.parallel,
                  [&](std::int64_t image, int thread) -> FilterGradient::Image {
                    AlignedBuffer& own = normalized_[static_cast<std::size_t>(thread)];
@@ -68,11 +69,11 @@ class NormedConv2dGradientsStep final : public Step {
   void pack(const Kernels& kernels, const float* weight) const {
     filters_.pack(kernels, part_.product, weight, part_.places);
     if (const SplitWindowKernels* const split = split_window_kernels(*parse_isa(kernels.isa)))
-      in_parts_.pack(*split, part_.product, kernels.gemm_grain().columns, filters_);
+      in_parts_.pack(*split, part_.product, kernels.gemm_grain().columns, filters_, is_rounded_);
   }
 
   GradientPart part_;  // of one image: windows are one pixel apart, so that there is one
-  bool is_prepared_ = false;
+  bool is_rounded_ = false, is_prepared_ = false;
   // A run is one at a time.
   mutable PackedFilters filters_;
   mutable SplitFilters in_parts_;
