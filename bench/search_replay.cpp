@@ -214,10 +214,18 @@ int main(int argc, char** argv) {
       fmt::print("  mean of all {:.5f}\n", all);
     }
     int ahead = 0;
-    for (int seed = 0; seed < num_seeds; ++seed)
-      ahead += area["auto"][static_cast<std::size_t>(seed)] >
-               area["random"][static_cast<std::size_t>(seed)];
-    fmt::print("auto is ahead of random in {} of {} seeds\n", ahead, num_seeds);
+    double sum = 0, squares = 0;
+    for (std::size_t seed = 0; seed < area["auto"].size(); ++seed) {
+      const double difference = area["auto"][seed] - area["random"][seed];
+      ahead += difference > 0;
+      sum += difference;
+      squares += difference * difference;
+    }
+    const double mean = sum / num_seeds;
+    fmt::print(
+        "auto is ahead of random in {} of {} seeds, by {:.5f} in the mean, whose deviation is "
+        "{:.5f}\n",
+        ahead, num_seeds, mean, std::sqrt((squares / num_seeds - mean * mean) / num_seeds));
     return 0;
   } catch (const UserError& error) {
     fmt::print(stderr, "error: {}\n", error.message());
