@@ -22,8 +22,9 @@ std::vector<std::int64_t> constant_dims(const Type& type) {
   return dims;
 }
 
-// conv2d and image_conv2d: products of windows with packed filters, whose epilogue adds bias and
-// residual and applies an activation. A batch norm behind it becomes part of the filters.
+// conv2d, image_conv2d and image_conv2d_statistics: products of windows with packed filters, whose
+// epilogue adds bias and residual and applies an activation. A batch norm of given statistics
+// behind it becomes part of the filters; for one that is trained the statistics are summed.
 class Conv2dStep final : public Step {
  public:
   Conv2dStep(const Graph& graph, NodeId id, Unary activation)
