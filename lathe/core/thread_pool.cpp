@@ -18,7 +18,14 @@ constexpr std::chrono::microseconds kSpin{2000};
 // What is waited for may be queued behind the thread that waits, on the same core.
 constexpr int kPausesOfTurn = 64;
 
-constexpr std::uint64_t kCount = 0xffffffff;  // the lower half of `open_`
+constexpr std::uint64_t kTasks = 0xffffffff;  // the lower half of a count
+
+std::uint64_t run_of(std::uint64_t count) {
+  return count & ~kTasks;
+}
+std::int64_t tasks_of(std::uint64_t count) {
+  return static_cast<std::int64_t>(count & kTasks);
+}
 
 void wait_a_turn(int& pauses) {
   __builtin_ia32_pause();
@@ -34,9 +41,9 @@ int num_available_threads() {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
-ThreadPool::ThreadPool(int num_threads) {
-  if (num_threads <= 0) num_threads = num_available_threads();
-  for (int thread = 1; thread < num_threads; ++thread)
+ThreadPool::ThreadPool(int num_threads)
+    : shares_(static_cast<std::size_t>(num_threads > 0 ? num_threads : num_available_threads())) {
+  for (int thread = 1; thread < this->num_threads(); ++thread)
     workers_.emplace_back([this, thread] { work(thread); });
 }
 
@@ -55,49 +62,77 @@ void ThreadPool::run(std::int64_t num_tasks, const std::function<void(std::int64
     for (std::int64_t index = 0; index < num_tasks; ++index) task(index, 0);
     return;
   }
-  check(unfinished_.load() == 0, "a thread pool that is not already running");
-  check(num_tasks <= static_cast<std::int64_t>(kCount), "fewer than 2^32 tasks");
+  check(!is_running_, "a thread pool that is not already running");
+  check(num_tasks <= static_cast<std::int64_t>(kTasks), "fewer than 2^32 tasks");
+  is_running_ = true;
   task_ = &task;
-  num_tasks_ = num_tasks;
-  unfinished_.store(num_tasks);
-  open_.store(((open_.load() >> 32) + 1) << 32 | static_cast<std::uint64_t>(num_tasks));
-  // Who counts itself as a sleeper looks for tasks afterwards, so one of the two sees the other.
+  const Count open = (run_of(open_.load()) + kTasks + 1) | static_cast<std::uint64_t>(num_tasks);
+  open_.store(open);
+  // Who counts itself as a sleeper looks for a run afterwards, so one of the two sees the other.
   if (sleepers_.load() > 0) {
     {
       const std::lock_guard lock(mutex_);
     }  // it sleeps by now, or has not looked yet
     wake_.notify_all();
   }
-  take_tasks(0);
+  take_tasks(0, open);
   int pauses = 0;
-  while (unfinished_.load(std::memory_order_acquire) != 0) wait_a_turn(pauses);
+  while (!is_finished(open)) wait_a_turn(pauses);
+  is_running_ = false;
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
-// A task is taken by lowering the count, which fails if the run is another by now, and a run does
-// not end before the tasks that were taken. So nobody calls a task of a run that is over.
-void ThreadPool::take_tasks(int thread) {
-  std::uint64_t open = open_.load(std::memory_order_acquire);
-  while ((open & kCount) != 0) {
-    if (!open_.compare_exchange_weak(open, open - 1, std::memory_order_acq_rel)) continue;
-    const std::int64_t index = num_tasks_ - static_cast<std::int64_t>(open & kCount);
-    try {
-      (*task_)(index, thread);
-    } catch (...) {
-      const std::lock_guard lock(mutex_);
-      if (!error_) error_ = std::current_exception();
-    }
-    unfinished_.fetch_sub(1, std::memory_order_acq_rel);
-    open = open_.load(std::memory_order_acquire);
+// A count that was left by an earlier run stands for none, so that nobody has to clear it. A run
+// does not end before all of its tasks were taken: who comes late finds none, or a later run, and
+// calls no task of one that is over.
+std::int64_t ThreadPool::take_from(int owner, Count open) {
+  const std::int64_t threads = num_threads();
+  const std::int64_t size = (tasks_of(open) - owner + threads - 1) / threads;
+  std::atomic<Count>& taken = shares_[static_cast<std::size_t>(owner)].taken.count;
+  Count before = taken.load(std::memory_order_acquire);
+  while (true) {
+    const auto age = static_cast<std::int64_t>(run_of(open) - run_of(before));
+    const std::int64_t index = age == 0 ? tasks_of(before) : 0;
+    if (age < 0 || index >= size) return -1;
+    const Count after = run_of(open) | static_cast<std::uint64_t>(index + 1);
+    if (taken.compare_exchange_weak(before, after, std::memory_order_acq_rel))
+      return owner + index * threads;
   }
 }
 
-bool ThreadPool::has_work() const {
-  return (open_.load() & kCount) != 0 || stopping_.load();
+void ThreadPool::take_tasks(int thread, Count open) {
+  std::uint64_t num_finished = 0;
+  for (int i = 0; i < num_threads(); ++i) {
+    const std::uint64_t before = num_finished;
+    for (;; ++num_finished) {
+      const std::int64_t index = take_from((thread + i) % num_threads(), open);
+      if (index < 0) break;
+      try {
+        (*task_)(index, thread);
+      } catch (...) {
+        const std::lock_guard lock(mutex_);
+        if (!error_) error_ = std::current_exception();
+      }
+    }
+    if (num_finished > before)
+      shares_[static_cast<std::size_t>(thread)].finished.count.store(run_of(open) | num_finished,
+                                                                     std::memory_order_release);
+  }
+}
+
+bool ThreadPool::is_finished(Count open) const {
+  std::int64_t finished = 0;
+  for (const Share& share : shares_) {
+    const Count count = share.finished.count.load(std::memory_order_acquire);
+    if (run_of(count) == run_of(open)) finished += tasks_of(count);
+  }
+  return finished == tasks_of(open);
 }
 
 void ThreadPool::work(int thread) {
   using Clock = std::chrono::steady_clock;
+  Count seen = 0;  // the run whose tasks this thread knows to be taken
+  const auto has_work = [&] { return open_.load() != seen || stopping_.load(); };
   while (!stopping_.load()) {
     const Clock::time_point end = Clock::now() + kSpin;
     int pauses = 0;
@@ -105,10 +140,11 @@ void ThreadPool::work(int thread) {
     if (!has_work()) {
       sleepers_.fetch_add(1);
       std::unique_lock lock(mutex_);
-      wake_.wait(lock, [&] { return has_work(); });
+      wake_.wait(lock, has_work);
       sleepers_.fetch_sub(1);
     }
-    take_tasks(thread);
+    seen = open_.load();
+    take_tasks(thread, seen);
   }
 }
 
