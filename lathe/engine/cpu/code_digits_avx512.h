@@ -5,6 +5,7 @@
 // Included inside a namespace after code_quads_avx512.h.
 
 constexpr std::int64_t kWidenedStep = kStep;
+constexpr std::int64_t kWidenedColumns = kWidth;
 constexpr int kDigits = 4;
 // Inputs that share an exponent at most: their sums fit 32 bits.
 constexpr std::int64_t kMostDigitRun = 256;
@@ -109,23 +110,25 @@ inline DigitRow make_digit_row(const WidenedArgs& args, std::int64_t row) {
   return result;
 }
 
-// sums of `Vectors` / 2 panels from a column on, with their bias.
+// Bytes between what is multiplied and what is asked for meanwhile, in a panel and from the last of
+// them into the next: what the processor guesses by itself comes too late, and ends with every
+// page.
+constexpr std::int64_t kBytesAhead = 2048;
+
+// sums of `Vectors` vectors from a column on, with their bias.
 template <bool HasNibbles, int Vectors>
 void multiply_digits(const WidenedArgs& args, const DigitRow& row, std::int64_t column,
                      float* sums) {
   const std::int64_t blocks = (args.k + args.width - 1) / args.width;
-  constexpr std::int64_t kFourBytes = kStep * kPanel;
+  constexpr std::int64_t kFourBytes = kStep * kWidth;
   Vec totals[Vectors];
-  const std::int8_t* panels[Vectors / 2];
+  const std::int8_t* panels[Vectors];
+  const std::int64_t panel_bytes = (HasNibbles ? args.k / 2 : args.k) * kWidth;
 #pragma GCC unroll 16
-  for (int v = 0; v < Vectors; ++v) totals[v] = broadcast(0.0f);
-#pragma GCC unroll 16
-  for (int v = 0; v < Vectors / 2; ++v) panels[v] = numbers_of_panel(args, column + v * kPanel);
-  // The same places of the next panels are asked for meanwhile: what the processor guesses by
-  // itself ends with every page.
-  constexpr std::int64_t kColumns = Vectors / 2 * kPanel;
-  const std::int64_t ahead =
-      column + kColumns < args.n ? (HasNibbles ? args.k / 2 : args.k) * kColumns : 0;
+  for (int v = 0; v < Vectors; ++v) {
+    totals[v] = broadcast(0.0f);
+    panels[v] = numbers_of_panel(args, column + v * kWidth);
+  }
   for_digit_runs(
       args.k, args.width,
       [&](std::int64_t index, std::int64_t from, std::int64_t count) [[gnu::always_inline]] {
@@ -147,6 +150,8 @@ void multiply_digits(const WidenedArgs& args, const DigitRow& row, std::int64_t 
         const std::int64_t begin = from / kStep, end = (from + count) / kStep;
         for (std::int64_t four = begin; four < end; four += kHalves) {
           const std::int64_t at = four / kHalves * kFourBytes;
+          const std::int64_t ahead =
+              kBytesAhead + (at + kBytesAhead < panel_bytes ? 0 : (Vectors - 1) * panel_bytes);
 #pragma GCC unroll 2
           for (int half = 0; half < kHalves; ++half) {
             Element elements[kDigits];
@@ -156,7 +161,9 @@ void multiply_digits(const WidenedArgs& args, const DigitRow& row, std::int64_t 
             digits += kDigits * kStep;
 #pragma GCC unroll 16
             for (int v = 0; v < Vectors; ++v) {
-              Columns columns = load_columns(panels[v / 2] + at + v % 2 * kStep * kWidth);
+              const std::int8_t* const place = panels[v] + at;
+              if (half == 0) _mm_prefetch(place + ahead, _MM_HINT_T0);
+              Columns columns = load_columns(place);
               if constexpr (HasNibbles) columns = half_of(columns, half);
               add_four(elements, v, columns);
             }
@@ -170,8 +177,7 @@ void multiply_digits(const WidenedArgs& args, const DigitRow& row, std::int64_t 
 #pragma GCC unroll 16
           for (int digit = 1; digit < kDigits; ++digit)
             whole = fma(whole, broadcast(256.0f), to_floats(parts[digit][v]));
-          const Vec scale = load_scales(
-              args, (column + v / 2 * kPanel) * blocks + block * kPanel + v % 2 * kWidth);
+          const Vec scale = load_scales(args, (column + v * kWidth) * blocks + block * kWidth);
           totals[v] = fma(whole, scale * unit, totals[v]);
         }
       });
@@ -184,12 +190,10 @@ void multiply_digits(const WidenedArgs& args, const DigitRow& row, std::int64_t 
   }
 }
 
-// The numbers of a vector's columns in row `p` of a weight that lies by fours.
-inline Vec numbers_by_fours(const WidenedArgs& args, const std::int8_t* panel, std::int64_t p,
-                            int v) {
+// The numbers of a panel's columns in row `p` of a weight that lies by fours.
+inline Vec numbers_by_fours(const WidenedArgs& args, const std::int8_t* panel, std::int64_t p) {
   const std::int64_t four = p / kStep;
-  const std::int64_t at = ((args.has_nibbles ? four / 2 : four) * kPanel + v * kWidth) * kStep;
-  Columns columns = load_columns(panel + at);
+  Columns columns = load_columns(panel + (args.has_nibbles ? four / 2 : four) * kWidth * kStep);
   if (args.has_nibbles) columns = half_of(columns, static_cast<int>(four % 2));
   const __m512i bytes =
       _mm512_srlv_epi32(columns.value, _mm512_set1_epi32(static_cast<std::int32_t>(p % kStep) * 8));

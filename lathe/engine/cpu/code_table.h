@@ -79,7 +79,9 @@ struct WidenedArgs {
   std::int64_t width;  ///< columns of x that share a scale of the weight
   const float* x;
   std::int64_t x_stride;
-  const std::int8_t* numbers;  ///< panels of grain().columns, row after row of B
+  /// Panels of grain().columns, or where numbers lie by fours of widened_columns, row after row of
+  /// B.
+  const std::int8_t* numbers;
   /// Numbers are -8 to 7, and two rows share their bytes: a number of the first, plus 8, has the
   /// lower half. Depth and width are even then.
   bool has_nibbles;
@@ -132,7 +134,9 @@ struct CodeKernels {
   void (*pack)(const std::int8_t* numbers, std::int64_t n, const CodeCut& cut, std::int8_t* packed);
   std::int64_t (*scratch_bytes)(std::int64_t rows, const CodeCut& cut);
   void (*multiply)(const CodeArgs&);
-  std::int64_t widened_step;  ///< how weights should lie for multiply_widened
+  /// How weights should lie for multiply_widened, and where they lie by fours the columns of their
+  /// panels.
+  std::int64_t widened_step, widened_columns;
   std::int64_t (*widened_scratch_bytes)(std::int64_t rows, std::int64_t n, std::int64_t k,
                                         std::int64_t width);
   void (*multiply_widened)(const WidenedArgs&);

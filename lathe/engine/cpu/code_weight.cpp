@@ -165,12 +165,12 @@ void WidenedWeight::pack(const CodeKernels& kernels, const numerics::RowCodes& w
   k_ = weight.columns;
   width_ = weight.width;
   has_nibbles_ = k_ % 2 == 0 && (weight.blocks == 1 || width_ % 2 == 0) && are_nibbles(weight);
-  const std::int64_t panel = kernels.grain().columns;
   const std::int64_t grain = kernels.widened_step * (has_nibbles_ ? 2 : 1);
   const bool fits = k_ % grain == 0 && (weight.blocks == 1 || width_ % grain == 0);
-  scales_.pack(weight, panel, true);
+  scales_.pack(weight, kernels.grain().columns, true);
   step_ = fits && !(may_be_split && suits_split()) ? kernels.widened_step : 1;
-  write_numbers(weight, panel, has_nibbles_, step_, numbers_);
+  if (panel() != kernels.grain().columns) scales_.pack(weight, panel(), true);
+  write_numbers(weight, panel(), has_nibbles_, step_, numbers_);
 }
 
 bool WidenedWeight::suits_split() const {

@@ -65,6 +65,10 @@ class WidenedWeight {
   std::int64_t scratch_bytes(std::int64_t rows, std::int64_t columns) const {
     return kernels_->widened_scratch_bytes(rows, columns, k_, width_);
   }
+  /// Columns of a panel: those that few rows can be cut by.
+  std::int64_t panel() const {
+    return step_ > 1 ? kernels_->widened_columns : kernels_->grain().columns;
+  }
   /// Adds what the weight has from a column on, a multiple of a panel.
   void set_operands(WidenedArgs& args, std::int64_t column) const;
   std::int64_t bytes() const { return numbers_.size() + scales_.bytes(); }

@@ -10,9 +10,30 @@ inline std::int64_t widened_scratch_bytes(std::int64_t rows, std::int64_t n, std
   return by_digits > by_floats ? by_digits : by_floats;
 }
 
+// The same of a weight that lies by fours, a vector's columns after the other. Columns that are not
+// there are 0.
+inline void widen_by_fours(const WidenedArgs& args, std::int64_t column, std::int64_t from,
+                           std::int64_t depth, float* to) {
+  const std::int64_t blocks = (args.k + args.width - 1) / args.width;
+  for (std::int64_t v = 0; v < kPanel; v += kWidth) {
+    const bool is_there = column + v < args.n;
+    const std::int8_t* const numbers = numbers_of_panel(args, column + v);
+    for (std::int64_t p = from; p < from + depth;) {
+      const std::int64_t block = p / args.width;
+      const std::int64_t end = smaller(from + depth, (block + 1) * args.width);
+      const Vec scale =
+          is_there ? load_scales(args, (column + v) * blocks + block * kWidth) : broadcast(0.0f);
+      for (; p < end; ++p)
+        store(to + (p - from) * kPanel + v,
+              is_there ? numbers_by_fours(args, numbers, p) * scale : scale);
+    }
+  }
+}
+
 // to[depth, kPanel] = the panel's rows from `from` on, times their scales.
 inline void widen_panel(const WidenedArgs& args, std::int64_t column, std::int64_t from,
                         std::int64_t depth, float* to) {
+  if (args.step > 1) return widen_by_fours(args, column, from, depth, to);
   const std::int64_t blocks = (args.k + args.width - 1) / args.width;
   const std::int8_t* const panel = numbers_of_panel(args, column);
   static_assert(kTileVectors == 2);
@@ -21,13 +42,6 @@ inline void widen_panel(const WidenedArgs& args, std::int64_t column, std::int64
     const Vec first_scale = load_scales(args, line),
               second_scale = load_scales(args, line + kWidth);
     const std::int64_t end = smaller(from + depth, (p / args.width + 1) * args.width);
-    if (args.step > 1) {
-      for (; p < end; ++p, to += kPanel) {
-        store(to, numbers_by_fours(args, panel, p, 0) * first_scale);
-        store(to + kWidth, numbers_by_fours(args, panel, p, 1) * second_scale);
-      }
-      continue;
-    }
     if (args.has_nibbles) {
       for (; p < end; ++p, to += kPanel) {
         const std::int8_t* const numbers = panel + p / 2 * kPanel;
@@ -157,26 +171,31 @@ inline void multiply_few(const WidenedArgs& args) {
   }
 }
 
-// The same in whole numbers, row by row: a panel is near when the second row meets it.
+template <bool HasNibbles, int Vectors>
+void multiply_digits_up_to(const WidenedArgs& args, const DigitRow& row, std::int64_t column,
+                           float* sums) {
+  if constexpr (Vectors > 1)
+    if (args.n - column <= (Vectors - 1) * kWidth)
+      return multiply_digits_up_to<HasNibbles, Vectors - 1>(args, row, column, sums);
+  multiply_digits<HasNibbles, Vectors>(args, row, column, sums);
+}
+
+// The same in whole numbers, row by row: columns are near when the second row meets them.
 inline void multiply_few_by_digits(const WidenedArgs& args) {
+  constexpr int kVectors = 4;
   DigitRow rows[kFewWidenedRows];
   for (std::int64_t r = 0; r < args.rows; ++r) rows[r] = make_digit_row(args, r);
-  float sums[2 * kPanel];
-  for (std::int64_t column = 0; column < args.n; column += 2 * kPanel) {
-    const bool are_two = column + kPanel < args.n;
+  float sums[kVectors * kWidth];
+  for (std::int64_t column = 0; column < args.n; column += kVectors * kWidth)
     for (std::int64_t r = 0; r < args.rows; ++r) {
-      if (are_two && args.has_nibbles)
-        multiply_digits<true, 4>(args, rows[r], column, sums);
-      else if (are_two)
-        multiply_digits<false, 4>(args, rows[r], column, sums);
-      else if (args.has_nibbles)
-        multiply_digits<true, 2>(args, rows[r], column, sums);
+      if (args.has_nibbles)
+        multiply_digits_up_to<true, kVectors>(args, rows[r], column, sums);
       else
-        multiply_digits<false, 2>(args, rows[r], column, sums);
-      for (int panel = 0; panel < (are_two ? 2 : 1); ++panel)
-        finish_widened(args, r, 1, column + panel * kPanel, sums + panel * kPanel);
+        multiply_digits_up_to<false, kVectors>(args, rows[r], column, sums);
+      const std::int64_t end = smaller(args.n, column + kVectors * kWidth);
+      for (std::int64_t from = column; from < end; from += kPanel)
+        finish_widened(args, r, 1, from, sums + (from - column));
     }
-  }
 }
 
 inline void multiply_widened(const WidenedArgs& args) {

@@ -52,8 +52,10 @@ double block_cycles(const ProductExtents& extents, const ProductGrain& grain, co
          static_cast<double>(block.rows * block.columns) * kResultCycles;
 }
 
-Partition make_partition(const ProductExtents& extents, const ProductGrain& grain, int threads,
+Partition make_partition(const ProductExtents& extents, const ProductGrain& of_many, int threads,
                          const PartitionLimits& limits) {
+  ProductGrain grain = of_many;
+  if (extents.rows <= limits.few_rows) grain.columns = limits.few_columns;
   const std::int64_t tiles = std::max<std::int64_t>(1, divide_up(extents.rows, grain.rows));
   const std::int64_t panels = std::max<std::int64_t>(1, divide_up(extents.columns, grain.columns));
   const std::int64_t fewest = std::max<std::int64_t>(

@@ -29,6 +29,9 @@ struct PartitionLimits {
   /// so the last block that somebody takes costs, on average, this share of it. Measured: where a
   /// block costs more than its multiply-adds, fewer of them are faster all the same.
   double last_block = 1;
+  /// Up to so many rows blocks may begin at any multiple of so many columns, not of the grain's
+  /// alone.
+  std::int64_t few_rows = 0, few_columns = 0;
 };
 
 /// A product's result cut into blocks for threads to compute. The depth is not cut here, so that a

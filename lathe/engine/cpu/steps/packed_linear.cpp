@@ -56,7 +56,8 @@ class PackedLinearStep final : public Step {
     return split_ != nullptr ? split_->widened_grain() : kernels.gemm_grain();
   }
   PartitionLimits block_limits() const override {
-    return split_ != nullptr ? split_limits() : PartitionLimits{};
+    if (split_ != nullptr) return split_limits();
+    return {.few_rows = kFewWidenedRows, .few_columns = weight_.panel()};
   }
   void run_block(const BlockCall& call) const override {
     multiply(call, call.block, call.extents.rows <= kFewWidenedRows);
