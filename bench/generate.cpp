@@ -2,7 +2,7 @@
 // it, beside the memory that a token makes the machine read and the bandwidth of a plain copy.
 //
 //   bench_generate MODEL_DIR [--threads N] [--device D] [--prompts N] [--prompt N] [--new N]
-//   [--rounds N] [--profile]
+//   [--rounds N] [--cache float32|bf16|int:8] [--profile]
 //
 // Prints one JSON line. A token reads every weight but the table of words once, and the keys and
 // values so far: `bytes` is that, as the model is stored in memory (packed weights by their codes).
@@ -95,7 +95,7 @@ void print_profile(generate::Generator& generator, const std::vector<generate::T
 }
 
 int run(int argc, char** argv) {
-  std::string model_name, device = "cpu";
+  std::string model_name, device = "cpu", cache = "float32";
   int threads = 0, rounds = 3;
   bool profiles = false;
   std::int64_t prompts = 1, prompt_length = 128, new_tokens = 128;
@@ -117,6 +117,8 @@ int run(int argc, char** argv) {
       new_tokens = std::stoll(value());
     else if (word == "--rounds")
       rounds = std::stoi(value());
+    else if (word == "--cache")
+      cache = value();
     else if (word == "--profile")
       profiles = true;
     else
@@ -126,8 +128,9 @@ int run(int argc, char** argv) {
   io::Model model = io::load_model(model_name, {.task = "causal-lm"});
   model.fresh.clear();  // how fast it is does not depend on what it was trained for
   ThreadPool pool(threads);
-  generate::Generator generator(
-      model, {.device = device, .pool = &pool, .uses_integers = device == "cpu"});
+  generate::Generator generator(model,
+                                {.device = device, .pool = &pool, .uses_integers = device == "cpu"},
+                                generate::parse_cache_format(cache));
   std::vector<generate::Tokens> ids(static_cast<std::size_t>(prompts));
   for (std::size_t p = 0; p < ids.size(); ++p)
     for (std::int64_t i = 0; i < prompt_length; ++i)
@@ -151,10 +154,11 @@ int run(int argc, char** argv) {
       static_cast<double>(prompts * cache_row) *
           (static_cast<double>(prompt_length) + static_cast<double>(new_tokens) / 2);
   fmt::print(
-      "{{\"model\": \"{}\", \"device\": \"{}\", \"threads\": {}, \"prompts\": {}, "
+      "{{\"model\": \"{}\", \"device\": \"{}\", \"cache\": \"{}\", \"threads\": {}, "
+      "\"prompts\": {}, "
       "\"prompt_tokens_per_second\": {:.0f}, \"tokens_per_second\": {:.1f}, "
       "\"milliseconds_per_token\": {:.3f}, \"bytes_per_token\": {:.0f}",
-      model_name, device, pool.num_threads(), prompts,
+      model_name, device, cache, pool.num_threads(), prompts,
       static_cast<double>(prompts * prompt_length) / prefill, static_cast<double>(prompts) / decode,
       1e3 * decode, bytes);
   if (device == "cpu") {

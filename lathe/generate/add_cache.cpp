@@ -2,13 +2,22 @@
 
 #include "lathe/core/pass.h"
 #include "lathe/core/role.h"
+#include "lathe/ops/cache_rows.h"
 
 namespace lathe::generate {
 namespace {
 
+constexpr std::string_view kFormatNames[] = {"float32", "bf16", "int:8"};
+
+DType dtype_of(CacheFormat format) {
+  constexpr DType kDTypes[] = {DType::F32, DType::BF16, DType::I8};
+  return kDTypes[static_cast<std::size_t>(format)];
+}
+
 class CacheAdder {
  public:
-  CacheAdder(Graph& graph, std::int64_t rows) : graph_(graph), rows_(rows) {
+  CacheAdder(Graph& graph, std::int64_t rows, CacheFormat format)
+      : graph_(graph), rows_(rows), dtype_(dtype_of(format)) {
     offsets_ = {graph.at("offsets"), 0};
     const Shape sequences{Size::symbol("S")};
     positions_ = input(kPositions, {Size::symbol("T")});
@@ -34,8 +43,12 @@ class CacheAdder {
       fail(
           "node \"{}\" rounds the weights of whole sequences to {}: expected none that are rounded",
           graph_.name(id), attributes.text("weight_format"));
-    const Type& keys = graph_.type(graph_.input(id, 1));
-    const Value k_cache = cache(id, "k_cache", keys), v_cache = cache(id, "v_cache", keys);
+    const std::int64_t kv_heads = attributes.integer("kv_heads") == 0
+                                      ? attributes.integer("heads")
+                                      : attributes.integer("kv_heads");
+    const std::int64_t width = graph_.type(graph_.input(id, 1)).axis(-1).constant();
+    const ops::CacheLayout layout{dtype_, kv_heads, width / kv_heads};
+    const Value k_cache = cache(id, "k_cache", layout), v_cache = cache(id, "v_cache", layout);
     const Attributes kept{{"heads", attributes.integer("heads")},
                           {"kv_heads", attributes.integer("kv_heads")},
                           {"scale", attributes.real("scale")}};
@@ -79,28 +92,39 @@ class CacheAdder {
         0};
   }
 
-  Value cache(NodeId attention, const char* what, const Type& keys) {
+  Value cache(NodeId attention, const char* what, const ops::CacheLayout& layout) {
     return {graph_.insert_before(attention,
                                  {.name = fmt::format("{}/{}", graph_.name(attention), what),
                                   .op = "state",
                                   .inputs = {},
                                   .attributes = {{"role", std::string(name(StateRole::Cache))}},
-                                  .types = {{keys.dtype, {Size(rows_), keys.axis(-1)}}}}),
+                                  .types = {{dtype_, {Size(rows_), Size(layout.width())}}}}),
             0};
   }
 
   Graph& graph_;
   std::int64_t rows_;
+  DType dtype_;
   Value offsets_, positions_, starts_, lengths_;
 };
 
 }  // namespace
 
-Graph with_cache(const Graph& graph, std::int64_t rows) {
+std::string_view name(CacheFormat format) {
+  return kFormatNames[static_cast<std::size_t>(format)];
+}
+
+CacheFormat parse_cache_format(std::string_view text) {
+  for (std::size_t i = 0; i < std::size(kFormatNames); ++i)
+    if (kFormatNames[i] == text) return static_cast<CacheFormat>(i);
+  fail("cache {}: expected float32, bf16 or int:8", text);
+}
+
+Graph with_cache(const Graph& graph, std::int64_t rows, CacheFormat format) {
   Graph result = graph;
   run_pass("remove-dropout", result);
   run_pass("pack-sequences", result);
-  CacheAdder adder(result, rows);
+  CacheAdder adder(result, rows, format);
   adder.replace_positions();
   for (const NodeId id : result.nodes_of("attention")) adder.replace_attention(id);
   adder.check_readers();

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "lathe/engine/backend.h"
-#include "lathe/generate/add_cache.h"
 #include "lathe/io/json_file.h"
 #include "lathe/models/set_inputs.h"
 
@@ -105,8 +104,9 @@ Tokens end_ids_of(const io::Model& model) {
   return ids;
 }
 
-Generator::Generator(const io::Model& model, const engine::ExecutionOptions& execution)
-    : graph_(model.graph), state_(model.state), execution_(execution) {
+Generator::Generator(const io::Model& model, const engine::ExecutionOptions& execution,
+                     CacheFormat cache)
+    : graph_(model.graph), state_(model.state), execution_(execution), cache_(cache) {
   if (model.task != "causal-lm")
     fail("the model is for {}: expected a causal language model", model.task);
   if (!model.fresh.empty())
@@ -136,11 +136,13 @@ void Generator::reserve(std::int64_t rows, bool is_greedy) {
   if (executor_ != nullptr && rows <= rows_ && is_greedy == is_greedy_) return;
   rows_ = std::max(rows, rows_);
   is_greedy_ = is_greedy;
-  Graph cached = with_cache(graph_, rows_);
+  Graph cached = with_cache(graph_, rows_, cache_);
   if (is_greedy && can_choose(cached, engine::find_backend(execution_.device)))
     choose_likeliest(cached);
-  State state = state_;
-  state.merge(empty_caches(cached));
+  State state = empty_caches(cached);
+  row_bytes_ = 0;
+  for (const auto& [name, tensor] : state) row_bytes_ += tensor.num_bytes() / rows_;
+  state.insert(state_.begin(), state_.end());
   executor_ = engine::make_executor(cached, std::move(state), execution_);
 }
 
@@ -171,6 +173,7 @@ std::vector<Continuation> Generator::run(
     const Feed outputs = executor_->run(batch.feed());
     for (std::size_t row = 0; row < batch.members().size(); ++row) {
       Sequence& sequence = *batch.members()[row];
+      results[sequence.prompt].cache_bytes = sequence.cached * row_bytes_;
       if (sequence.pending() > 0) continue;  // the rest of its prompt comes with the next run
       const std::int32_t token = next_token(outputs, row, sequence, options.sampling);
       sequence.tokens.push_back(token);

@@ -7,6 +7,7 @@
 
 #include "lathe/core/interrupt.h"
 #include "lathe/engine/executor.h"
+#include "lathe/generate/add_cache.h"
 #include "lathe/generate/sampling.h"
 #include "lathe/io/model.h"
 
@@ -32,6 +33,7 @@ struct Continuation {
     Stopped,    ///< somebody asked to stop
   };
   End end = End::Stopped;
+  std::int64_t cache_bytes = 0;  ///< what the keys and values of its tokens take
 };
 /// "limit", "end", "positions", "stopped".
 std::string_view name(Continuation::End end);
@@ -45,7 +47,8 @@ Tokens end_ids_of(const io::Model& model);
 class Generator {
  public:
   /// Fails for a model that predicts no next tokens, or whose head nobody trained.
-  Generator(const io::Model& model, const engine::ExecutionOptions& execution);
+  Generator(const io::Model& model, const engine::ExecutionOptions& execution,
+            CacheFormat cache = CacheFormat::Float32);
 
   /// Continues the prompts side by side; what comes behind one does not depend on the others.
   /// `on_token(prompt, id)` hears of tokens as they come. Asked to stop, it gives what is there.
@@ -67,7 +70,9 @@ class Generator {
   Graph graph_;
   State state_;
   engine::ExecutionOptions execution_;
+  CacheFormat cache_;
   std::int64_t vocabulary_ = 0, positions_ = 0, rows_ = 0;
+  std::int64_t row_bytes_ = 0;  // of all caches
   bool is_greedy_ = false;
   std::unique_ptr<engine::Executor> executor_;
 };

@@ -128,6 +128,27 @@ TEST_P(EveryDecoder, ContinuesAPromptAlone) {
           .tokens);
 }
 
+// Side by side and alone: what is rounded when it is kept is rounded alike.
+TEST_P(EveryDecoder, ContinuesWithARoundedCacheAsTheReferenceDoes) {
+  const auto [family, device] = GetParam();
+  if (std::string_view(device) == "cuda") {
+    LATHE_NEEDS_GPU();
+  }
+  const io::Model model = small(family);
+  for (const CacheFormat format : {CacheFormat::Bf16, CacheFormat::Int8}) {
+    Generator generator(model, {.device = device}, format);
+    Generator reference(model, {.device = "reference"}, format);
+    for (const std::vector<Tokens>& prompts :
+         {std::vector<Tokens>{{3, 1, 4, 1, 5, 9, 2, 6}, {7}, {11, 12, 13}},
+          std::vector<Tokens>{{3, 1, 4, 1, 5, 9, 2, 6}}}) {
+      const std::vector<Continuation> found = generator.run(prompts, {.max_new_tokens = 12});
+      const std::vector<Continuation> expected = reference.run(prompts, {.max_new_tokens = 12});
+      for (std::size_t i = 0; i < prompts.size(); ++i)
+        EXPECT_EQ(found[i].tokens, expected[i].tokens) << name(format) << ", prompt " << i;
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(EveryExecutor, EveryDecoder,
                          testing::Combine(testing::Values("gpt2", "llama"),
                                           testing::Values("reference", "cpu", "cuda")));
@@ -150,6 +171,26 @@ TEST(Generator, GivesEachPromptWhatItWouldGiveItAlone) {
   const std::vector<Continuation> slowly = generator.run(prompts, in_parts);
   for (std::size_t i = 0; i < prompts.size(); ++i)
     EXPECT_EQ(slowly[i].tokens, together[i].tokens) << i;
+}
+
+// Two layers of two heads of keys of 32 features; the last token is chosen and never kept.
+TEST(Generator, SaysWhatTheCacheOfAPromptTakes) {
+  const io::Model model = small("llama");
+  const std::vector<Tokens> prompts{{3, 1, 4}, {7}};
+  const auto bytes = [&](CacheFormat format) {
+    return Generator(model, {}, format).run(prompts, {.max_new_tokens = 5})[0].cache_bytes;
+  };
+  const std::int64_t tokens = 3 + 5 - 1, rows = tokens * 2 * 2;  // of keys and of values
+  EXPECT_EQ(bytes(CacheFormat::Float32), rows * 2 * 32 * 4);
+  EXPECT_EQ(bytes(CacheFormat::Bf16), rows * 2 * 32 * 2);
+  EXPECT_EQ(bytes(CacheFormat::Int8), rows * 2 * (32 + 4));
+}
+
+TEST(CacheFormat, IsNamed) {
+  for (const char* const text : {"float32", "bf16", "int:8"})
+    EXPECT_EQ(name(parse_cache_format(text)), text);
+  EXPECT_EQ(error_text([] { parse_cache_format("int:4"); }),
+            "cache int:4: expected float32, bf16 or int:8");
 }
 
 TEST(Generator, EndsAtItsLimitItsPositionsOrAnEndToken) {

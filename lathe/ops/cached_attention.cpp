@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "lathe/core/op.h"
+#include "lathe/ops/cache_rows.h"
 #include "lathe/ops/elements.h"
 #include "lathe/ops/operand_checks.h"
 #include "lathe/ops/sequence_offsets.h"
@@ -16,6 +18,9 @@
 // of these attends to the lengths[s]+i+1 keys up to its own, as in `attention`. A whole sequence at
 // once with lengths[s] = 0 is causal attention; token after token gives the same.
 //
+// The caches hold keys and values as their dtype says (cache_rows.h): where that rounds, a token
+// attends to rounded ones, its own included.
+//
 // The results are what attention gives and the caches with the new rows, which a graph binds to the
 // states they are: a backend then writes those rows alone.
 namespace lathe::ops::cached_attention {
@@ -29,6 +34,10 @@ std::int64_t kv_heads_of(const AttributeReader& attributes) {
   return written == 0 ? attributes.integer("heads") : written;
 }
 
+CacheLayout layout_of(DType cache, std::int64_t width, const AttributeReader& attributes) {
+  return {cache, kv_heads_of(attributes), width / attributes.integer("heads")};
+}
+
 std::vector<Type> infer(const OpCall& call) {
   const Type& q = call.input(kQuery);
   const Type& k = call.input(kKey);
@@ -40,7 +49,8 @@ std::vector<Type> infer(const OpCall& call) {
     fail("cached_attention: keys {} and {} differ from values {} and {}", to_text(k),
          to_text(cache), to_text(call.input(kValue)), to_text(call.input(kValueCache)));
   require_same_dtype("attend with", q, k);
-  require_same_dtype("keep", k, cache);
+  if (!can_hold(cache.dtype, k.dtype))
+    fail("cached_attention: a cache {} cannot hold keys {}", to_text(cache), to_text(k));
   const std::int64_t heads = call.attributes().integer("heads");
   const std::int64_t kv_heads = kv_heads_of(call.attributes());
   if (heads < 1 || kv_heads < 1 || heads % kv_heads != 0)
@@ -49,7 +59,8 @@ std::vector<Type> infer(const OpCall& call) {
   if (width % heads != 0)
     fail("cached_attention: the last axis of {} does not divide into {} heads", to_text(q), heads);
   const Size kv_width = width / heads * kv_heads;
-  if (k.shape != Shape{q.axis(0), kv_width} || cache.axis(-1) != kv_width)
+  const CacheLayout layout = layout_of(cache.dtype, width, call.attributes());
+  if (k.shape != Shape{q.axis(0), kv_width} || cache.axis(-1) != Size(layout.width()))
     fail("cached_attention: keys {} and {} must be rows of {} heads of {}", to_text(k),
          to_text(cache), kv_heads, width / heads);
   require_offsets(call.input(kOffsets));
@@ -67,9 +78,8 @@ Size flops(const OpCall& call) {
   return Size(4) * call.input(kQuery).num_elements() * call.input(kKeyCache).axis(0);
 }
 
-void copy_row(const std::vector<double>& from, std::int64_t from_row, std::vector<double>& to,
-              std::int64_t to_row, std::int64_t width) {
-  std::copy_n(from.begin() + from_row * width, width, to.begin() + to_row * width);
+void copy_bytes(const Tensor& from, Tensor& to) {
+  std::memcpy(to.mutable_bytes(), from.bytes(), static_cast<std::size_t>(from.num_bytes()));
 }
 
 void reference(const KernelCall& call) {
@@ -82,8 +92,10 @@ void reference(const KernelCall& call) {
   const std::vector<double> q = read_elements(call.input(kQuery));
   const std::vector<double> k = read_elements(call.input(kKey));
   const std::vector<double> v = read_elements(call.input(kValue));
-  std::vector<double> keys = read_elements(call.input(kKeyCache));
-  std::vector<double> values = read_elements(call.input(kValueCache));
+  const CacheLayout layout = layout_of(call.input(kKeyCache).dtype(), q_width, call.attributes);
+  Tensor &k_cache = call.outputs[1], &v_cache = call.outputs[2];
+  copy_bytes(call.input(kKeyCache), k_cache);
+  copy_bytes(call.input(kValueCache), v_cache);
   const std::vector<std::int64_t> offsets =
       read_offsets(call.input(kOffsets), call.input(kQuery).dim(0));
   const std::vector<std::int64_t> starts = read_integers(call.input(kStarts));
@@ -94,10 +106,13 @@ void reference(const KernelCall& call) {
       fail("cached_attention: sequence {} needs rows {} to {}, but the cache has {}", s, starts[s],
            starts[s] + lengths[s] + count, rows);
     for (std::int64_t i = 0; i < count; ++i) {
-      copy_row(k, offsets[s] + i, keys, starts[s] + lengths[s] + i, k_width);
-      copy_row(v, offsets[s] + i, values, starts[s] + lengths[s] + i, k_width);
+      const std::int64_t row = starts[s] + lengths[s] + i;
+      write_cache_row(k_cache, layout, row, k.data() + (offsets[s] + i) * k_width);
+      write_cache_row(v_cache, layout, row, v.data() + (offsets[s] + i) * k_width);
     }
   }
+  const std::vector<double> keys = read_cache(k_cache, layout),
+                            values = read_cache(v_cache, layout);
   std::vector<double> y(q.size(), 0.0), weights;
   for (std::size_t s = 0; s < starts.size(); ++s)
     for (std::int64_t token = offsets[s]; token < offsets[s + 1]; ++token)
@@ -122,8 +137,6 @@ void reference(const KernelCall& call) {
                 weights[j] / sum * row_of(values, static_cast<std::int64_t>(j))[d];
       }
   write_elements(call.outputs[0], y);
-  write_elements(call.outputs[1], keys);
-  write_elements(call.outputs[2], values);
 }
 
 const Register registration{Op{
@@ -155,7 +168,11 @@ const Register registration{Op{
     .examples = {"cached_attention(f32[T,8], f32[T,4], f32[T,4], f32[9,4], f32[9,4], i32[S+1], "
                  "i32[S], i32[S]) {heads=4, kv_heads=2}",
                  "cached_attention(f32[T,6], f32[T,6], f32[T,6], f32[9,6], f32[9,6], i32[S+1], "
-                 "i32[S], i32[S]) {heads=1, scale=0.5}"},
+                 "i32[S], i32[S]) {heads=1, scale=0.5}",
+                 "cached_attention(f32[T,8], f32[T,4], f32[T,4], bf16[9,4], bf16[9,4], i32[S+1], "
+                 "i32[S], i32[S]) {heads=4, kv_heads=2}",
+                 "cached_attention(f32[T,6], f32[T,6], f32[T,6], i8[9,16], i8[9,16], i32[S+1], "
+                 "i32[S], i32[S]) {heads=2}"},
 }};
 
 }  // namespace

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "lathe/core/graph_text.h"
 #include "lathe/engine/backend.h"
 #include "lathe/engine/cpu/cpu_plan.h"
@@ -98,6 +100,50 @@ TEST_P(CachedAttentionOf, PartsIsThatOfTheWhole) {
   for (std::int64_t i = 0; i < keys.num_elements(); ++i) {
     const std::int64_t row = i / kKeyWidth - kStart;
     ASSERT_EQ(keys.at(i), row >= 0 && row < kLength ? k.at(i - kStart * kKeyWidth) : 0.0);
+  }
+}
+
+// The graph with caches that hold rows as a type of so many elements: "bf16[150,24]".
+Graph with_caches(const std::string& type) {
+  std::string text = kCached;
+  const std::string whole = "f32[150,24]";
+  for (std::size_t at; (at = text.find(whole)) != std::string::npos;)
+    text.replace(at, whole.size(), type);
+  return parse_graph(text);
+}
+
+// What is rounded has the reference's bits; what attends to it is as near as above.
+TEST_P(CachedAttentionOf, RoundedRowsIsTheReferences) {
+  for (const char* const type : {"bf16[150,24]", "i8[150,32]"}) {
+    SCOPED_TRACE(type);
+    const Graph graph = with_caches(type);
+    State caches;
+    for (const NodeId id : graph.nodes_of("state"))
+      caches.emplace(graph.name(id), Tensor(graph.types(id)[0].dtype, graph.types(id)[0].dims({})));
+    const auto executor = make_executor(graph, caches, {.isa = GetParam()});
+    const auto reference = make_executor(graph, caches, {.device = "reference"});
+    std::int32_t done = 0;
+    for (const std::int32_t count : {37, 1, 2, 1, 5, 4, 11}) {
+      const auto seed = static_cast<std::uint32_t>(done);
+      const Feed feed{{"q", random_rows(count, kWidth, seed)},
+                      {"k", random_rows(count, kKeyWidth, seed + 1)},
+                      {"v", random_rows(count, kKeyWidth, seed + 2)},
+                      {"offsets", integers({0, count})},
+                      {"starts", integers({80})},
+                      {"lengths", integers({done})}};
+      const Tensor y = executor->run(feed).at("y"), expected = reference->run(feed).at("y");
+      for (std::int64_t i = 0; i < y.num_elements(); ++i)
+        ASSERT_NEAR(y.at(i), expected.at(i), 32 * kUnit)
+            << count << " tokens behind " << done << ", element " << i;
+      done += count;
+    }
+    for (const char* const cache : {"k_cache", "v_cache"}) {
+      const Tensor found = executor->state().at(cache), expected = reference->state().at(cache);
+      EXPECT_EQ(
+          std::memcmp(found.bytes(), expected.bytes(), static_cast<std::size_t>(found.num_bytes())),
+          0)
+          << cache;
+    }
   }
 }
 

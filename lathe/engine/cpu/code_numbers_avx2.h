@@ -13,11 +13,6 @@ inline void store_numbers(std::int8_t* to, Vec a, std::int32_t shift, std::int64
     for (std::int64_t i = 0; i < count; ++i) to[i] = bytes[i];
 }
 
-inline Vec load_numbers(const std::int8_t* from) {
-  const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from));
-  return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes))};
-}
-
 struct Nibbles {
   __m256i value;
 };
@@ -33,11 +28,6 @@ inline Vec numbers_of_half(Nibbles both, int half) {
 inline Vec load_powers(const std::uint8_t* codes) {
   const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(codes));
   return {_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu8_epi32(bytes), 23))};
-}
-
-inline Vec load_shorts(const std::uint16_t* from) {
-  const __m128i halves = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
-  return {_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16))};
 }
 
 struct Sums {

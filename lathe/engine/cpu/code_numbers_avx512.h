@@ -10,11 +10,6 @@ inline void store_numbers(std::int8_t* to, Vec a, std::int32_t shift, std::int64
     _mm_mask_storeu_epi8(to, first_lanes(count), bytes);
 }
 
-inline Vec load_numbers(const std::int8_t* from) {
-  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
-  return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes))};
-}
-
 // Two numbers from -8 to 7 a byte, each plus 8.
 struct Nibbles {
   __m512i value;
@@ -34,12 +29,6 @@ inline Vec numbers_of_half(Nibbles both, int half) {
 inline Vec load_powers(const std::uint8_t* codes) {
   const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(codes));
   return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu8_epi32(bytes), 23))};
-}
-
-// bfloat16 numbers.
-inline Vec load_shorts(const std::uint16_t* from) {
-  const __m256i halves = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
-  return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16))};
 }
 
 struct Sums {

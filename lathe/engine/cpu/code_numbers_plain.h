@@ -11,11 +11,6 @@ inline void store_numbers(std::int8_t* to, Vec a, std::int32_t shift, std::int64
     to[i] = static_cast<std::int8_t>(bits[i] - 0x4b400000 + shift);
 }
 
-inline Vec load_numbers(const std::int8_t* from) {
-  return {Floats{static_cast<float>(from[0]), static_cast<float>(from[1]),
-                 static_cast<float>(from[2]), static_cast<float>(from[3])}};
-}
-
 struct Nibbles {
   Ints value;
 };
@@ -31,13 +26,6 @@ inline Vec load_powers(const std::uint8_t* codes) {
   Vec powers;
   __builtin_memcpy(&powers.value, &bits, sizeof bits);
   return powers;
-}
-
-inline Vec load_shorts(const std::uint16_t* from) {
-  const Ints bits = Ints{from[0], from[1], from[2], from[3]} << 16;
-  Vec numbers;
-  __builtin_memcpy(&numbers.value, &bits, sizeof bits);
-  return numbers;
 }
 
 struct Sums {

@@ -3,7 +3,7 @@
 
 // The scales of a vector's columns, `at` numbers from the first panel's.
 inline Vec load_scales(const WidenedArgs& args, std::int64_t at) {
-  if (args.shorts != nullptr) return load_shorts(args.shorts + at);
+  if (args.shorts != nullptr) return load_bf16(args.shorts + at);
   return args.powers != nullptr ? load_powers(args.powers + at) : load(args.scales + at);
 }
 

@@ -159,14 +159,25 @@ struct AttentionArgs {
   WeightRounding rounding = {};
 };
 
+/// What a cache keeps of keys and values (ops/cache_rows.h).
+enum class CacheKind { Float, Bf16, Int8 };
+
+/// One head of keys and of values in caches of the same kind.
+struct CacheRows {
+  CacheKind kind;
+  std::int64_t d;
+  const std::byte* k;
+  const std::byte* v;
+  std::int64_t stride;  ///< bytes from a row to the next
+  std::int64_t scales;  ///< Int8: bytes from a row's numbers to the float that they are worth
+};
+
 /// out[h] = softmax(scale q[h] . k^T) . v for one token: the `group` query heads that share one
 /// head of keys, [group, d] each, and the first `lk` rows of a cache.
 struct AttendCacheArgs {
-  std::int64_t lk, d, group;
+  std::int64_t lk, group;
   const float* q;
-  const float* k;
-  const float* v;
-  std::int64_t stride;  ///< from a row of the caches to the next
+  CacheRows cache;
   float* out;
   float scale;
   float* scratch;  ///< attend_cache_scratch_size(lk, group) floats
@@ -291,6 +302,10 @@ struct Kernels {
   void (*attention)(const AttentionArgs&);
   std::int64_t (*attend_cache_scratch_size)(std::int64_t lk, std::int64_t group);
   void (*attend_cache)(const AttendCacheArgs&);
+  /// The first rows of a cache as floats, [rows, d] each.
+  void (*widen_cache)(const CacheRows& cache, std::int64_t rows, float* k, float* v);
+  /// to[i] = the bfloat16 number nearest to from[i].
+  void (*round_to_bf16)(const float* from, std::int64_t count, std::uint16_t* to);
   void (*layer_norm)(const LayerNormArgs&);
   void (*rms_norm)(const RmsNormArgs&);
   void (*softmax_rows)(const RowsArgs&);
@@ -367,6 +382,8 @@ struct Kernels {
   X(attention)                       \
   X(attend_cache_scratch_size)       \
   X(attend_cache)                    \
+  X(widen_cache)                     \
+  X(round_to_bf16)                   \
   X(layer_norm)                      \
   X(rms_norm)                        \
   X(softmax_rows)                    \

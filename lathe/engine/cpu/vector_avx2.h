@@ -242,3 +242,14 @@ inline std::int32_t total(ProductSums sums) {
   four = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0xb1));
   return _mm_cvtsi128_si32(four);
 }
+
+// Whole numbers of 8 bits, and bfloat16 numbers, as floats.
+inline Vec load_numbers(const std::int8_t* from) {
+  const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from));
+  return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes))};
+}
+
+inline Vec load_bf16(const std::uint16_t* from) {
+  const __m128i halves = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+  return {_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16))};
+}

@@ -260,3 +260,14 @@ inline ProductSums add_products(ProductSums sums, Shorts a, Shorts b) {
 inline std::int32_t total(ProductSums sums) {
   return _mm512_reduce_add_epi32(sums.value);
 }
+
+// Whole numbers of 8 bits, and bfloat16 numbers, as floats.
+inline Vec load_numbers(const std::int8_t* from) {
+  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+  return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes))};
+}
+
+inline Vec load_bf16(const std::uint16_t* from) {
+  const __m256i halves = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+  return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16))};
+}

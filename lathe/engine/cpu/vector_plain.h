@@ -220,3 +220,16 @@ inline ProductSums add_products(ProductSums sums, Shorts a, Shorts b) {
 inline std::int32_t total(ProductSums sums) {
   return static_cast<std::int32_t>(sums.value);
 }
+
+// Whole numbers of 8 bits, and bfloat16 numbers, as floats.
+inline Vec load_numbers(const std::int8_t* from) {
+  return {Floats{static_cast<float>(from[0]), static_cast<float>(from[1]),
+                 static_cast<float>(from[2]), static_cast<float>(from[3])}};
+}
+
+inline Vec load_bf16(const std::uint16_t* from) {
+  const Ints bits = Ints{from[0], from[1], from[2], from[3]} << 16;
+  Vec numbers;
+  __builtin_memcpy(&numbers.value, &bits, sizeof bits);
+  return numbers;
+}

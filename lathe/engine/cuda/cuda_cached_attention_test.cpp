@@ -3,10 +3,11 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <cstring>
 
 #include "lathe/core/graph_text.h"
 #include "lathe/engine/testing/cuda_gpu.h"
+#include "lathe/ops/cache_rows.h"
 
 namespace lathe::engine {
 namespace {
@@ -18,14 +19,20 @@ Tensor row_of_integers(std::vector<std::int32_t> values) {
   return Tensor::from<std::int32_t>({std::ssize(values)}, std::span<const std::int32_t>(values));
 }
 
-class CudaCachedAttention : public testing::TestWithParam<std::int64_t> {};
+// Heads of so many features, in caches of a dtype.
+class CudaCachedAttention : public testing::TestWithParam<std::tuple<std::int64_t, DType>> {
+ protected:
+  std::int64_t d() const { return std::get<0>(GetParam()); }
+  DType dtype() const { return std::get<1>(GetParam()); }
+  std::int64_t cache_width() const { return ops::CacheLayout{dtype(), kCacheHeads, d()}.width(); }
+  Tensor empty_cache() const { return Tensor(dtype(), {kRows, cache_width()}); }
+};
 
-// Scores are of size 1 and weights sum to 1: a hundred roundings of values below 1.
+// Scores are of size 1 and weights sum to 1: a hundred roundings of values below 1. What the caches
+// hold has the reference's bits.
 TEST_P(CudaCachedAttention, IsWhatTheReferenceGives) {
   LATHE_NEEDS_GPU();
-  const std::int64_t d = GetParam();
-  const Graph graph =
-      parse_graph(fmt::format(R"(
+  const Graph graph = parse_graph(fmt::format(R"(
     symbols T, S
     q = input() : f32[T,{0}]
     k = input() : f32[T,{1}]
@@ -33,16 +40,16 @@ TEST_P(CudaCachedAttention, IsWhatTheReferenceGives) {
     offsets = input() : i32[S+1]
     starts = input() : i32[S]
     lengths = input() : i32[S]
-    k_cache = state() {{role="cache"}} : f32[{2},{1}]
-    v_cache = state() {{role="cache"}} : f32[{2},{1}]
+    k_cache = state() {{role="cache"}} : {5}[{2},{6}]
+    v_cache = state() {{role="cache"}} : {5}[{2},{6}]
     y = cached_attention(q, k, v, k_cache, v_cache, offsets, starts, lengths) {{heads={3}, kv_heads={4}}}
     output y <- y#0
     state k_cache <- y#1
     state v_cache <- y#2
   )",
-                              kHeads * d, kCacheHeads * d, kRows, kHeads, kCacheHeads));
-  const State caches{{"k_cache", Tensor(DType::F32, {kRows, kCacheHeads * d})},
-                     {"v_cache", Tensor(DType::F32, {kRows, kCacheHeads * d})}};
+                                              kHeads * d(), kCacheHeads * d(), kRows, kHeads,
+                                              kCacheHeads, name(dtype()), cache_width()));
+  const State caches{{"k_cache", empty_cache()}, {"v_cache", empty_cache()}};
   const auto reference = make_executor(graph, caches, {.device = "reference"});
   const auto cuda = make_executor(graph, caches, {.device = "cuda"});
   // Two sequences side by side: prompts, single tokens and a few.
@@ -60,15 +67,20 @@ TEST_P(CudaCachedAttention, IsWhatTheReferenceGives) {
     for (std::size_t s = 0; s < 2; ++s) lengths[s] += counts[s];
   }
   const State left = reference->state(), right = cuda->state();
-  for (const char* name : {"k_cache", "v_cache"})
-    EXPECT_TRUE(std::ranges::equal(left.at(name).data<float>(), right.at(name).data<float>()));
+  for (const char* cache : {"k_cache", "v_cache"})
+    EXPECT_EQ(std::memcmp(left.at(cache).bytes(), right.at(cache).bytes(),
+                          static_cast<std::size_t>(left.at(cache).num_bytes())),
+              0)
+        << cache;
 }
 
 // A prompt and tokens one by one, turned by their positions on the way: a kernel of its own. The
-// caches hold what the reference's do.
+// caches hold what the reference's do, but that a key which lies between two numbers may be rounded
+// to either: at most 2^-8 of it, or a 127th of its head's largest, of size 1.
 TEST_P(CudaCachedAttention, TurnsASingleTokenOnItsWay) {
   LATHE_NEEDS_GPU();
-  const std::int64_t d = GetParam();
+  const double step = dtype() == DType::F32 ? 1e-5 : dtype() == DType::BF16 ? 0.008 : 0.016;
+  const double tolerance = dtype() == DType::F32 ? 1e-4 : 2e-3;
   for (const bool is_interleaved : {false, true}) {
     SCOPED_TRACE(is_interleaved ? "neighbours" : "halves");
     const Graph graph = parse_graph(fmt::format(
@@ -82,8 +94,8 @@ TEST_P(CudaCachedAttention, TurnsASingleTokenOnItsWay) {
     offsets = input() : i32[S+1]
     starts = input() : i32[S]
     lengths = input() : i32[S]
-    k_cache = state() {{role="cache"}} : f32[{2},{1}]
-    v_cache = state() {{role="cache"}} : f32[{2},{1}]
+    k_cache = state() {{role="cache"}} : {6}[{2},{7}]
+    v_cache = state() {{role="cache"}} : {6}[{2},{7}]
     q = linear(x, w)
     q_turned = rope(q, positions) {{heads={3}, interleaved={5}}}
     k_turned = rope(k, positions) {{heads={4}, interleaved={5}}}
@@ -92,9 +104,10 @@ TEST_P(CudaCachedAttention, TurnsASingleTokenOnItsWay) {
     state k_cache <- y#1
     state v_cache <- y#2
   )",
-        kHeads * d, kCacheHeads * d, kRows, kHeads, kCacheHeads, is_interleaved));
+        kHeads * d(), kCacheHeads * d(), kRows, kHeads, kCacheHeads, is_interleaved, name(dtype()),
+        cache_width()));
     State state = random_state(graph, 5);
-    state["k_cache"] = state["v_cache"] = Tensor(DType::F32, {kRows, kCacheHeads * d});
+    state["k_cache"] = state["v_cache"] = empty_cache();
     for (float& weight : state["w"].mutable_data<float>()) weight /= 16;
     const auto reference = make_executor(graph, state, {.device = "reference"});
     const auto cuda = make_executor(graph, state, {.device = "cuda"});
@@ -109,18 +122,22 @@ TEST_P(CudaCachedAttention, TurnsASingleTokenOnItsWay) {
       feed["lengths"] = row_of_integers({length});
       const Tensor expected = reference->run(feed).at("y"), y = cuda->run(feed).at("y");
       for (std::int64_t i = 0; i < y.num_elements(); ++i)
-        ASSERT_NEAR(y.at(i), expected.at(i), 1e-4) << "behind " << length << ", element " << i;
+        ASSERT_NEAR(y.at(i), expected.at(i), tolerance) << "behind " << length << ", element " << i;
       length += count;
     }
     for (const char* cache : {"k_cache", "v_cache"}) {
-      const Tensor expected = reference->state().at(cache), found = cuda->state().at(cache);
-      for (std::int64_t i = 0; i < found.num_elements(); ++i)
-        ASSERT_NEAR(found.at(i), expected.at(i), 1e-5) << cache << ", element " << i;
+      const ops::CacheLayout layout{dtype(), kCacheHeads, d()};
+      const std::vector<double> expected = ops::read_cache(reference->state().at(cache), layout);
+      const std::vector<double> found = ops::read_cache(cuda->state().at(cache), layout);
+      for (std::size_t i = 0; i < found.size(); ++i)
+        ASSERT_NEAR(found[i], expected[i], step) << cache << ", element " << i;
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(HeadSizes, CudaCachedAttention, testing::Values(12, 20, 32, 64, 128, 192));
+INSTANTIATE_TEST_SUITE_P(HeadSizes, CudaCachedAttention,
+                         testing::Combine(testing::Values(12, 20, 32, 64, 128, 192),
+                                          testing::Values(DType::F32, DType::BF16, DType::I8)));
 
 }  // namespace
 }  // namespace lathe::engine

@@ -146,18 +146,24 @@ struct TokenRotation {
   double frequencies[kMostHeadSize / 2] = {};  ///< radians from a position to the next, by pair
 };
 
+/// What a cache keeps of keys and values (ops/cache_rows.h).
+enum class CacheKind : std::int32_t { Float, Bf16, Int8 };
+
 /// New tokens of packed sequences: their keys and values go into rows of the caches behind those
 /// of their sequences, and their queries look at them all. The new caches may be the old ones.
 struct CachedAttentionArgs {
   const float* q = nullptr;
   const float* k = nullptr;
   const float* v = nullptr;
-  const float* k_cache = nullptr;
-  const float* v_cache = nullptr;
+  const std::byte* k_cache = nullptr;
+  const std::byte* v_cache = nullptr;
   Integers offsets, starts, lengths;
   float* y = nullptr;
-  float* new_k = nullptr;
-  float* new_v = nullptr;
+  std::byte* new_k = nullptr;
+  std::byte* new_v = nullptr;
+  CacheKind kind = CacheKind::Float;
+  std::int64_t row_bytes = 0;    ///< of the caches
+  std::int64_t first_scale = 0;  ///< Int8: the byte of a row where the scales of its heads begin
   std::int32_t heads = 1, kv_heads = 1, d = 0;
   float scale = 1;
   std::int64_t rows = 0;  ///< of the caches

@@ -44,14 +44,6 @@ __device__ CachePlace place_of_token(const CachedAttentionArgs& args, std::int64
   return place;
 }
 
-__global__ void copy_caches_kernel(CachedAttentionArgs args) {
-  const std::int64_t count = args.rows * args.kv_heads * args.d;
-  for (std::int64_t i = global_thread(); i < count; i += grid_stride()) {
-    args.new_k[i] = args.k_cache[i];
-    args.new_v[i] = args.v_cache[i];
-  }
-}
-
 // Whether a later sequence puts a token into the row, too: the last one's stays, as if they were
 // written one after another. All threads of the block ask.
 __device__ bool is_overwritten(const CachedAttentionArgs& args, std::int64_t sequence,
@@ -66,6 +58,37 @@ __device__ bool is_overwritten(const CachedAttentionArgs& args, std::int64_t seq
   return __syncthreads_or(is_there) != 0;
 }
 
+// Puts a token's keys or values into a row, by all threads of the block.
+template <CacheKind kKind>
+__device__ void put_token(const CachedAttentionArgs& args, const float* from, std::byte* row) {
+  if constexpr (kKind == CacheKind::Int8) {
+    const int lane = threadIdx.x % kWarp, warps = blockDim.x / kWarp;
+    for (int head = threadIdx.x / kWarp; head < args.kv_heads; head += warps) {
+      float most = 0;
+      bool has_nan = false;
+      for (int i = lane; i < args.d; i += kWarp) {
+        const float x = from[head * args.d + i];
+        most = fmaxf(most, finite_magnitude(x));
+        has_nan = has_nan || x != x;
+      }
+      const float scale =
+          int8_scale(join_warp(most, Larger{}), __any_sync(kAllLanes, has_nan) != 0);
+      for (int i = lane; i < args.d; i += kWarp)
+        reinterpret_cast<signed char*>(row)[head * args.d + i] =
+            static_cast<signed char>(int8_number(from[head * args.d + i], scale));
+      if (lane == 0) scales_of_row(args, row)[head] = scale;
+    }
+  } else {
+    for (int i = threadIdx.x; i < args.kv_heads * args.d; i += blockDim.x) {
+      if constexpr (kKind == CacheKind::Bf16)
+        reinterpret_cast<std::uint16_t*>(row)[i] = static_cast<std::uint16_t>(near_bf16(from[i]));
+      else
+        reinterpret_cast<float*>(row)[i] = from[i];
+    }
+  }
+}
+
+template <CacheKind kKind>
 __global__ void append_kernel(CachedAttentionArgs args) {
   const std::int64_t width = std::int64_t{args.kv_heads} * args.d;
   for (std::int64_t token = blockIdx.x; token < real_size(args.tokens); token += gridDim.x) {
@@ -76,18 +99,17 @@ __global__ void append_kernel(CachedAttentionArgs args) {
     }
     const std::int64_t row = place.start + place.keys - 1;
     if (is_overwritten(args, place.sequence, row)) continue;
-    for (std::int64_t i = threadIdx.x; i < width; i += blockDim.x) {
-      args.new_k[row * width + i] = args.k[token * width + i];
-      args.new_v[row * width + i] = args.v[token * width + i];
-    }
+    put_token<kKind>(args, args.k + token * width, args.new_k + row * args.row_bytes);
+    put_token<kKind>(args, args.v + token * width, args.new_v + row * args.row_bytes);
   }
 }
 
+template <CacheKind kKind>
 __global__ void __launch_bounds__(kCacheWarps* kWarp) attend_kernel(CachedAttentionArgs args) {
   __shared__ float query[kMostWideHeadSize];
   __shared__ float tops[kCacheWarps], totals[kCacheWarps], values[kCacheWarps][kMostWideHeadSize];
   const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
-  const std::int64_t real = real_size(args.tokens), width = std::int64_t{args.kv_heads} * args.d;
+  const std::int64_t real = real_size(args.tokens);
   const std::int64_t all = args.tokens.capacity * args.heads;
   for (std::int64_t item = blockIdx.x; item < all; item += gridDim.x) {
     const std::int64_t token = item / args.heads;
@@ -102,15 +124,18 @@ __global__ void __launch_bounds__(kCacheWarps* kWarp) attend_kernel(CachedAttent
     for (int i = threadIdx.x; i < args.d; i += blockDim.x)
       query[i] = args.q[item * args.d + i] * args.scale;
     __syncthreads();
-    const std::int64_t first = place.start * width + head / (args.heads / args.kv_heads) * args.d;
+    const int kv_head = head / (args.heads / args.kv_heads);
+    const std::int64_t first = kv_head * args.d;
     float top = -INFINITY, total = 0, sums[kLaneFeatures] = {};
     for (std::int64_t begin = warp * kWarp; begin < place.keys; begin += kCacheWarps * kWarp) {
       const std::int64_t key = begin + lane;
       float score = -INFINITY;
       if (key < place.keys) {
-        const float* const k = args.new_k + first + key * width;
+        const std::byte* const k = args.new_k + (place.start + key) * args.row_bytes;
         score = 0;
-        for (int i = 0; i < args.d; ++i) score = fmaf(query[i], k[i], score);
+        for (int i = 0; i < args.d; ++i)
+          score = fmaf(query[i], cached_number<kKind>(k, first + i), score);
+        score *= cached_worth<kKind>(args, k, kv_head);
       }
       const float higher = fmaxf(top, join_warp(score, Larger{}));
       const float shrink = expf(top - higher);  // 0 at first
@@ -120,11 +145,12 @@ __global__ void __launch_bounds__(kCacheWarps* kWarp) attend_kernel(CachedAttent
       for (float& sum : sums) sum *= shrink;
       const int count = static_cast<int>(place.keys - begin < kWarp ? place.keys - begin : kWarp);
       for (int j = 0; j < count; ++j) {
-        const float* const v = args.new_v + first + (begin + j) * width;
-        const float share = __shfl_sync(kAllLanes, weight, j);
+        const std::byte* const v = args.new_v + (place.start + begin + j) * args.row_bytes;
+        const float share =
+            __shfl_sync(kAllLanes, weight, j) * cached_worth<kKind>(args, v, kv_head);
         for (int part = 0; part < kLaneFeatures; ++part)
           if (const int i = part * kWarp + lane; i < args.d)
-            sums[part] = fmaf(share, v[i], sums[part]);
+            sums[part] = fmaf(share, cached_number<kKind>(v, first + i), sums[part]);
       }
     }
     if (lane == 0) {
@@ -150,14 +176,14 @@ __global__ void __launch_bounds__(kCacheWarps* kWarp) attend_kernel(CachedAttent
 constexpr int kRowWarps = 8, kTurns = 8;
 
 // Heads of 4 kLanes features: a part of so many lanes has a key, kTurns of them at a time.
-template <int kLanes>
+template <CacheKind kKind, int kLanes>
 __global__ void __launch_bounds__(kRowWarps* kWarp) attend_parts_kernel(CachedAttentionArgs args) {
   constexpr int kKeys = kWarp / kLanes, kStep = kKeys * kTurns, kFeatures = 4 * kLanes;
   __shared__ float tops[kRowWarps], totals[kRowWarps];
   __shared__ float4 values[kRowWarps][kLanes];
   const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
   const int part = lane / kLanes, place = lane % kLanes;
-  const std::int64_t real = real_size(args.tokens), width = std::int64_t{args.kv_heads} * kFeatures;
+  const std::int64_t real = real_size(args.tokens);
   const std::int64_t all = args.tokens.capacity * args.heads;
   for (std::int64_t item = blockIdx.x; item < all; item += gridDim.x) {
     const std::int64_t token = item / args.heads;
@@ -171,8 +197,7 @@ __global__ void __launch_bounds__(kRowWarps* kWarp) attend_parts_kernel(CachedAt
     }
     const float4 query =
         times(reinterpret_cast<const float4*>(args.q + item * kFeatures)[place], args.scale);
-    const std::int64_t first =
-        found.start * width + head / (args.heads / args.kv_heads) * kFeatures + 4 * place;
+    const int kv_head = head / (args.heads / args.kv_heads);
     float top = -INFINITY, total = 0;
     float4 sum = {0, 0, 0, 0};
     for (std::int64_t begin = warp * kStep; begin < found.keys; begin += kRowWarps * kStep) {
@@ -181,11 +206,11 @@ __global__ void __launch_bounds__(kRowWarps* kWarp) attend_parts_kernel(CachedAt
       const std::int64_t own = begin + part;
 #pragma unroll
       for (int turn = 0; turn < kTurns; ++turn) {
-        const std::int64_t key = own + turn * kKeys, at = first + key * width;
+        const std::int64_t key = own + turn * kKeys, at = (found.start + key) * args.row_bytes;
         const bool is_there = key < found.keys;
         keys[turn] = rows[turn] = {0, 0, 0, 0};
-        if (is_there) keys[turn] = *reinterpret_cast<const float4*>(args.new_k + at);
-        if (is_there) rows[turn] = *reinterpret_cast<const float4*>(args.new_v + at);
+        if (is_there) keys[turn] = cached_four<kKind>(args, args.new_k + at, kv_head, 4 * place);
+        if (is_there) rows[turn] = cached_four<kKind>(args, args.new_v + at, kv_head, 4 * place);
       }
       float higher = top;
 #pragma unroll
@@ -224,10 +249,28 @@ __global__ void __launch_bounds__(kRowWarps* kWarp) attend_parts_kernel(CachedAt
   }
 }
 
-template <int kLanes>
+template <CacheKind kKind, int kLanes>
 void attend_parts(const CachedAttentionArgs& args, Stream* stream) {
-  attend_parts_kernel<kLanes><<<blocks_for(args.tokens.capacity * args.heads, 1, 1 << 16),
-                                kRowWarps * kWarp, 0, stream_of(stream)>>>(args);
+  attend_parts_kernel<kKind, kLanes><<<blocks_for(args.tokens.capacity * args.heads, 1, 1 << 16),
+                                       kRowWarps * kWarp, 0, stream_of(stream)>>>(args);
+}
+
+template <CacheKind kKind>
+void append_and_attend(const CachedAttentionArgs& args, Stream* stream) {
+  append_kernel<kKind>
+      <<<blocks_for(args.tokens.capacity, 1), kThreads, 0, stream_of(stream)>>>(args);
+  if (args.d == 32) return attend_parts<kKind, 8>(args, stream);
+  if (args.d == 64) return attend_parts<kKind, 16>(args, stream);
+  if (args.d == 128) return attend_parts<kKind, 32>(args, stream);
+  attend_kernel<kKind><<<blocks_for(args.tokens.capacity * args.heads, 1, 1 << 16),
+                         kCacheWarps * kWarp, 0, stream_of(stream)>>>(args);
+}
+
+void copy_cache(const CachedAttentionArgs& args, const std::byte* from, std::byte* to,
+                Stream* stream) {
+  if (to != from)
+    cudaMemcpyAsync(to, from, static_cast<std::size_t>(args.rows * args.row_bytes),
+                    cudaMemcpyDeviceToDevice, stream_of(stream));
 }
 
 }  // namespace
@@ -235,15 +278,9 @@ void attend_parts(const CachedAttentionArgs& args, Stream* stream) {
 void cached_attention(const CachedAttentionArgs& args, Stream* stream) {
   if (args.tokens.capacity == 0) return;
   if (is_single_token(args)) return attend_token(args, stream);
-  if (args.new_k != args.k_cache || args.new_v != args.v_cache)
-    copy_caches_kernel<<<blocks_for(args.rows * args.kv_heads * args.d, kThreads), kThreads, 0,
-                         stream_of(stream)>>>(args);
-  append_kernel<<<blocks_for(args.tokens.capacity, 1), kThreads, 0, stream_of(stream)>>>(args);
-  if (args.d == 32) return attend_parts<8>(args, stream);
-  if (args.d == 64) return attend_parts<16>(args, stream);
-  if (args.d == 128) return attend_parts<32>(args, stream);
-  attend_kernel<<<blocks_for(args.tokens.capacity * args.heads, 1, 1 << 16), kCacheWarps * kWarp, 0,
-                  stream_of(stream)>>>(args);
+  copy_cache(args, args.k_cache, args.new_k, stream);
+  copy_cache(args, args.v_cache, args.new_v, stream);
+  by_cache_kind(args.kind, [&](auto kind) { append_and_attend<kind()>(args, stream); });
 }
 
 }  // namespace lathe::engine::cuda

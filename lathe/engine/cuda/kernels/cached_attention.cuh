@@ -1,6 +1,7 @@
 #pragma once
 
-// What attention to caches shares: four features a lane, a head the lanes of a part of a warp.
+// What attention to caches shares: what a cache holds, four features a lane, a head the lanes of a
+// part of a warp.
 
 #include "lathe/engine/cuda/kernels/launch.cuh"
 
@@ -8,6 +9,81 @@ namespace lathe::engine::cuda {
 
 /// One token of one sequence (is_single_token).
 void attend_token(const CachedAttentionArgs& args, Stream* stream);
+
+/// Calls run with a constant of the kind that the caches are of.
+template <typename Run>
+void by_cache_kind(CacheKind kind, Run run) {
+  if (kind == CacheKind::Bf16)
+    run(std::integral_constant<CacheKind, CacheKind::Bf16>{});
+  else if (kind == CacheKind::Int8)
+    run(std::integral_constant<CacheKind, CacheKind::Int8>{});
+  else
+    run(std::integral_constant<CacheKind, CacheKind::Float>{});
+}
+
+/// The scales of a row's heads, where a row has them.
+__device__ inline float* scales_of_row(const CachedAttentionArgs& args, std::byte* row) {
+  return reinterpret_cast<float*>(row + args.first_scale);
+}
+
+/// What the numbers of a row's head are worth.
+template <CacheKind kKind>
+__device__ float cached_worth(const CachedAttentionArgs& args, const std::byte* row, int kv_head) {
+  if constexpr (kKind == CacheKind::Int8)
+    return __ldcg(reinterpret_cast<const float*>(row + args.first_scale) + kv_head);
+  return 1.0f;
+}
+
+/// A number of a row.
+template <CacheKind kKind>
+__device__ float cached_number(const std::byte* row, std::int64_t at) {
+  if constexpr (kKind == CacheKind::Bf16)
+    return __uint_as_float(unsigned{reinterpret_cast<const std::uint16_t*>(row)[at]} << 16);
+  else if constexpr (kKind == CacheKind::Int8)
+    return static_cast<float>(reinterpret_cast<const signed char*>(row)[at]);
+  else
+    return reinterpret_cast<const float*>(row)[at];
+}
+
+/// Four features of a row's head, from a multiple of four on.
+template <CacheKind kKind>
+__device__ float4 cached_four(const CachedAttentionArgs& args, const std::byte* row, int kv_head,
+                              int feature) {
+  const int four = (kv_head * args.d + feature) / 4;
+  if constexpr (kKind == CacheKind::Bf16) {
+    const uint2 bits = __ldcg(reinterpret_cast<const uint2*>(row) + four);
+    return {__uint_as_float(bits.x << 16), __uint_as_float(bits.x & 0xffff0000u),
+            __uint_as_float(bits.y << 16), __uint_as_float(bits.y & 0xffff0000u)};
+  } else if constexpr (kKind == CacheKind::Int8) {
+    const int bits = __ldcg(reinterpret_cast<const int*>(row) + four);
+    const float worth = cached_worth<kKind>(args, row, kv_head);
+    const auto number = [&](int place) {
+      return worth * static_cast<float>(static_cast<signed char>(bits >> 8 * place));
+    };
+    return {number(0), number(1), number(2), number(3)};
+  } else {
+    return __ldcg(reinterpret_cast<const float4*>(row) + four);
+  }
+}
+
+/// The bits of the bfloat16 number nearest to x, ties to even; NaN stays NaN.
+__device__ inline unsigned near_bf16(float x) {
+  const unsigned bits = __float_as_uint(x);
+  return x != x ? (bits >> 16 | 0x40u) : (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
+}
+
+/// What a head's largest finite magnitude makes the scale of its numbers, and a number: as
+/// `int:8,dynamic` has them.
+__device__ inline float int8_scale(float most, bool has_nan) {
+  constexpr float kHighest = 127, kSmallestScale = 0x1p-126f;
+  return has_nan ? __uint_as_float(0x7fc00000u) : fmaxf(__fdiv_rn(most, kHighest), kSmallestScale);
+}
+__device__ inline int int8_number(float x, float scale) {
+  return static_cast<int>(rintf(fminf(fmaxf(__fdiv_rn(x, scale), -127.0f), 127.0f)));
+}
+__device__ inline float finite_magnitude(float x) {
+  return fabsf(x) < INFINITY ? fabsf(x) : 0.0f;
+}
 
 __device__ inline float4 times(float4 a, float by) {
   return {a.x * by, a.y * by, a.z * by, a.w * by};

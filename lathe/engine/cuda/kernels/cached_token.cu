@@ -41,7 +41,49 @@ __device__ float4 turned(const TokenRotation& rotation, const float* head, int p
           second(other.z, own.z, angle[2]), second(other.w, own.w, angle[3])};
 }
 
-template <int kLanes>
+// What the caches hold of four features of the token's own, which lanes of a part share; written
+// by those who are to.
+template <CacheKind kKind, int kLanes>
+__device__ float4 put_own(const CachedAttentionArgs& args, float4 own, std::byte* row, int kv_head,
+                          int place, bool is_writer) {
+  const int four = kv_head * kLanes + place;
+  if constexpr (kKind == CacheKind::Bf16) {
+    const uint2 bits = {near_bf16(own.x) | near_bf16(own.y) << 16,
+                        near_bf16(own.z) | near_bf16(own.w) << 16};
+    if (is_writer) reinterpret_cast<uint2*>(row)[four] = bits;
+    return {__uint_as_float(bits.x << 16), __uint_as_float(bits.x & 0xffff0000u),
+            __uint_as_float(bits.y << 16), __uint_as_float(bits.y & 0xffff0000u)};
+  } else if constexpr (kKind == CacheKind::Int8) {
+    const float features[4] = {own.x, own.y, own.z, own.w};
+    float most = 0;
+    int has_nan = 0;
+    for (const float x : features) {
+      most = fmaxf(most, finite_magnitude(x));
+      has_nan |= x != x;
+    }
+#pragma unroll
+    for (int distance = kLanes / 2; distance > 0; distance /= 2) {
+      most = fmaxf(most, __shfl_xor_sync(kAllLanes, most, distance));
+      has_nan |= __shfl_xor_sync(kAllLanes, has_nan, distance);
+    }
+    const float scale = int8_scale(most, has_nan != 0);
+    float rounded[4];
+    unsigned bits = 0;
+    for (int i = 0; i < 4; ++i) {
+      const int number = int8_number(features[i], scale);
+      rounded[i] = scale * static_cast<float>(number);
+      bits |= (static_cast<unsigned>(number) & 0xffu) << 8 * i;
+    }
+    if (is_writer) reinterpret_cast<unsigned*>(row)[four] = bits;
+    if (is_writer && place == 0) scales_of_row(args, row)[kv_head] = scale;
+    return {rounded[0], rounded[1], rounded[2], rounded[3]};
+  } else {
+    if (is_writer) reinterpret_cast<float4*>(row)[four] = own;
+    return own;
+  }
+}
+
+template <CacheKind kKind, int kLanes>
 __global__ void __launch_bounds__(kTokenWarps* kWarp, 2)
     attend_token_kernel(const __grid_constant__ CachedAttentionArgs args) {
   constexpr int kKeys = kWarp / kLanes, kStep = kKeys * kTurns, kFeatures = 4 * kLanes;
@@ -52,23 +94,21 @@ __global__ void __launch_bounds__(kTokenWarps* kWarp, 2)
   const int part = lane / kLanes, place = lane % kLanes;
   const auto head = static_cast<int>(blockIdx.x);
   const int shared_by = args.heads / args.kv_heads, kv_head = head / shared_by;
-  const std::int64_t width = std::int64_t{args.kv_heads} * kFeatures;
 
   // The inputs of a run are there when its first kernel ends, and the caches of the tokens before.
   const std::int64_t start = integer_at(args.starts, 0), length = integer_at(args.lengths, 0);
   const bool is_inside = start >= 0 && length >= 0 && start + length < args.rows &&
                          real_size(args.tokens) > 0 && integer_at(args.offsets, 0) == 0;
   const std::int64_t keys = is_inside ? length + 1 : 0;
-  const std::int64_t first = start * width + kv_head * kFeatures + 4 * place;
   float4 key_rows[kTurns], value_rows[kTurns];
   const auto load = [&](std::int64_t begin) {
 #pragma unroll
     for (int turn = 0; turn < kTurns; ++turn) {
-      const std::int64_t key = begin + part + turn * kKeys, at = first + key * width;
+      const std::int64_t key = begin + part + turn * kKeys, at = (start + key) * args.row_bytes;
       key_rows[turn] = value_rows[turn] = {0, 0, 0, 0};
       if (key >= keys - 1) continue;
-      key_rows[turn] = __ldcg(reinterpret_cast<const float4*>(args.k_cache + at));
-      value_rows[turn] = __ldcg(reinterpret_cast<const float4*>(args.v_cache + at));
+      key_rows[turn] = cached_four<kKind>(args, args.k_cache + at, kv_head, 4 * place);
+      value_rows[turn] = cached_four<kKind>(args, args.v_cache + at, kv_head, 4 * place);
     }
   };
   load(warp * kStep);
@@ -91,14 +131,14 @@ __global__ void __launch_bounds__(kTokenWarps* kWarp, 2)
   }
   const float4 query =
       times(turned<kLanes>(args.rotation, args.q + head * kFeatures, place, angles), args.scale);
-  const float4 own_key = turned<kLanes>(args.rotation, args.k + kv_head * kFeatures, place, angles);
-  const float4 own_value =
-      __ldcg(reinterpret_cast<const float4*>(args.v + kv_head * kFeatures) + place);
-  if (head % shared_by == 0 && warp == 0 && part == 0) {
-    const std::int64_t at = first + length * width;
-    *reinterpret_cast<float4*>(args.new_k + at) = own_key;
-    *reinterpret_cast<float4*>(args.new_v + at) = own_value;
-  }
+  const bool is_writer = head % shared_by == 0 && warp == 0 && part == 0;
+  const std::int64_t own_row = (start + length) * args.row_bytes;
+  const float4 own_key = put_own<kKind, kLanes>(
+      args, turned<kLanes>(args.rotation, args.k + kv_head * kFeatures, place, angles),
+      args.new_k + own_row, kv_head, place, is_writer);
+  const float4 own_value = put_own<kKind, kLanes>(
+      args, __ldcg(reinterpret_cast<const float4*>(args.v + kv_head * kFeatures) + place),
+      args.new_v + own_row, kv_head, place, is_writer);
 
   float top = -INFINITY, total = 0;
   float4 sum = {0, 0, 0, 0};
@@ -145,21 +185,23 @@ __global__ void __launch_bounds__(kTokenWarps* kWarp, 2)
     y[threadIdx.x] = joined<kTokenWarps>(tops, totals, values, static_cast<int>(threadIdx.x));
 }
 
-template <int kLanes>
+template <CacheKind kKind, int kLanes>
 void attend_token(const CachedAttentionArgs& args, Stream* stream) {
-  launch_early(args.may_begin_early, attend_token_kernel<kLanes>,
+  launch_early(args.may_begin_early, attend_token_kernel<kKind, kLanes>,
                dim3(static_cast<unsigned>(args.heads)), kTokenWarps * kWarp, 0, stream, args);
 }
 
 }  // namespace
 
 void attend_token(const CachedAttentionArgs& args, Stream* stream) {
-  if (args.d == 32)
-    attend_token<8>(args, stream);
-  else if (args.d == 64)
-    attend_token<16>(args, stream);
-  else
-    attend_token<32>(args, stream);
+  by_cache_kind(args.kind, [&](auto kind) {
+    if (args.d == 32)
+      attend_token<kind(), 8>(args, stream);
+    else if (args.d == 64)
+      attend_token<kind(), 16>(args, stream);
+    else
+      attend_token<kind(), 32>(args, stream);
+  });
 }
 
 }  // namespace lathe::engine::cuda
