@@ -1,19 +1,24 @@
 #!/usr/bin/env python3
 """Tokens a second of Lathe, transformers and llama.cpp with one Llama of random weights.
 
-    generate_rival.py --lathe LATHE --bench BENCH_GENERATE --out FOLDER [--cores 2,16] [--cuda] [--no-compile]
-        [--compile-limit SECONDS] [--llama-bench PROGRAM --gguf FOLDER]
+    generate_rival.py --lathe LATHE --bench BENCH_GENERATE --out FOLDER [--cores 2,16] [--cuda]
+        [--ways eager:float32,compiled:float32,compiled:bfloat16] [--compile-limit SECONDS] [--compile-for THREADS]
+        [--caches float32,bf16,int:8] [--blocks N] [--llama-bench PROGRAM --gguf FOLDER]
 
 The model has 110 million weights (hidden 768, 12 layers, 12 heads, vocabulary 32,000, tied) unless --layers and --hidden
 say otherwise. Everybody reads a prompt of 128 tokens and adds 128 to it, one sequence, greedily; what counts is the
 time of a token behind the prompt, the best of the rounds. Contenders run one after the other, each on the same cores
-(N from --first-core on, by affinity, with as many threads). transformers runs eagerly and compiled with a static cache, in float and
-in bfloat16; what is not ready within its limit is said to be so. --gguf is llama.cpp's gguf-py, which rounds the weights to Q8_0 and Q4_0
+(N from --first-core on, by affinity, with as many threads); --blocks goes through Lathe and llama.cpp so often, for
+others may use the machine, too. --caches are how Lathe keeps keys and values: llama.cpp keeps them in 16 bits. transformers runs eagerly and compiled with a static cache, in float and
+in bfloat16; what is not ready within its limit is said to be so, and where it was. Compiling takes minutes on a CPU:
+--compile-for compiles for so many threads on fewer cores and times nothing, and with TORCHINDUCTOR_CACHE_DIR set to the
+same folder a later call finds the result. --gguf is llama.cpp's gguf-py, which rounds the weights to Q8_0 and Q4_0
 and writes the files that llama-bench reads, built from its source with the machine's instruction set. Prints one JSON
 line a contender.
 """
 
 import argparse
+import faulthandler
 import json
 import os
 import pathlib
@@ -28,8 +33,9 @@ parser.add_argument("--out", type=pathlib.Path, required=True)
 parser.add_argument("--cores", default="2,16")
 parser.add_argument("--first-core", type=int, default=0)
 parser.add_argument("--cuda", action="store_true")
-parser.add_argument("--no-compile", action="store_true")
-parser.add_argument("--no-transformers", action="store_true")
+parser.add_argument("--ways", default="eager:float32,compiled:float32,compiled:bfloat16",
+                    help="of transformers; empty for none")
+parser.add_argument("--compile-for", type=int, help="threads to compile for, without timing")
 parser.add_argument("--prompt", type=int, default=128)
 parser.add_argument("--new", type=int, default=128)
 parser.add_argument("--hidden", type=int, default=768)
@@ -38,6 +44,9 @@ parser.add_argument("--rounds", type=int, default=3)
 parser.add_argument("--limit", type=int, default=90, help="seconds for one contender")
 parser.add_argument("--compile-limit", type=int, default=180, help="the same of one that compiles first")
 parser.add_argument("--no-lathe", action="store_true")
+parser.add_argument("--caches", default="float32")
+parser.add_argument("--blocks", type=int, default=1)
+parser.add_argument("--weights", default="float,int8,int4,int4-short")
 parser.add_argument("--llama-bench")
 parser.add_argument("--gguf")
 parser.add_argument("--worker", help="(the script calls itself: eager or compiled, the device and the dtype)")
@@ -65,10 +74,11 @@ def make_model():
 
 def worker(way, device, dtype):
     """One contender of transformers: the time of a token behind the prompt."""
+    faulthandler.dump_traceback_later(arguments.compile_limit - 4)
     import torch
     from transformers import AutoModelForCausalLM, StaticCache
 
-    torch.set_num_threads(len(os.sched_getaffinity(0)))
+    torch.set_num_threads(arguments.compile_for or len(os.sched_getaffinity(0)))
     model = AutoModelForCausalLM.from_pretrained(MODEL, dtype=getattr(torch, dtype)).to(device).eval()
     prompt = torch.tensor([[i * 7919 % 32000 for i in range(arguments.prompt)]], device=device)
     length = arguments.prompt + arguments.new
@@ -112,6 +122,10 @@ def worker(way, device, dtype):
         start = time.perf_counter()
         run(4)
         ready = time.perf_counter() - start
+        if arguments.compile_for:
+            say({"who": f"transformers {way} {dtype}", "device": device, "compiled_for": torch.get_num_threads(),
+                 "seconds_until_ready": round(ready, 1)})
+            return
         prefill = min(run(1) for _ in range(arguments.rounds))
         whole = min(run(arguments.new) for _ in range(arguments.rounds))
     decode = (whole - prefill) / (arguments.new - 1)
@@ -127,8 +141,9 @@ def call(command, cores=None, who=None, limit=arguments.limit):
         command = ["taskset", "-c", f"{first}-{first + cores - 1}", *command]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=limit)
-    except subprocess.TimeoutExpired:
-        say({"who": who, "threads": cores, "failed": f"not ready within {limit} s"})
+    except subprocess.TimeoutExpired as late:
+        said = (late.stderr or b"").decode(errors="replace")
+        say({"who": who, "threads": cores, "failed": f"not ready within {limit} s", "said": said[-600:]})
         return None
     if done.returncode:
         say({"who": who, "threads": cores, "failed": f"{done.returncode}: {(done.stderr or done.stdout)[-600:]}"})
@@ -144,10 +159,11 @@ def ask_transformers(way, device, dtype, cores=None):
         print(printed.strip().splitlines()[-1], flush=True)
 
 
-def ask_lathe(weights, device, cores=None):
+def ask_lathe(weights, cache, device, cores=None):
     command = [arguments.bench, str(arguments.out / weights), "--device", device, "--prompt", str(arguments.prompt),
-               "--new", str(arguments.new), "--rounds", str(arguments.rounds)]
-    printed = call(command + (["--threads", str(cores)] if cores else []), cores, f"lathe {weights} {device}")
+               "--new", str(arguments.new), "--rounds", str(arguments.rounds), "--cache", cache]
+    printed = call(command + (["--threads", str(cores)] if cores else []), cores,
+                   f"lathe {weights} {device}, cache {cache}")
     if printed:
         say({"who": f"lathe {weights}", **json.loads(printed)})
 
@@ -234,7 +250,7 @@ if not MODEL.exists():
     make_model()
 KINDS = {"int8": "int:8,channel", "int4": "int:4,group=32", "int4-short": "int:4,group=32,short"}
 for name, weights in KINDS.items():
-    if (arguments.out / name).exists():
+    if arguments.no_lathe or (arguments.out / name).exists():
         continue
     call([arguments.lathe, "quantize", "--model", str(MODEL), "--task", "causal-lm", "--weights", weights, "--embeddings",
           weights, "--weight-range", "minmax", "--no-masters", "--out", str(arguments.out / name)], who=f"lathe quantize {name}")
@@ -245,21 +261,19 @@ for kind in ("q8_0", "q4_0") if arguments.llama_bench else ():
         files.append(kind)
     except Exception as wrong:  # the others still run
         say({"who": f"llama.cpp {kind}", "failed": repr(wrong)})
-WAYS = [("eager", "float32")]
-if not arguments.no_compile:
-    WAYS += [("compiled", "float32"), ("compiled", "bfloat16")]
-if arguments.no_transformers:
-    WAYS = []
-OURS = [] if arguments.no_lathe else ["float", *KINDS]
+WAYS = [one.split(":") for one in arguments.ways.split(",") if one]
+OURS = [] if arguments.no_lathe else [(weights, cache) for weights in arguments.weights.split(",")
+                                      for cache in arguments.caches.split(",")]
 CORES = [int(cores) for cores in arguments.cores.split(",") if cores]
 if arguments.cuda:
-    for weights in OURS:
-        ask_lathe(weights, "cuda")
+    for weights, cache in OURS:
+        ask_lathe(weights, cache, "cuda")
 for cores in CORES:
-    for weights in OURS:
-        ask_lathe(weights, "cpu", cores)
-    for kind in files:
-        ask_llama_cpp(kind, cores)
+    for _ in range(arguments.blocks):
+        for weights, cache in OURS:
+            ask_lathe(weights, cache, "cpu", cores)
+        for kind in files:
+            ask_llama_cpp(kind, cores)
 if arguments.cuda:
     for way, dtype in WAYS:
         ask_transformers(way, "cuda", dtype)
