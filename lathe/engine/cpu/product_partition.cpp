@@ -11,6 +11,9 @@ constexpr double kResultCycles = 1;
 constexpr std::int64_t kLeastTileCycles = 4;
 // To take a block, and to find the code and the first operands of it.
 constexpr double kBlockCycles = 1500;
+// PartitionLimits::last_block where rows are few: every block makes of its rows what it multiplies
+// with, and weights come from memory, which a late thread shares with all others.
+constexpr double kLastFewBlock = 0.1;
 
 std::int64_t divide_up(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
@@ -53,9 +56,13 @@ double block_cycles(const ProductExtents& extents, const ProductGrain& grain, co
 }
 
 Partition make_partition(const ProductExtents& extents, const ProductGrain& of_many, int threads,
-                         const PartitionLimits& limits) {
+                         const PartitionLimits& of_step) {
   ProductGrain grain = of_many;
-  if (extents.rows <= limits.few_rows) grain.columns = limits.few_columns;
+  PartitionLimits limits = of_step;
+  if (limits.few_columns > 0 && extents.rows <= limits.few_rows) {
+    grain.columns = limits.few_columns;
+    limits.last_block = kLastFewBlock;
+  }
   const std::int64_t tiles = std::max<std::int64_t>(1, divide_up(extents.rows, grain.rows));
   const std::int64_t panels = std::max<std::int64_t>(1, divide_up(extents.columns, grain.columns));
   const std::int64_t fewest = std::max<std::int64_t>(

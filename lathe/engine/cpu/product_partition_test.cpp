@@ -39,6 +39,18 @@ TEST(ProductPartition, GivesEveryThreadABlockOfOneSequence) {
   EXPECT_GE(make_partition({1, 768, 3072}, kGrain, 16).count(), 12);
 }
 
+// 24 panels would be two turns, the second half empty.
+TEST(ProductPartition, SharesFewRowsEvenly) {
+  const PartitionLimits limits{.few_rows = 4, .few_columns = 16};
+  for (const std::int64_t depth : {768, 2048}) {
+    const Partition cut = make_partition({1, 768, depth}, kGrain, 16, limits);
+    EXPECT_EQ(cut.count(), 16);
+    EXPECT_EQ(cut.largest().columns, 48);
+    EXPECT_LE(make_partition({4, 768, depth}, kGrain, 2, limits).count(), 8);
+  }
+  EXPECT_EQ(make_partition({5, 768, 768}, kGrain, 16, limits).block(1).column % 32, 0);
+}
+
 TEST(ProductPartition, KeepsToTheLimitsOfAKernel) {
   const Partition cut =
       make_partition({1000, 768, 768}, kGrain, 4, {.most_rows = 42, .cuts_columns = false});
