@@ -3,7 +3,7 @@
 // lies.
 
 // What a cache holds of one head, row after row: `at` are features of a row from c on, times
-// `worth` what they were. `prefetch` asks for a row that will be needed.
+// `worth` what they were.
 struct FloatRows {
   const std::byte* first;
   std::int64_t stride, d;
@@ -18,45 +18,34 @@ struct FloatRows {
   float worth(std::int64_t) const { return 1.0f; }
 };
 
-// A vector of fewer than kWidth numbers: those behind them may be nobody's.
-template <typename Number, typename Load>
-inline Vec load_last(const Number* from, std::int64_t count, Load load_whole) {
-  Number numbers[kWidth] = {};
-  for (std::int64_t i = 0; i < count; ++i) numbers[i] = from[i];
-  return load_whole(numbers);
+inline Vec load_narrow(const std::uint16_t* from) {
+  return load_bf16(from);
+}
+inline Vec load_narrow(const std::int8_t* from) {
+  return load_numbers(from);
 }
 
-struct Bf16Rows {
+// Rows of narrower numbers, with a scale each or without.
+template <typename Number>
+struct NarrowRows {
   const std::byte* first;
   std::int64_t stride, d;
+  const std::byte* scales;  // or null
 
-  const std::uint16_t* row(std::int64_t j) const {
-    return reinterpret_cast<const std::uint16_t*>(first + j * stride);
+  const Number* row(std::int64_t j) const {
+    return reinterpret_cast<const Number*>(first + j * stride);
   }
-  Vec at(std::int64_t j, std::int64_t c, Whole) const { return load_bf16(row(j) + c); }
+  Vec at(std::int64_t j, std::int64_t c, Whole) const { return load_narrow(row(j) + c); }
+  // Those behind the last of a row may be nobody's.
   template <typename Lanes>
   Vec at(std::int64_t j, std::int64_t c, Lanes) const {
-    return load_last(row(j) + c, d - c, load_bf16);
-  }
-  float worth(std::int64_t) const { return 1.0f; }
-};
-
-struct Int8Rows {
-  const std::byte* first;
-  std::int64_t stride, d;
-  const std::byte* scales;
-
-  const std::int8_t* row(std::int64_t j) const {
-    return reinterpret_cast<const std::int8_t*>(first + j * stride);
-  }
-  Vec at(std::int64_t j, std::int64_t c, Whole) const { return load_numbers(row(j) + c); }
-  template <typename Lanes>
-  Vec at(std::int64_t j, std::int64_t c, Lanes) const {
-    return load_last(row(j) + c, d - c, load_numbers);
+    Number numbers[kWidth] = {};
+    for (std::int64_t i = 0; i < d - c; ++i) numbers[i] = row(j)[c + i];
+    return load_narrow(numbers);
   }
   float worth(std::int64_t j) const {
-    float scale;
-    __builtin_memcpy(&scale, scales + j * stride, sizeof scale);
+    float scale = 1.0f;
+    if (scales != nullptr) __builtin_memcpy(&scale, scales + j * stride, sizeof scale);
     return scale;
   }
 };
@@ -69,10 +58,11 @@ inline void visit_cache(const CacheRows& cache, Visit visit) {
     case CacheKind::Float:
       return visit(FloatRows{cache.k, stride, d}, FloatRows{cache.v, stride, d});
     case CacheKind::Bf16:
-      return visit(Bf16Rows{cache.k, stride, d}, Bf16Rows{cache.v, stride, d});
+      return visit(NarrowRows<std::uint16_t>{cache.k, stride, d, nullptr},
+                   NarrowRows<std::uint16_t>{cache.v, stride, d, nullptr});
     case CacheKind::Int8:
-      return visit(Int8Rows{cache.k, stride, d, cache.k + cache.scales},
-                   Int8Rows{cache.v, stride, d, cache.v + cache.scales});
+      return visit(NarrowRows<std::int8_t>{cache.k, stride, d, cache.k + cache.scales},
+                   NarrowRows<std::int8_t>{cache.v, stride, d, cache.v + cache.scales});
   }
 }
 

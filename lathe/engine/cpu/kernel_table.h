@@ -4,6 +4,7 @@
 // only: the files compiled for AVX2 and AVX-512 include this header, and an inline function of the
 // standard library compiled there could be the copy the linker keeps for every machine.
 
+#include <cstddef>
 #include <cstdint>
 
 #include "lathe/engine/cpu/channel_norm_args.h"
