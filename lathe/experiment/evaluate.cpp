@@ -3,6 +3,7 @@
 #include "lathe/data/data_kind.h"
 #include "lathe/data/match_labels.h"
 #include "lathe/experiment/read_data.h"
+#include "lathe/generate/round_keys.h"
 #include "lathe/train/make_source.h"
 
 namespace lathe::experiment {
@@ -76,7 +77,9 @@ ModelEvaluation evaluate_examples(const io::Model& model, const data::Dataset& e
                                   const EvaluateOptions& options,
                                   const engine::ExecutionOptions& execution,
                                   const Callbacks& callbacks) {
-  const io::Model reading = examples.has_pairs ? train::with_token_types(model) : model;
+  io::Model reading = examples.has_pairs ? train::with_token_types(model) : model;
+  if (!options.cache.empty())
+    generate::round_keys(reading.graph, generate::parse_cache_format(options.cache));
   const auto source =
       train::make_evaluation_source(reading, examples, source_options(options, model.task),
                                     execution.pool, callbacks.should_stop);
@@ -119,6 +122,8 @@ EnsembleEvaluation evaluate_ensemble(std::span<const io::Model> members,
                                      const engine::ExecutionOptions& execution,
                                      const Callbacks& callbacks) {
   check(!members.empty(), "an ensemble with members");
+  if (!options.cache.empty())
+    fail("cache {}: classifiers keep no keys; expected one causal language model", options.cache);
   const io::Model& first = members.front();
   const data::Dataset examples =
       data::match_labels(read_examples(first, options.data, split_to_measure(options),

@@ -29,6 +29,7 @@ struct EvaluateOptions {
   std::int64_t batch_tokens = 0;                    ///< 0: what suits the device
   std::int64_t batch_examples = 0;                  ///< instead of a number of tokens
   bool is_padded = false;                           ///< pads and masks, as other frameworks do
+  std::string cache = {};  ///< how a causal language model keeps keys and values; empty: as floats
   bool allows_fresh = false;  ///< measures a classifier nobody trained, to look at it
   std::uint64_t seed = 0;     ///< of the tokens that are hidden from a masked language model
 };

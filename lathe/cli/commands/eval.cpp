@@ -173,6 +173,9 @@ std::function<int(const Settings&)> setup(Flags flags) {
   flags.add_option("--split", options.split,
                    "which part of the data [test, or all of a single table]");
   flags.add_flag("--padded", options.is_padded, "pad and mask instead of packing sequences");
+  flags.add_option("--cache", options.cache,
+                   "let a causal language model attend to keys and values as generate --cache "
+                   "keeps them: float32, bf16 or int:8 [float32]");
   flags.add_flag("--simulate", arguments->simulates, kSimulateHelp);
   add_column_options(flags, options.columns);
   add_image_option(flags, arguments->model.images);
