@@ -2,17 +2,22 @@
 
     python3 bench/cuda_resnet_rival.py --lathe build/release/bench/bench_convolution
         [--batches 1,128] [--precisions bf16,tf32,float32] [--modes reduce-overhead,max-autotune]
-        [--onnx FILE]
+        [--onnx FILE] [--prepare]
+
+--prepare only compiles, so that a race after it finds torch.compile's choices in its cache.
 
 The network and its images are those of resnet_rival.py. Rivals have cuDNN's own search for the
 fastest kernels on: eager, eager with channels last, that captured as a CUDA graph, the same with
 batch norms folded into the convolutions, and torch.compile with channels last in each mode, weights
 frozen. In bf16 their weights and images are bfloat16.
 
-Two times of each: `on_gpu`, images that lie on the GPU, one run behind another; `carried`, images of
-floats from the host's memory and the results back, each run waited for. Prints a line for each
-contender, and one with the ratio of the fastest rival's time to Lathe's. `difference` is the
-largest one from PyTorch's float32 results on a CPU, for the first ten results of the first image.
+onnxruntime runs beside them where it has its CUDA provider, and is named as absent where not.
+
+Three times of each: `on_gpu`, images that lie on the GPU, one run behind another; `carried`, images
+of floats from the host's ordinary memory and the results back, each run waited for; `from_pinned`,
+the same from memory that the GPU reads by itself. Prints a line for each contender, and one with the
+ratio of the fastest rival's time to Lathe's. `difference` is the largest one from PyTorch's float32
+results on a CPU, for the first ten results of the first image.
 """
 
 import argparse
@@ -23,6 +28,8 @@ import statistics
 import subprocess
 import tempfile
 import time
+
+import numpy as np
 
 from resnet_rival import export_onnx, made_up_images, network
 
@@ -62,8 +69,8 @@ def called(torch, model):
     return run
 
 
-def medians(torch, run, on_gpu, host):
-    """Seconds of both ways of timing."""
+def medians(torch, run, on_gpu, images, pinned):
+    """Seconds of all ways of timing."""
     for _ in range(5):
         run(on_gpu)
     torch.cuda.synchronize()
@@ -78,15 +85,25 @@ def medians(torch, run, on_gpu, host):
             run(on_gpu)
         torch.cuda.synchronize()
         behind.append((time.perf_counter() - start) / count)
-    carried = []
-    for _ in range(15):
-        start = time.perf_counter()
+
+    def carry(host):
         moved = host.to("cuda", non_blocking=True).to(dtype=on_gpu.dtype)
         if on_gpu.is_contiguous(memory_format=torch.channels_last):
             moved = moved.contiguous(memory_format=torch.channels_last)
         run(moved).float().cpu()
-        carried.append(time.perf_counter() - start)
-    return statistics.median(behind), statistics.median(carried)
+
+    return {"on_gpu": statistics.median(behind), "carried": timed(lambda: carry(images)),
+            "from_pinned": timed(lambda: carry(pinned))}
+
+
+def timed(function):
+    """The median of fifteen calls, each waited for, after two."""
+    seconds = []
+    for _ in range(17):
+        start = time.perf_counter()
+        function()
+        seconds.append(time.perf_counter() - start)
+    return statistics.median(seconds[2:])
 
 
 def rivals_of(torch, model, images, precision, modes):
@@ -110,13 +127,106 @@ def rivals_of(torch, model, images, precision, modes):
     return makers
 
 
+def onnxruntime_on_gpu(torch, path, images, precision):
+    """A function as the others are, of onnxruntime's CUDA provider; it reads and writes in place."""
+    import onnxruntime
+
+    if "CUDAExecutionProvider" not in onnxruntime.get_available_providers():
+        raise RuntimeError("onnxruntime has no CUDA provider here, only "
+                           + ", ".join(onnxruntime.get_available_providers()))
+    session = onnxruntime.InferenceSession(path, providers=[(
+        "CUDAExecutionProvider", {"use_tf32": int(precision == "tf32"),
+                                  "cudnn_conv_algo_search": "EXHAUSTIVE"})])
+    if "CUDAExecutionProvider" not in session.get_providers():
+        raise RuntimeError("onnxruntime cannot load its CUDA provider here")
+    result = torch.empty(images.shape[0], 1000, device="cuda")
+
+    def run(given):
+        binding = session.io_binding()
+        binding.bind_input("x", "cuda", 0, np.float32, tuple(given.shape), given.data_ptr())
+        binding.bind_output("y", "cuda", 0, np.float32, tuple(result.shape), result.data_ptr())
+        torch.cuda.synchronize()
+        session.run_with_iobinding(binding)
+        return result
+
+    return run
+
+
 def lathe(arguments, path, batch, precision):
     done = subprocess.run([arguments.lathe, path, str(batch), "--device", "cuda", "--precision",
-                           precision, "--rounds", "15", "--warm-up", "0.2"],
+                           precision, "--rounds", "15", "--warm-up", "0.2", "--threads",
+                           str(arguments.threads)],
                           capture_output=True, check=False, text=True, timeout=120)
     if done.returncode != 0:
-        return {"error": done.stderr.strip()[-300:]}
+        raise RuntimeError(done.stderr.strip()[-300:])
     return json.loads(done.stdout)
+
+
+class Table:
+    """The contenders' times of one batch in one precision."""
+
+    def __init__(self, batch, size, precision):
+        self.case = {"batch": batch, "precision": precision}
+        self.title = f"{batch} x 3 x {size} x {size} {precision}"
+        self.times = {}
+
+    def add(self, name, times, ready, difference):
+        self.times[name] = times
+        print(json.dumps({**self.case, "contender": name,
+                          **{f"{way}_us": round(time * 1e6, 1) for way, time in times.items()},
+                          "ready_seconds": round(ready, 2), "difference": difference}), flush=True)
+
+    def leave_out(self, name, error):
+        print(json.dumps({**self.case, "contender": name, "error": str(error)[:200]}), flush=True)
+
+    def print_ratios(self):
+        ours = self.times.pop("lathe", {})
+        for way, own in ours.items():
+            rivals = {name: times[way] for name, times in self.times.items()}
+            if not rivals:
+                continue
+            name = min(rivals, key=rivals.get)
+            print(f"{self.title} {way}: lathe {own * 1e6:.1f} us, best rival {name} "
+                  f"{rivals[name] * 1e6:.1f} us: {rivals[name] / own:.2f} times", flush=True)
+
+
+def race(torch, arguments, model, path, batch, precision):
+    table = Table(batch, arguments.size, precision)
+    images = torch.from_numpy(made_up_images(batch, 3, arguments.size))
+    with torch.inference_mode():
+        expected = model(images[:1])[0, :10]
+    if not arguments.prepare:
+        try:
+            line = lathe(arguments, path, batch, precision)
+            times = {"on_gpu": line["device_seconds"], "carried": line["median_seconds"]}
+            if "pinned_seconds" in line:
+                times["from_pinned"] = line["pinned_seconds"]
+            table.add("lathe", times, line["first_seconds"],
+                      max(abs(a - float(b)) for a, b in zip(line["row"], expected)))
+        except (RuntimeError, subprocess.TimeoutExpired) as error:
+            table.leave_out("lathe", error)
+    modes = [mode for mode in arguments.modes.split(",") if mode]
+    makers = rivals_of(torch, model, images, precision, modes)
+    if precision != "bf16":  # its file has weights of floats
+        makers["onnxruntime CUDA"] = (
+            lambda: onnxruntime_on_gpu(torch, path, images, precision), makers["eager"][1])
+    if arguments.prepare:
+        makers = {name: made for name, made in makers.items() if name.startswith("compile")}
+    pinned = images.pin_memory()
+    for name, (make, placed) in makers.items():
+        start = time.perf_counter()
+        try:
+            torch.compiler.reset()
+            run = make()
+            answer = run(placed)[0, :10].float().cpu()
+            ready = time.perf_counter() - start
+            times = {} if arguments.prepare else medians(torch, run, placed, images, pinned)
+        except Exception as error:  # noqa: BLE001: whatever a rival cannot do is named
+            table.leave_out(name, error)
+            continue
+        table.add(name, times, ready, float((answer - expected).abs().max()))
+        torch.cuda.empty_cache()
+    table.print_ratios()
 
 
 def main():
@@ -124,9 +234,12 @@ def main():
     parser.add_argument("--lathe", required=True, help="bench_convolution")
     parser.add_argument("--batches", default="1,128")
     parser.add_argument("--precisions", default="bf16,tf32,float32")
-    parser.add_argument("--modes", default="reduce-overhead,max-autotune", help="of torch.compile, in bf16")
+    parser.add_argument("--modes", default="reduce-overhead,max-autotune", help="of torch.compile")
     parser.add_argument("--size", type=int, default=224)
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)),
+                        help="Lathe's on the CPU; PyTorch takes as many as there are cores")
     parser.add_argument("--onnx", help="a file to keep the exported network in")
+    parser.add_argument("--prepare", action="store_true")
     arguments = parser.parse_args()
 
     import torch
@@ -144,50 +257,7 @@ def main():
             torch.backends.cudnn.allow_tf32 = precision != "float32"
             torch.backends.cuda.matmul.allow_tf32 = precision != "float32"
             for batch in map(int, arguments.batches.split(",")):
-                images = torch.from_numpy(made_up_images(batch, 3, arguments.size))
-                with torch.inference_mode():
-                    expected = model(images[:1])[0, :10]
-                line = lathe(arguments, path, batch, precision)
-                if "error" in line:
-                    print(json.dumps({"contender": "lathe", **line}), flush=True)
-                    continue
-                ours = {"on_gpu": line["device_seconds"], "carried": line["median_seconds"]}
-                print(json.dumps({
-                    "batch": batch, "precision": precision, "contender": "lathe",
-                    "on_gpu_us": round(ours["on_gpu"] * 1e6, 1),
-                    "carried_us": round(ours["carried"] * 1e6, 1),
-                    "ready_seconds": round(line["first_seconds"], 2),
-                    "difference": max(abs(a - float(b)) for a, b in zip(line["row"], expected))}),
-                    flush=True)
-                modes = [mode for mode in arguments.modes.split(",") if mode and precision == "bf16"]
-                host = images.pin_memory()
-                best = {"on_gpu": {}, "carried": {}}
-                for name, (make, placed) in rivals_of(torch, model, images, precision, modes).items():
-                    start = time.perf_counter()
-                    try:
-                        torch.compiler.reset()
-                        run = make()
-                        answer = run(placed)[0, :10].float().cpu()
-                        ready = time.perf_counter() - start
-                        behind, carried = medians(torch, run, placed, host)
-                    except Exception as error:  # noqa: BLE001: whatever a rival cannot do is named
-                        print(json.dumps({"batch": batch, "precision": precision, "contender": name,
-                                          "error": str(error)[:200]}), flush=True)
-                        continue
-                    best["on_gpu"][name], best["carried"][name] = behind, carried
-                    print(json.dumps({
-                        "batch": batch, "precision": precision, "contender": name,
-                        "on_gpu_us": round(behind * 1e6, 1), "carried_us": round(carried * 1e6, 1),
-                        "ready_seconds": round(ready, 1),
-                        "difference": float((answer - expected).abs().max())}), flush=True)
-                    torch.cuda.empty_cache()
-                for way, times in best.items():
-                    if not times:
-                        continue
-                    name = min(times, key=times.get)
-                    print(f"{batch} x 3 x {arguments.size} x {arguments.size} {precision} {way}: lathe "
-                          f"{ours[way] * 1e6:.1f} us, best rival {name} {times[name] * 1e6:.1f} us: "
-                          f"{times[name] / ours[way]:.2f} times", flush=True)
+                race(torch, arguments, model, path, batch, precision)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,11 @@ void check_precision(const Backend& backend, Precision precision) {
        fmt::join(names, " and "), name(precision));
 }
 
+std::shared_ptr<std::byte[]> make_input_memory(const Backend& backend, std::int64_t bytes) {
+  if (backend.make_input_memory != nullptr) return backend.make_input_memory(bytes);
+  return std::make_shared<std::byte[]>(static_cast<std::size_t>(bytes));
+}
+
 WarmUp::WarmUp(const Backend& backend) {
   if (backend.warm_up != nullptr) thread_ = std::jthread(backend.warm_up);
 }

@@ -30,6 +30,8 @@ struct Backend {
   /// Lowers and plans as `make` does, and lets go of it: what compiling takes without the weights.
   /// Null: it makes no plan.
   void (*plan)(const Graph&, const ExecutionOptions&) = nullptr;
+  /// Memory of the host that the device reads by itself, zeros; null: any is as good.
+  std::shared_ptr<std::byte[]> (*make_input_memory)(std::int64_t bytes) = nullptr;
   /// What benches measure below graphs; null: nothing.
   std::unique_ptr<DeviceMeasure> (*measure)(ThreadPool*) = nullptr;
   /// Tokens in a batch of texts whose answers alone are wanted: enough to keep the device busy.
@@ -49,6 +51,11 @@ class WarmUp {
  private:
   std::jthread thread_;
 };
+
+/// Memory of zeros from which the device reads inputs fastest, as `Tensor::view` gives them to an
+/// executor. It takes longer to make than other memory: fill it again and again, but not before the
+/// run that reads it is finished.
+std::shared_ptr<std::byte[]> make_input_memory(const Backend& backend, std::int64_t bytes);
 
 /// Fails where the backend does not compute in that precision.
 void check_precision(const Backend& backend, Precision precision);

@@ -5,29 +5,97 @@
 
 namespace lathe::engine {
 
-void CudaMachine::copy_in(const Feed& feed, const SymbolValues& sizes, const Prepared& one,
-                          std::size_t half) {
+// An input that is sent by itself.
+struct CudaMachine::Parcel {
+  const Tensor* tensor;
+  bool is_pinned;       // the GPU reads it where it lies
+  std::int64_t offset;  // in staging memory and in the arena alike
+  std::int64_t end;     // of its room
+};
+
+namespace {
+
+// Many bytes are copied to staging memory in pieces, each sent as soon as it is there: the threads
+// copy some while others are on their way.
+constexpr std::int64_t kPiece = std::int64_t{1} << 20;
+
+struct Piece {
+  const std::byte* from;
+  std::int64_t offset, bytes;
+};
+
+void cut(const Tensor& tensor, std::int64_t offset, std::vector<Piece>& pieces) {
+  for (std::int64_t at = 0; at < tensor.num_bytes(); at += kPiece)
+    pieces.push_back({tensor.bytes() + at, offset + at, std::min(kPiece, tensor.num_bytes() - at)});
+}
+
+}  // namespace
+
+std::vector<Tensor> CudaMachine::copy_in(const Feed& feed, const SymbolValues& sizes,
+                                         const Prepared& one, std::size_t half) {
   std::byte* const block = staging_half(half);
   for (std::size_t i = 0; i < plan.rounded_symbols.size(); ++i) {
     const auto found = sizes.find(plan.rounded_symbols[i]);
     const auto value = static_cast<std::int32_t>(found == sizes.end() ? 0 : found->second);
     std::memcpy(block + i * sizeof value, &value, sizeof value);
   }
+  std::memset(block + to_lines(inputs.bytes) + fault_offset, 0x7f,
+              sizeof(std::int32_t));  // none yet
+  std::vector<Parcel> parcels;
   for (std::size_t i = 0; i < one.input_bytes.size(); ++i) {
     const GraphInputs::Input& input = plan.inputs.all()[i];
     const Tensor& tensor = feed.find(input.name)->second;
-    const auto found =
-        std::find(inputs.slots.begin(), inputs.slots.end(), plan.slot({input.node, 0}));
-    std::byte* const to =
-        block + inputs.offsets[static_cast<std::size_t>(found - inputs.slots.begin())];
-    std::memcpy(to, tensor.bytes(), static_cast<std::size_t>(tensor.num_bytes()));
-    std::memset(to + tensor.num_bytes(), 0,
-                static_cast<std::size_t>(one.input_bytes[i] - tensor.num_bytes()));
+    const auto at = static_cast<std::size_t>(
+        std::find(inputs.slots.begin(), inputs.slots.end(), plan.slot({input.node, 0})) -
+        inputs.slots.begin());
+    const std::int64_t offset = inputs.offsets[at], bytes = tensor.num_bytes();
+    const std::int64_t padding = one.input_bytes[i] - bytes;
+    const bool is_pinned = !are_few(bytes) && device().is_pinned(tensor.bytes());
+    if (is_pinned || bytes > kPiece) {
+      parcels.push_back(
+          {&tensor, is_pinned, offset,
+           at + 1 < inputs.slots.size() ? inputs.offsets[at + 1] : to_lines(inputs.bytes)});
+      check_cuda(device().fill(arena.data() + offset + bytes, 0, padding, work->stream));
+      continue;
+    }
+    std::memcpy(block + offset, tensor.bytes(), static_cast<std::size_t>(bytes));
+    std::memset(block + offset + bytes, 0, static_cast<std::size_t>(padding));
   }
-  std::memset(block + to_lines(inputs.bytes) + fault_offset, 0x7f,
-              sizeof(std::int32_t));  // none yet
-  if (!are_few(bytes_in()))
-    check_cuda(device().copy(arena.data(), block, bytes_in(), work->stream));
+  if (are_few(bytes_in())) return {};
+  return send(std::move(parcels), block);
+}
+
+std::vector<Tensor> CudaMachine::send(std::vector<Parcel> parcels, std::byte* block) {
+  const auto copy = [&](std::int64_t offset, const std::byte* from, std::int64_t bytes) {
+    check_cuda(device().copy(arena.data() + offset, from, bytes, work->stream));
+  };
+  // Between parcels, what is in staging memory.
+  std::ranges::sort(parcels, {}, &Parcel::offset);
+  std::int64_t begin = 0;
+  std::vector<Tensor> read_in_place;
+  std::vector<Piece> pieces;
+  for (const Parcel& parcel : parcels) {
+    copy(begin, block + begin, parcel.offset - begin);
+    begin = parcel.end;
+    if (!parcel.is_pinned) {
+      cut(*parcel.tensor, parcel.offset, pieces);
+      continue;
+    }
+    copy(parcel.offset, parcel.tensor->bytes(), parcel.tensor->num_bytes());
+    read_in_place.push_back(*parcel.tensor);
+  }
+  copy(begin, block + begin, bytes_in() - begin);
+  const auto carry = [&](std::int64_t i, int /*thread*/) {
+    const Piece& piece = pieces[static_cast<std::size_t>(i)];
+    std::memcpy(block + piece.offset, piece.from, static_cast<std::size_t>(piece.bytes));
+    copy(piece.offset, block + piece.offset, piece.bytes);
+  };
+  const auto count = static_cast<std::int64_t>(pieces.size());
+  if (pool != nullptr)
+    pool->run(count, carry);
+  else
+    for (std::int64_t i = 0; i < count; ++i) carry(i, 0);
+  return read_in_place;
 }
 
 CudaMachine::Begun CudaMachine::copy_out(const SymbolValues& sizes, std::size_t half) {
@@ -61,6 +129,7 @@ void CudaMachine::await(Begun& run) const {
   if (run.is_over) return;
   run.is_over = true;
   check_cuda(device().await(work->ends[run.half]));
+  run.read_in_place.clear();
   const std::byte* const block = staging_half(run.half) + to_lines(inputs.bytes);
   std::int32_t fault = 0;
   std::memcpy(&fault, block + fault_offset, sizeof fault);

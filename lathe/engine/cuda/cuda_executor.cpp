@@ -1,6 +1,7 @@
 #include "lathe/engine/cuda/cuda_executor.h"
 
 #include <chrono>
+#include <cstring>
 #include <limits>
 #include <mutex>
 
@@ -85,6 +86,7 @@ CudaExecutor::CudaExecutor(const Graph& graph, State state, const ExecutionOptio
   machine.parameter_sources = std::move(split.sources);
   machine.source = graph;
   machine.host = std::move(state);
+  machine.pool = options.pool;
   const std::scoped_lock lock(setup());
   machine.kernels = cuda_library().kernels;
   machine.work = std::make_unique<CudaMachine::Work>(*machine.kernels);
@@ -149,7 +151,7 @@ void CudaExecutor::start(const Feed& inputs) {
   machine.states_changed = false;
   CudaMachine::Prepared& one = machine.prepare(needed);
   const std::size_t half = machine.next_half;
-  machine.copy_in(inputs, sizes, one, half);
+  std::vector<Tensor> read_in_place = machine.copy_in(inputs, sizes, one, half);
   cuda::Capture*& capture = one.captures[half];
   if (one.has_run && capture == nullptr)
     capture = machine.capture([&] { machine.enqueue_with_copies(one, half); }, one.num_nodes);
@@ -161,6 +163,7 @@ void CudaExecutor::start(const Feed& inputs) {
   one.has_run = true;
   machine.last_nodes = one.num_nodes;
   machine.begun.push_back(machine.copy_out(sizes, half));
+  machine.begun.back().read_in_place = std::move(read_in_place);
   machine.next_half = (half + 1) % kMostBegun;
 }
 
@@ -263,6 +266,18 @@ int CudaExecutor::num_captured_nodes() const {
 
 namespace {
 
+std::shared_ptr<std::byte[]> make_pinned_memory(std::int64_t bytes) {
+  const std::shared_ptr<CudaBuffer> memory(new CudaBuffer(CudaBuffer::Place::Pinned),
+                                           [](const CudaBuffer* buffer) {
+                                             const std::scoped_lock lock(setup());
+                                             delete buffer;
+                                           });
+  const std::scoped_lock lock(setup());
+  memory->reserve(std::max(bytes, kLine));
+  std::memset(memory->data(), 0, static_cast<std::size_t>(memory->size()));
+  return {memory, memory->data()};
+}
+
 const Register registration{Backend{
     .name = "cuda",
     .summary = "an NVIDIA GPU: kernels of its own and cuBLASLt, replayed as one CUDA graph",
@@ -290,6 +305,7 @@ const Register registration{Backend{
                const ExecutionOptions& options) -> std::unique_ptr<Executor> {
       return std::make_unique<CudaExecutor>(graph, std::move(state), options);
     },
+    .make_input_memory = make_pinned_memory,
     .measure = [](ThreadPool*) { return make_cuda_measure(); },
     .batch_tokens = 16384,
     .precisions = {Precision::Float32, Precision::Tf32, Precision::Bf16},

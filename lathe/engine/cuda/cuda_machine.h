@@ -48,6 +48,7 @@ struct CudaMachine {
   std::unique_ptr<Executor> parameters;  // computes states that come from others
   std::vector<std::string> parameter_sources;
   const cuda::KernelTable* kernels = nullptr;
+  ThreadPool* pool = nullptr;  // copies inputs; null: the calling thread alone
 
   // The streams and what belongs to them.
   struct Work {
@@ -92,6 +93,8 @@ struct CudaMachine {
     std::size_t half = 0;
     Feed outputs;
     std::vector<std::pair<std::string, std::int64_t>> offsets = {};
+    /// Inputs that the GPU reads where they lie: kept until it has.
+    std::vector<Tensor> read_in_place = {};
     bool is_over = false;
   };
   std::deque<Begun> begun;
@@ -198,7 +201,11 @@ struct CudaMachine {
   std::int64_t bytes_in() const {
     return to_lines(inputs.bytes) + fault_offset + static_cast<std::int64_t>(sizeof(std::int32_t));
   }
-  void copy_in(const Feed& feed, const SymbolValues& sizes, const Prepared& one, std::size_t half);
+  struct Parcel;
+  /// Puts inputs on their way to the GPU, and gives those that it reads where they lie.
+  std::vector<Tensor> copy_in(const Feed& feed, const SymbolValues& sizes, const Prepared& one,
+                              std::size_t half);
+  std::vector<Tensor> send(std::vector<Parcel> parcels, std::byte* block);
   Begun copy_out(const SymbolValues& sizes, std::size_t half);
   void await(Begun& run) const;
   void report_fault(std::int32_t step) const;

@@ -25,6 +25,8 @@ struct Device {
   void (*release)(void*);
   const char* (*allocate_pinned)(std::int64_t bytes, void**);
   void (*release_pinned)(void*);
+  /// Whether the GPU can read the host's memory there by itself.
+  bool (*is_pinned)(const void*);
   const char* (*make_stream)(Stream**);
   void (*drop_stream)(Stream*);
   const char* (*synchronize)(Stream*);

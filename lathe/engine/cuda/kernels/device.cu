@@ -83,6 +83,15 @@ void release_pinned(void* memory) {
   cudaFreeHost(memory);
 }
 
+bool is_pinned(const void* memory) {
+  cudaPointerAttributes attributes{};
+  if (cudaPointerGetAttributes(&attributes, memory) != cudaSuccess) {
+    cudaGetLastError();
+    return false;
+  }
+  return attributes.type == cudaMemoryTypeHost;
+}
+
 const char* make_stream(Stream** stream) {
   cudaStream_t made = nullptr;
   const char* const error =
@@ -202,11 +211,11 @@ const char* free_memory(std::int64_t* free, std::int64_t* total) {
 }
 
 Device device_functions() {
-  return {open_device,  allocate,      release,     allocate_pinned, release_pinned,
-          make_stream,  drop_stream,   synchronize, wait_for,        make_event,
-          drop_event,   record_event,  await_event, copy_bytes,      copy_few_bytes,
-          fill_bytes,   begin_capture, end_capture, launch_capture,  drop_capture,
-          launch_error, make_gemm,     drop_gemm};
+  return {open_device,    allocate,     release,       allocate_pinned, release_pinned,
+          is_pinned,      make_stream,  drop_stream,   synchronize,     wait_for,
+          make_event,     drop_event,   record_event,  await_event,     copy_bytes,
+          copy_few_bytes, fill_bytes,   begin_capture, end_capture,     launch_capture,
+          drop_capture,   launch_error, make_gemm,     drop_gemm};
 }
 
 }  // namespace lathe::engine::cuda
