@@ -27,12 +27,14 @@ std::vector<std::uint16_t> halves_of(const std::vector<float>& values) {
   return result;
 }
 
-// Numbers that every precision sees alike, so that results differ by the sums' rounding alone.
-std::vector<float> random_numbers(std::size_t count, unsigned seed) {
+// Numbers that the precision sees as they are, so that results differ by the sums' rounding alone.
+std::vector<float> random_numbers(std::size_t count, unsigned seed, cuda::Precision precision) {
   std::mt19937 random(seed);
   std::vector<float> result(count);
-  for (float& value : result)
-    value = rounded_to_bf16(static_cast<float>(random() % 2001) / 1000.0f - 1.0f);
+  for (float& value : result) {
+    value = static_cast<float>(random() % 2001) / 1000.0f - 1.0f;
+    if (precision != cuda::Precision::Float32) value = rounded_to_bf16(value);
+  }
   return result;
 }
 
@@ -77,11 +79,14 @@ TEST_P(EveryConvolutionTile, MultipliesWindowsOfEverySize) {
         cuda::padded_depth(std::int64_t{size.taps} * size.taps * size.channels, precision);
     if (tile.parts > depth * cuda::element_bytes(precision) / cuda::kDepthBytes) continue;
     const std::vector<float> x = random_numbers(
-        static_cast<std::size_t>(size.count * size.height * size.width * size.channels), 1);
-    std::vector<float> filters = random_numbers(static_cast<std::size_t>(size.columns * depth), 2);
+        static_cast<std::size_t>(size.count * size.height * size.width * size.channels), 1,
+        precision);
+    std::vector<float> filters =
+        random_numbers(static_cast<std::size_t>(size.columns * depth), 2, precision);
     for (std::size_t i = 0; i < filters.size(); ++i)
       if (static_cast<int>(i) % depth >= size.taps * size.taps * size.channels) filters[i] = 0;
-    const std::vector<float> bias = random_numbers(static_cast<std::size_t>(size.columns), 3);
+    const std::vector<float> bias =
+        random_numbers(static_cast<std::size_t>(size.columns), 3, precision);
     const std::size_t results =
         static_cast<std::size_t>(size.count * y_height * y_width * size.columns);
     const std::vector<float> poison(results, std::nanf(""));

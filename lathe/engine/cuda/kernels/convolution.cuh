@@ -177,7 +177,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
     convolution_kernel(const __grid_constant__ ConvolutionArgs args) {
   using Products = TileProducts<Shape::kPrecision, Shape::kColumns>;
   // The largest tiles are for those who have products of a group.
-  if constexpr (Shape::kBlocks == 1 && !Products::kIsGroup) return;
+  if constexpr (Shape::kOpen > 0 && !Products::kIsGroup) return;
   extern __shared__ std::byte shared_room[];
   std::byte* const room =
       shared_room +
@@ -207,6 +207,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
   for (int stage = 0; stage < Shape::kAhead; ++stage)
     if (stage < num_tiles) filters.copy(copy_to(stage) + kFiltersBehind);
   WindowCopies<Shape> windows(args, first_row, begin);
+  typename Products::Held held = {};
   typename Products::Sums sums;
 #pragma unroll
   for (Accumulator& four : sums)
@@ -223,10 +224,10 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
 #pragma unroll 1
   for (int i = 0; i < num_tiles; ++i) {
     wait_for_copies<Shape::kAhead - 1>();
-    Products::template await<Shape::kOpen>();  // the tile whose place the next copies take
+    Products::template await<Shape::kOpen>(held);  // the tile whose place the next copies take
     Products::publish();
     __syncthreads();
-    Products::begin(rows_at(stage), filters_at(stage), warp, lane, sums);
+    Products::begin(rows_at(stage), filters_at(stage), warp, lane, held, sums);
     if (i + Shape::kAhead < num_tiles) {
       filters.copy(copy_to(to) + kFiltersBehind);
       windows.copy(copy_to(to));
@@ -235,7 +236,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
     stage = stage + 1 == Shape::kStages ? 0 : stage + 1;
     to = to + 1 == Shape::kStages ? 0 : to + 1;
   }
-  Products::template await<0>();
+  Products::template await<0>(held);
   pin(sums);
   wait_for_copies<0>();
   __syncthreads();

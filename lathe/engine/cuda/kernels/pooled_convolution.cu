@@ -145,7 +145,8 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
                  describe(filters + step / 4 * kSlabBytes) + static_cast<unsigned>(step % 4 * 2));
       asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
     }
-    Products::await<0>();
+    Products::Held nothing = {};
+    Products::await<0>(nothing);
     pin(sums);
     if (line >= kLines) continue;
 #pragma unroll
