@@ -14,11 +14,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 
-#include "bench/rounds.h"
-#include "lathe/core/error.h"
+#include "bench/image_arguments.h"
 #include "lathe/core/number_format.h"
 #include "lathe/engine/backend.h"
 #include "lathe/io/model.h"
@@ -36,9 +34,7 @@ Feed made_up_images(const Graph& graph, std::int64_t batch) {
     SymbolValues sizes;
     for (const std::string& symbol : graph.symbols()) sizes[symbol] = batch;
     Tensor images(DType::F32, type.dims(sizes));
-    std::int64_t i = 0;
-    for (float& value : images.mutable_data<float>())
-      value = static_cast<float>(i++ * 7919 % 1000) / 500.0f - 1.0f;
+    bench::make_up(images.mutable_data<float>());
     feed[graph.name(id)] = std::move(images);
   }
   return feed;
@@ -124,42 +120,19 @@ void round_convolutions(Graph& graph, State& state) {
   }
 }
 
-void print_steps(const engine::PlanReport& report, int rounds) {
-  for (const engine::PlannedStep& step : report.steps) {
-    const double gflops =
-        static_cast<double>(step.flops.evaluate(report.last_sizes)) * rounds / step.seconds / 1e9;
-    fmt::print(stderr, "  {:<36} {:<40} {:>9.3f} ms {:>7.1f} GFLOP/s a thread  {}\n",
-               kernel_text(step), step.name, step.seconds * 1e3 / rounds, gflops,
-               step.choice.reason);
-  }
-}
-
 int run(int argc, char** argv) {
-  if (argc < 3)
-    fail(
-        "usage: bench_convolution MODEL.onnx BATCH [--threads N] [--seconds S | --rounds N] "
-        "[--warm-up S] [--each] [--steps] [--device D] [--precision P] [--integers] "
-        "[--plain-convolutions]");
-  const std::int64_t batch = std::atoll(argv[2]);
-  if (batch < 1) fail("{}: expected a number of images, at least 1", argv[2]);
-  int threads = 2;
-  bool steps = false;
-  bench::RoundOptions rounds;
-  engine::ExecutionOptions options;
-  for (int i = 3; i < argc; ++i) {
-    if (rounds.take(argc, argv, i)) continue;
-    const std::string word = argv[i];
-    if (word == "--steps") steps = true;
-    if (word == "--integers") options.uses_integers = true;
-    if (word == "--plain-convolutions") options.plain_convolutions = true;
-    if (i + 1 >= argc) continue;
-    if (word == "--threads") threads = std::atoi(argv[++i]);
-    if (word == "--device") options.device = argv[++i];
-    if (word == "--precision") options.precision = engine::parse_precision(argv[++i]);
-  }
-  ThreadPool pool(threads);
+  bench::ImageArguments arguments = bench::read_image_arguments(
+      argc, argv, "bench_convolution MODEL.onnx", " [--integers] [--plain-convolutions]",
+      [](engine::ExecutionOptions& options, const std::string& word) {
+        if (word == "--integers") return options.uses_integers = true;
+        if (word == "--plain-convolutions") return options.plain_convolutions = true;
+        return false;
+      });
+  engine::ExecutionOptions& options = arguments.options;
+  const std::int64_t batch = arguments.batch;
+  ThreadPool pool(arguments.threads);
   options.pool = &pool;
-  io::Model model = io::load_model(argv[1]);
+  io::Model model = io::load_model(arguments.model);
   if (options.uses_integers) round_convolutions(model.graph, model.state);
   const auto start = std::chrono::steady_clock::now();
   const std::unique_ptr<engine::Executor> executor =
@@ -172,18 +145,19 @@ int run(int argc, char** argv) {
   std::vector<double> row;
   for (std::int64_t i = 0; i < result.num_elements() / batch && i < 10; ++i)
     row.push_back(result.at(i));
-  executor->set_timing(steps);
+  executor->set_timing(arguments.prints_steps);
   int count = 0;
-  const bench::RoundTimes times = bench::time_rounds(rounds, [&] {
+  const bench::RoundTimes times = bench::time_rounds(arguments.rounds, [&] {
     executor->run(feed);
     ++count;
   });
-  if (steps) print_steps(executor->report(), count);
+  if (arguments.prints_steps) bench::print_steps(executor->report(), count);
   // From where the device reads it by itself, and of what lies there already.
   std::string on_device;
   if (options.device != "cpu") {
     const Feed placed = in_input_memory(feed, options.device);
-    const bench::RoundTimes direct = bench::time_rounds(rounds, [&] { executor->run(placed); });
+    const bench::RoundTimes direct =
+        bench::time_rounds(arguments.rounds, [&] { executor->run(placed); });
     on_device = fmt::format("\"pinned_seconds\": {:.6g}, ", direct.median());
   }
   std::vector<double> repeated = executor->repeat(9, true);
@@ -193,8 +167,8 @@ int run(int argc, char** argv) {
   fmt::print(
       "{{\"batch\": {}, \"threads\": {}, \"rounds\": {}, \"best_seconds\": {:.6g}, "
       "\"median_seconds\": {:.6g}, {}\"first_seconds\": {:.4g}, \"row\": [{:.6g}]}}\n",
-      batch, threads, times.seconds.size(), times.best(), times.median(), on_device, compiling,
-      fmt::join(row, ", "));
+      batch, arguments.threads, times.seconds.size(), times.best(), times.median(), on_device,
+      compiling, fmt::join(row, ", "));
   return 0;
 }
 

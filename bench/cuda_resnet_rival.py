@@ -2,7 +2,7 @@
 
     python3 bench/cuda_resnet_rival.py --lathe build/release/bench/bench_convolution
         [--batches 1,128] [--precisions bf16,tf32,float32] [--modes reduce-overhead,max-autotune]
-        [--onnx FILE] [--prepare]
+        [--rivals NAME,NAME] [--onnx FILE] [--prepare]
 
 --prepare only compiles, so that a race after it finds torch.compile's choices in its cache.
 
@@ -212,6 +212,8 @@ def race(torch, arguments, model, path, batch, precision):
             lambda: onnxruntime_on_gpu(torch, path, images, precision), makers["eager"][1])
     if arguments.prepare:
         makers = {name: made for name, made in makers.items() if name.startswith("compile")}
+    if arguments.rivals:
+        makers = {name: makers[name] for name in arguments.rivals.split(",") if name in makers}
     pinned = images.pin_memory()
     for name, (make, placed) in makers.items():
         start = time.perf_counter()
@@ -235,6 +237,7 @@ def main():
     parser.add_argument("--batches", default="1,128")
     parser.add_argument("--precisions", default="bf16,tf32,float32")
     parser.add_argument("--modes", default="reduce-overhead,max-autotune", help="of torch.compile")
+    parser.add_argument("--rivals", help="their names as they are printed, separated by commas; else all")
     parser.add_argument("--size", type=int, default=224)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)),
                         help="Lathe's on the CPU; PyTorch takes as many as there are cores")
