@@ -93,6 +93,7 @@ void map_rms_norm(OnnxCall& call) {
 
 // One number a channel, for [N,C,..].
 Value by_channel(OnnxCall& call, Value vector, std::size_t rank) {
+  if (rank < 2) call.refuse("{} has no channels", to_text(call.type(0)));
   Shape shape(rank, Size(1));
   shape[1] = call.type_of(vector).num_elements();
   return call.reshape(vector, shape, "by_channel");
