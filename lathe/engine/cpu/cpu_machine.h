@@ -1,9 +1,11 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,7 +21,8 @@ struct DepthCut {
 };
 
 /// A plan with the memory and threads that it runs on. `cpu_machine.cpp` gets it ready,
-/// `cpu_stages.cpp` runs its stages, `cpu_report.cpp` says what became of it.
+/// `cpu_stages.cpp` runs its stages, `cpu_products.cpp` those of products, `cpu_report.cpp` says
+/// what became of it.
 struct CpuExecutor::Machine {
   CpuPlan plan;
   Graph source;  // as the user wrote it: says what its states are
@@ -35,6 +38,7 @@ struct CpuExecutor::Machine {
   std::int64_t unshared_bytes = 0;
   AlignedBuffer arena;
   std::vector<AlignedBuffer> scratch;
+  std::vector<AlignedBuffer> kept;  // what each thread makes of a product's rows
   // Copies of what is summed over rows, one for each group of tiles or piece of the depth, and a
   // sum whose copies are at `offset` of each.
   std::vector<AlignedBuffer> group_sums;
@@ -82,6 +86,11 @@ struct CpuExecutor::Machine {
   std::byte* copy_of_sums(std::int64_t copy);
   void add_copies(const std::vector<Sum>& sums);
   void run_products(const Stage& stage, const SymbolValues& sizes);
+  struct ProductPart;
+  void run_by_rows(std::span<const ProductPart> parts, std::int64_t blocks,
+                   std::int64_t kept_bytes);
+  void run_block(const ProductPart& part, const Block& block, int thread, const std::byte* rows,
+                 std::int64_t next_column);
   void run_whole(const Stage& stage, const SymbolValues& sizes);
   void run_tasks(const Stage& stage, const SymbolValues& sizes);
   void parallel(std::int64_t tasks, const std::function<void(std::int64_t, int)>& task);
@@ -94,6 +103,15 @@ struct CpuExecutor::Machine {
   int num_threads() const { return pool != nullptr ? pool->num_threads() : 1; }
   double& seconds_of(int thread, std::size_t step) {
     return seconds[static_cast<std::size_t>(thread) * plan.steps.size() + step];
+  }
+  // What a thread does for a step counts for it, where times are asked for.
+  template <typename Work>
+  void time_step(int thread, std::size_t step, const Work& work) {
+    using Clock = std::chrono::steady_clock;
+    const Clock::time_point start = timing ? Clock::now() : Clock::time_point{};
+    work();
+    if (timing)
+      seconds_of(thread, step) += std::chrono::duration<double>(Clock::now() - start).count();
   }
   const std::byte* base(int slot) const { return bases[static_cast<std::size_t>(slot)]; }
   // Where a step writes, or a state's update goes; inputs and other states are only ever read.

@@ -136,44 +136,18 @@ void CpuExecutor::Machine::run_tile(const Stage& stage, std::int64_t begin, std:
       outputs[i] = space.output_widths[i] == 0 ? sums + slot.sum_offset
                                                : locate(planned.outputs[i], space.output_widths[i]);
     }
-    const auto start =
-        timing ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point{};
-    try {
-      planned.step->run_rows({*kernels,
-                              rows,
-                              {inputs.data(), planned.inputs.size()},
-                              {outputs.data(), planned.outputs.size()},
-                              local + step_scratch(stage)});
-    } catch (const UserError& error) {
-      throw error.at(fmt::format("node \"{}\"", plan.graph.name(planned.node)));
-    }
-    if (timing)
-      seconds_of(thread, index) +=
-          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    time_step(thread, index, [&] {
+      try {
+        planned.step->run_rows({*kernels,
+                                rows,
+                                {inputs.data(), planned.inputs.size()},
+                                {outputs.data(), planned.outputs.size()},
+                                local + step_scratch(stage)});
+      } catch (const UserError& error) {
+        throw error.at(fmt::format("node \"{}\"", plan.graph.name(planned.node)));
+      }
+    });
   }
-}
-
-ProductExtents CpuExecutor::Machine::extents(const Product& product,
-                                             const SymbolValues& sizes) const {
-  return {product.rows.evaluate(sizes), product.columns.evaluate(sizes),
-          product.depth.evaluate(sizes)};
-}
-
-Partition CpuExecutor::Machine::partition(const PlanStep& planned, const ProductExtents& extents,
-                                          std::int64_t pieces) const {
-  const auto threads = static_cast<int>((num_threads() + pieces - 1) / pieces);
-  return make_partition(extents, planned.step->block_grain(*kernels), threads,
-                        planned.step->block_limits());
-}
-
-// Comparing all cuts takes microseconds, and a forward pass of BERT-base has 72 products.
-const Partition& CpuExecutor::Machine::known_partition(std::size_t step,
-                                                       const ProductExtents& extents,
-                                                       std::int64_t pieces) {
-  std::optional<Cut>& cut = cuts[step];
-  if (!cut || cut->extents != extents)
-    cut = Cut{extents, partition(plan.steps[step], extents, pieces)};
-  return cut->partition;
 }
 
 // By the extents alone, as groups are.
@@ -182,69 +156,6 @@ DepthCut CpuExecutor::Machine::depth_cut(const PlanStep& planned, std::int64_t d
   if (!is_sum || planned.step->as_product()->shared_bytes > kMostCutBytes) return {1, depth};
   const std::int64_t pieces = std::clamp<std::int64_t>(depth / kLeastPiece, 1, kMostGroups);
   return {pieces, (depth + pieces - 1) / pieces};
-}
-
-void CpuExecutor::Machine::run_products(const Stage& stage, const SymbolValues& sizes) {
-  struct Part {
-    std::size_t index = 0;
-    const PlanStep* planned = nullptr;
-    ProductExtents extents;
-    Partition partition;
-    std::int64_t end = 0;    // of its blocks among those of all parts
-    std::int64_t piece = 0;  // of the depth
-    std::array<const std::byte*, CpuPlan::kMaxOperands> inputs = {};
-    std::array<std::byte*, CpuPlan::kMaxOperands> outputs = {};
-  };
-  std::vector<Part> parts;
-  std::vector<Sum> sums;
-  std::int64_t blocks = 0, bytes = 0, sum_bytes = 0, most_pieces = 0;
-  for (const std::size_t index : stage.steps) {
-    const PlanStep& planned = plan.steps[index];
-    const ProductExtents whole = extents(*planned.step->as_product(), sizes);
-    const auto [pieces, depth] = depth_cut(planned, whole.depth);
-    const Partition& cut = known_partition(index, {whole.rows, whole.columns, depth}, pieces);
-    bytes = std::max(bytes, planned.step->block_scratch_bytes(*kernels, cut.largest()));
-    for (std::int64_t p = 0; p < pieces; ++p) {
-      blocks += cut.count();
-      const std::int64_t first = p * depth;
-      const ProductExtents own{whole.rows, whole.columns, std::min(depth, whole.depth - first)};
-      Part& part = parts.emplace_back(Part{index, &planned, own, cut, blocks, p});
-      for (std::size_t i = 0; i < planned.inputs.size(); ++i)
-        if (planned.inputs[i] >= 0)
-          part.inputs[i] = base(planned.inputs[i]) + first * planned.step->rows()->input_widths[i] *
-                                                         static_cast<std::int64_t>(sizeof(float));
-      for (std::size_t i = 0; i < planned.outputs.size(); ++i)
-        part.outputs[i] = written(planned.outputs[i]);
-    }
-    if (pieces == 1) continue;
-    sums.push_back({planned.outputs[0], sum_bytes, pieces});
-    sum_bytes += (planned.step->as_product()->shared_bytes + 63) / 64 * 64;
-    most_pieces = std::max(most_pieces, pieces);
-  }
-  // Pieces have copies of their own, to be added in order.
-  reserve_copies(most_pieces, sum_bytes);
-  for (Part& part : parts)
-    for (const Sum& sum : sums)
-      if (part.planned->outputs[0] == sum.slot)
-        part.outputs[0] = copy_of_sums(part.piece) + sum.offset;
-  for (AlignedBuffer& buffer : scratch) buffer.reserve(bytes);
-  parallel(blocks, [&](std::int64_t task, int thread) {
-    const auto part = std::upper_bound(parts.begin(), parts.end(), task,
-                                       [](std::int64_t at, const Part& p) { return at < p.end; });
-    const auto start =
-        timing ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point{};
-    part->planned->step->run_block(
-        {*kernels,
-         part->extents,
-         part->partition.block(task - (part->end - part->partition.count())),
-         {part->inputs.data(), part->planned->inputs.size()},
-         {part->outputs.data(), part->planned->outputs.size()},
-         scratch[static_cast<std::size_t>(thread)].data()});
-    if (timing)
-      seconds_of(thread, part->index) +=
-          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  });
-  add_copies(sums);
 }
 
 void CpuExecutor::Machine::run_whole(const Stage& stage, const SymbolValues& sizes) {

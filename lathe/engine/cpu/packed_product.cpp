@@ -40,7 +40,7 @@ ProductGrain PackedProduct::grain(const Kernels& kernels) const {
 }
 
 PartitionLimits PackedProduct::limits() const {
-  if (split_ != nullptr) return split_limits();
+  if (split_ != nullptr) return split_limits(true);
   if (!is_bf16_) return {};
   return {
       .most_rows = kMostBf16Rows, .operand_cycles = kBf16OperandCycles, .last_block = kLastBlock};
@@ -110,7 +110,17 @@ void PackedProduct::multiply_split(const Block& block, const PackedProductArgs& 
                     .residual_stride = n_,
                     .y = args.y + place,
                     .y_stride = n_,
-                    .scratch = args.scratch});
+                    .scratch = args.scratch,
+                    .parts = args.kept,
+                    .next_column = args.next_column < 0 ? 0 : args.next_column - block.column});
+}
+
+std::int64_t PackedProduct::kept_bytes(std::int64_t rows) const {
+  return split_ != nullptr ? split_->parts_bytes(rows, k_) : 0;
+}
+
+void PackedProduct::keep_rows(const float* x, std::int64_t rows, std::byte* to) const {
+  split_->split_rows(x, k_, rows, k_, to);
 }
 
 void PackedProduct::multiply_rows(const Kernels& kernels, std::int64_t rows,

@@ -16,7 +16,9 @@ struct PackedProductArgs {
   Unary activation = Unary::None;
   const float* residual = nullptr;  ///< or null; may be y itself
   float* y = nullptr;
-  std::byte* scratch = nullptr;  ///< as much as is asked for below, on a cache line
+  std::byte* scratch = nullptr;     ///< as much as is asked for below, on a cache line
+  const std::byte* kept = nullptr;  ///< what `keep_rows` made of the block's rows, or null
+  std::int64_t next_column = -1;    ///< to be asked for, or -1
 };
 
 /// A product with a matrix that is packed ahead, in float32, in bfloat16 or as floats in parts
@@ -41,6 +43,9 @@ class PackedProduct {
   PartitionLimits limits() const;
   std::int64_t rows_scratch_bytes(std::int64_t rows) const;
   std::int64_t block_scratch_bytes(const Kernels& kernels, const Block& size) const;
+  /// The rows of a product in parts, as in Step.
+  std::int64_t kept_bytes(std::int64_t rows) const;
+  void keep_rows(const float* x, std::int64_t rows, std::byte* to) const;
   /// The first rows, read and written while they are near.
   void multiply_rows(const Kernels& kernels, std::int64_t rows,
                      const PackedProductArgs& args) const;

@@ -29,16 +29,20 @@ std::int64_t begin_of(std::int64_t total, std::int64_t index, std::int64_t count
 Block Partition::block(std::int64_t index) const {
   const std::int64_t row_part = index % row_blocks_, column_part = index / row_blocks_;
   const std::int64_t panels = divide_up(extents_.columns, grain_.columns);
-  const std::int64_t row = begin_of(extents_.rows, row_part, row_blocks_);
+  const auto first_row = [&](std::int64_t part) {
+    const std::int64_t steps = divide_up(extents_.rows, row_step_);
+    return std::min(extents_.rows, begin_of(steps, part, row_blocks_) * row_step_);
+  };
+  const std::int64_t row = first_row(row_part);
   const std::int64_t column = begin_of(panels, column_part, column_blocks_) * grain_.columns;
   const std::int64_t end = begin_of(panels, column_part + 1, column_blocks_) * grain_.columns;
-  return {row, begin_of(extents_.rows, row_part + 1, row_blocks_) - row, column,
-          std::min(end, extents_.columns) - column};
+  return {row, first_row(row_part + 1) - row, column, std::min(end, extents_.columns) - column};
 }
 
 Block Partition::largest() const {
   const std::int64_t panels = divide_up(extents_.columns, grain_.columns);
-  return {0, divide_up(extents_.rows, row_blocks_), 0,
+  const std::int64_t steps = divide_up(divide_up(extents_.rows, row_step_), row_blocks_);
+  return {0, std::min(extents_.rows, steps * row_step_), 0,
           std::min(extents_.columns, divide_up(panels, column_blocks_) * grain_.columns)};
 }
 
@@ -51,7 +55,8 @@ double block_cycles(const ProductExtents& extents, const ProductGrain& grain, co
   const auto depth = static_cast<double>(extents.depth);
   const double multiplies = static_cast<double>(tiles * panels * tile_cycles) * depth / grain.speed;
   return kBlockCycles + multiplies +
-         static_cast<double>(block.rows + block.columns) * depth * limits.operand_cycles +
+         (static_cast<double>(block.rows) * limits.row_share + static_cast<double>(block.columns)) *
+             depth * limits.operand_cycles +
          static_cast<double>(block.rows * block.columns) * kResultCycles;
 }
 
@@ -78,7 +83,7 @@ Partition make_partition(const ProductExtents& extents, const ProductGrain& of_m
        row_blocks = std::max(row_blocks + 1, next_parts(tiles, row_blocks))) {
     for (std::int64_t column_blocks = 1; column_blocks <= (limits.cuts_columns ? panels : 1);
          column_blocks = next_parts(panels, column_blocks)) {
-      const Partition partition(extents, grain, row_blocks, column_blocks);
+      const Partition partition(extents, grain, row_blocks, column_blocks, limits.keeps_tiles);
       const double block = block_cycles(extents, grain, partition.largest(), limits);
       const double rounds = static_cast<double>(divide_up(partition.count(), threads));
       const double share =
@@ -91,7 +96,7 @@ Partition make_partition(const ProductExtents& extents, const ProductGrain& of_m
       best_columns = column_blocks;
     }
   }
-  return {extents, grain, best_rows, best_columns};
+  return {extents, grain, best_rows, best_columns, limits.keeps_tiles};
 }
 
 }  // namespace lathe::engine

@@ -22,9 +22,13 @@ struct Block {
 struct PartitionLimits {
   std::int64_t most_rows = 168;  ///< as many as stay in the second-level cache, a piece deep
   bool cuts_columns = true;
+  bool keeps_tiles = false;  ///< rows are cut between tiles only
   /// What a block's core needs for each element of its operands: to fetch it from the third-level
   /// cache while all cores do, and to round and pack it where that is done for each block.
   double operand_cycles = 0.5;
+  /// Of that, what rows cost: less where a thread that takes one block after another of the same
+  /// rows keeps what it made of them.
+  double row_share = 1;
   /// Cores are not equally fast: others use them too. A thread that ends first takes what is left,
   /// so the last block that somebody takes costs, on average, this share of it. Measured: where a
   /// block costs more than its multiply-adds, fewer of them are faster all the same.
@@ -39,10 +43,15 @@ struct PartitionLimits {
 class Partition {
  public:
   Partition(const ProductExtents& extents, const ProductGrain& grain, std::int64_t row_blocks,
-            std::int64_t column_blocks)
-      : extents_(extents), grain_(grain), row_blocks_(row_blocks), column_blocks_(column_blocks) {}
+            std::int64_t column_blocks, bool keeps_tiles = false)
+      : extents_(extents),
+        grain_(grain),
+        row_blocks_(row_blocks),
+        column_blocks_(column_blocks),
+        row_step_(keeps_tiles ? grain.rows : 1) {}
 
   std::int64_t count() const { return row_blocks_ * column_blocks_; }
+  std::int64_t row_blocks() const { return row_blocks_; }
   /// Neighbours in order have the same columns, so that threads which start together read the same
   /// weights.
   Block block(std::int64_t index) const;
@@ -53,6 +62,7 @@ class Partition {
   ProductExtents extents_;
   ProductGrain grain_;
   std::int64_t row_blocks_, column_blocks_;
+  std::int64_t row_step_;  // rows are cut at multiples of it
 };
 
 /// The cut that the cost model expects to end first on so many threads: the multiply-adds of the

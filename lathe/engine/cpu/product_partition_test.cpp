@@ -58,6 +58,21 @@ TEST(ProductPartition, KeepsToTheLimitsOfAKernel) {
   EXPECT_EQ(cut.largest().columns, 768);
 }
 
+TEST(ProductPartition, CutsRowsBetweenTilesWhereAKernelWantsThemWhole) {
+  const ProductExtents extents{500, 768, 768};
+  for (const int threads : {2, 16}) {
+    const Partition cut = make_partition(extents, kGrain, threads, {.keeps_tiles = true});
+    std::int64_t elements = 0;
+    for (std::int64_t i = 0; i < cut.count(); ++i) {
+      const Block block = cut.block(i);
+      EXPECT_EQ(block.row % kGrain.rows, 0);
+      EXPECT_LE(block.rows, cut.largest().rows);
+      elements += block.rows * block.columns;
+    }
+    EXPECT_EQ(elements, extents.rows * extents.columns);
+  }
+}
+
 TEST(ProductPartition, PrefersSquareBlocksToStrips) {
   // Strips would read all weights or all rows for each of them.
   const Block block = make_partition({1536, 1536, 1024}, kGrain, 16, {.most_rows = 448}).largest();

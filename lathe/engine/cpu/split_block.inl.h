@@ -4,19 +4,24 @@
 // It goes through the pieces of its depth, in each through its panels, and with each through its
 // rows, two tiles of them at a time. The vectors have nothing to do while tiles are multiplied:
 // what the next panel and the next rows need is split meanwhile, and what comes after that is asked
-// for from memory.
+// for from memory. Rows that were split ahead are only asked for.
 template <typename Args, typename Panels>
 class SplitBlock {
  public:
-  SplitBlock(const Args& args, const Panels& panels) : args_(args), panels_(panels) {
-    const SplitScratch parts(args.rows, args.n);
+  SplitBlock(const Args& args, const Panels& panels, const void* parts, std::int64_t next_column)
+      : args_(args),
+        panels_(panels),
+        kept_{static_cast<const std::uint16_t*>(parts), args.k},
+        is_kept_(parts != nullptr),
+        next_column_(next_column) {
+    const SplitScratch own(args.rows, args.n);
     auto* const memory = static_cast<unsigned char*>(args.scratch);
     left_ = reinterpret_cast<std::uint16_t*>(memory);
-    right_ = reinterpret_cast<std::uint16_t*>(memory + parts.right);
-    next_right_ = reinterpret_cast<std::uint16_t*>(memory + parts.right + kRightBytes);
-    floats_ = reinterpret_cast<float*>(memory + parts.floats);
-    sums_ = reinterpret_cast<float*>(memory + parts.sums);
-    is_float_ = memory + parts.is_float;
+    right_ = reinterpret_cast<std::uint16_t*>(memory + own.right);
+    next_right_ = reinterpret_cast<std::uint16_t*>(memory + own.right + kRightBytes);
+    floats_ = reinterpret_cast<float*>(memory + own.floats);
+    sums_ = reinterpret_cast<float*>(memory + own.sums);
+    is_float_ = memory + own.is_float;
     for (std::int64_t r = 0; r < args.rows; ++r) is_float_[r] = 0;
   }
 
@@ -27,9 +32,12 @@ class SplitBlock {
       Panel panel{0, 0};
       PanelLines first = lines(panel, right_);
       first.split(first.end);
+      if (is_kept_)
+        for (std::int64_t step = 0; step < steps(0); ++step)
+          for (int part = 0; part < 2 * kParts; ++part) ask_for_rows(0, 0, step, part);
       for (; panel.from < args_.k; panel = after(panel)) {
         // Nobody reads the rows of the piece before any more, or there were none.
-        if (panel.column == 0 && (panel.from == 0 || args_.rows <= kSplitRows)) {
+        if (!is_kept_ && panel.column == 0 && (panel.from == 0 || args_.rows <= kSplitRows)) {
           const SplitRows some = rows(panel.from, 0);
           for (std::int64_t step = 0; step < some.steps; ++step) some.split(step, 0, some.padded);
         }
@@ -39,7 +47,7 @@ class SplitBlock {
     // Theirs is another way through all columns; y may be the residual, so nobody has written
     // there.
     for (std::int64_t r = 0; r < args_.rows; ++r)
-      if (is_float_[r] != 0) panels_.multiply_row(args_, r);
+      if (is_float(r)) panels_.multiply_row(args_, r);
   }
 
  private:
@@ -60,7 +68,7 @@ class SplitBlock {
   struct PanelLines {
     const Panels& panels;
     Panel panel, next;
-    std::int64_t end, end_of_next;  // the next one is never longer
+    std::int64_t end, end_of_next;
     std::uint16_t* to;
     std::int64_t line = 0;
 
@@ -72,7 +80,8 @@ class SplitBlock {
     }
   };
   PanelLines lines(const Panel& panel, std::uint16_t* to) const {
-    const Panel next = after(panel);
+    Panel next = after(panel);
+    if (next.from >= args_.k && next_column_ != 0) next = {next_column_, 0};
     return {panels_, panel, next, steps(panel.from) * kStepLines, steps(next.from) * kStepLines,
             to};
   }
@@ -89,12 +98,27 @@ class SplitBlock {
             .left = left_ + row / kTileLines * of_piece * kLeftStep,
             .is_float = is_float_ + row};
   }
-  // What has to be split until the next tiles of this panel, or of the next one, are multiplied.
-  SplitRows next_rows(const Panel& panel, std::int64_t row) const {
+  // A part of two tiles of kept rows, of one step.
+  void ask_for_rows(std::int64_t from, std::int64_t row, std::int64_t step, int part) const {
+    const std::uint16_t* const line = kept_.left(row, from + step * kSplitGrain) +
+                                      part / kParts * kept_.tile() + part % kParts * kTileNumbers;
+    for (std::int64_t i = 0; i < kTileNumbers; i += kSplitGrain) __builtin_prefetch(line + i, 0, 2);
+  }
+
+  // Two tiles of rows that come next, of this panel or of the next one, and are not ready.
+  struct NextRows {
+    std::int64_t from = 0, row = 0, steps = 0;
+    SplitRows some = {};
+  };
+  NextRows next_rows(const Panel& panel, std::int64_t row) const {
     const bool is_last = row + kSplitRows >= args_.rows;
-    if (panel.column == 0 && !is_last) return rows(panel.from, row + kSplitRows);
-    if (after(panel).column == 0 && is_last && row > 0) return rows(after(panel).from, 0);
-    return {};
+    NextRows next;
+    if (panel.column == 0 && !is_last)
+      next = {panel.from, row + kSplitRows, steps(panel.from)};
+    else if (after(panel).column == 0 && is_last && (is_kept_ || row > 0))
+      next = {after(panel).from, 0, steps(after(panel).from)};
+    if (!is_kept_ && next.steps > 0) next.some = rows(next.from, next.row);
+    return next;
   }
 
   void multiply_panel(const Panel& panel) {
@@ -107,15 +131,23 @@ class SplitBlock {
     const std::int64_t share = (next.end + products - 1) / products;
     for (std::int64_t row = 0; row < args_.rows; row += kSplitRows) {
       const std::int64_t count = smaller(args_.rows - row, kSplitRows);
-      const SplitRows some = next_rows(panel, row);
+      const NextRows coming = next_rows(panel, row);
       const auto meanwhile = [&](std::int64_t step, int product) {
-        if (step < some.steps)
-          some.split(step, some.padded * product / kProducts,
-                     some.padded * (product + 1) / kProducts);
+        if (step < coming.steps) {
+          if (!is_kept_)
+            coming.some.split(step, coming.some.padded * product / kProducts,
+                              coming.some.padded * (product + 1) / kProducts);
+          else
+            for (int part = 2 * kParts * product / kProducts;
+                 part < 2 * kParts * (product + 1) / kProducts; ++part)
+              ask_for_rows(coming.from, coming.row, step, part);
+        }
         next.split(share);
       };
       const SplitTile tile{.steps = of_piece,
-                           .left = left_ + row / kTileLines * of_piece * kLeftStep,
+                           .left = is_kept_ ? kept_.left(row, panel.from)
+                                            : left_ + row / kTileLines * of_piece * kLeftStep,
+                           .left_tile = is_kept_ ? kept_.tile() : of_piece * kLeftStep,
                            .right = right_,
                            .sums = sums_ + panel.column * padded + row * kPanel,
                            .accumulate = panel.from > 0};
@@ -133,26 +165,34 @@ class SplitBlock {
   void finish(std::int64_t row, std::int64_t count, std::int64_t column, const float* sums) const {
     for (std::int64_t r = 0; r < count;) {
       std::int64_t end = r;  // of the rows that need no other way
-      while (end < count && is_float_[row + end] == 0) ++end;
+      while (end < count && !is_float(row + end)) ++end;
       if (end > r) finish_split(args_, row + r, end - r, column, sums + r * kPanel);
       r = end + 1;
     }
   }
 
+  bool is_float(std::int64_t row) const {
+    return is_kept_ ? kept_.is_float(row) : is_float_[row] != 0;
+  }
+
   const Args& args_;
   const Panels& panels_;
+  const KeptRows kept_;
+  const bool is_kept_;
+  const std::int64_t next_column_;
   std::uint16_t *left_, *right_, *next_right_;
   float *floats_, *sums_;
   unsigned char* is_float_;
 };
 
 template <typename Args, typename Panels>
-void multiply_in_parts(const Args& args, const Panels& panels) {
-  SplitBlock<Args, Panels>(args, panels).multiply();
+void multiply_in_parts(const Args& args, const Panels& panels, const void* parts,
+                       std::int64_t next_column) {
+  SplitBlock<Args, Panels>(args, panels, parts, next_column).multiply();
 }
 
 inline void split_multiply(const SplitArgs& args) {
-  multiply_in_parts(args, FloatPanels{args.packed, args.k});
+  multiply_in_parts(args, FloatPanels{args.packed, args.k}, args.parts, args.next_column);
 }
 
 inline ProductGrain split_grain() {

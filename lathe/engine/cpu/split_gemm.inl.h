@@ -64,7 +64,7 @@ inline void split_pack(const float* weight, std::int64_t n, std::int64_t k, floa
   }
 }
 
-// A piece of some rows of x, at most two tiles of them, that is split a step at a time.
+// Some rows of x, at most two tiles of them, that are split a step at a time.
 struct SplitRows {
   const float* x;
   std::int64_t x_stride;
@@ -114,10 +114,55 @@ inline std::int64_t split_scratch_bytes(std::int64_t rows, std::int64_t n) {
   return SplitScratch(rows, n).size;
 }
 
+// Rows that were split ahead: for each two tiles of rows, a line that says which of them are
+// floats, and all steps of one tile behind those of the other.
+struct KeptRows {
+  const std::uint16_t* parts;  // or null
+  std::int64_t k;
+
+  static constexpr std::int64_t kFlags = kCacheLine / 2;  // in the numbers of a part
+  static std::int64_t numbers(std::int64_t rows, std::int64_t k) {
+    return round_up(rows, kSplitRows) / kSplitRows * kFlags +
+           round_up(rows, kTileLines) * k * kParts;
+  }
+  std::int64_t tile() const { return k / kSplitGrain * kLeftStep; }
+  const std::uint16_t* place(std::int64_t row) const {
+    return parts + row / kSplitRows * (kFlags + 2 * tile());
+  }
+  const std::uint16_t* left(std::int64_t row, std::int64_t from) const {
+    return place(row) + kFlags + from / kSplitGrain * kLeftStep;
+  }
+  bool is_float(std::int64_t row) const {
+    return reinterpret_cast<const unsigned char*>(place(row))[row % kSplitRows] != 0;
+  }
+};
+inline std::int64_t split_parts_bytes(std::int64_t rows, std::int64_t k) {
+  return KeptRows::numbers(rows, k) * 2;
+}
+inline void split_rows(const float* x, std::int64_t x_stride, std::int64_t rows, std::int64_t k,
+                       void* parts) {
+  const KeptRows all{static_cast<std::uint16_t*>(parts), k};
+  for (std::int64_t row = 0; row < rows; row += kSplitRows) {
+    auto* const to = const_cast<std::uint16_t*>(all.place(row));
+    for (std::int64_t i = 0; i < KeptRows::kFlags; ++i) to[i] = 0;
+    const std::int64_t left_over = rows - row;
+    const SplitRows some{.x = x + row * x_stride,
+                         .x_stride = x_stride,
+                         .rows = left_over,
+                         .padded = smaller(round_up(left_over, kTileLines), kSplitRows),
+                         .are_followed = false,
+                         .steps = k / kSplitGrain,
+                         .left = to + KeptRows::kFlags,
+                         .is_float = reinterpret_cast<unsigned char*>(to)};
+    for (std::int64_t step = 0; step < some.steps; ++step) some.split(step, 0, some.padded);
+  }
+}
+
 // sums[rows, kPanel] = or += left . right, where both are `steps` steps of tiles.
 struct SplitTile {
   std::int64_t steps;
   const std::uint16_t* left;
+  std::int64_t left_tile;  // from 16 rows to the next
   const std::uint16_t* right;
   float* sums;
   bool accumulate;
@@ -146,7 +191,7 @@ inline void multiply_split_tiles(const SplitTile& tile, Meanwhile&& meanwhile) {
   const std::uint16_t* right = tile.right;
   const auto load_left = [&](std::int64_t part) {
     tile_load<4>(left + part * kTileNumbers, kLine);
-    if constexpr (IsTall) tile_load<5>(left + tile.steps * kLeftStep + part * kTileNumbers, kLine);
+    if constexpr (IsTall) tile_load<5>(left + tile.left_tile + part * kTileNumbers, kLine);
   };
   const auto load_right = [&](std::int64_t part) {
     tile_load<6>(right + part * 2 * kTileNumbers, kLine);

@@ -21,8 +21,11 @@ constexpr std::int64_t kLeastElements = std::int64_t{1} << 18;
 // Each element of x is split for so many columns, and each sum is finished for so much depth.
 constexpr std::int64_t kLeastExtent = 256;
 
-// The parts of a piece of so many rows take 0.6 MiB.
+// Of rows that a thread keeps, so many take 0.6 MiB, 768 deep; of those that a block splits for
+// itself, a piece at a time, as many.
+constexpr std::int64_t kMostKeptRows = 128;
 constexpr std::int64_t kMostRows = 256;
+constexpr double kRowShare = 0.2;
 constexpr double kLastBlock = 0.25;
 
 }  // namespace
@@ -54,7 +57,8 @@ bool suits_split(std::span<const float> weight, std::int64_t n, std::int64_t k) 
          });
 }
 
-PartitionLimits split_limits() {
+PartitionLimits split_limits(bool keeps_rows) {
+  if (keeps_rows) return {.most_rows = kMostKeptRows, .keeps_tiles = true, .row_share = kRowShare};
   return {.most_rows = kMostRows, .last_block = kLastBlock};
 }
 

@@ -28,7 +28,7 @@ bool has_split_extents(std::int64_t n, std::int64_t k);
 /// Whether it also has no number that is too large.
 bool suits_split(std::span<const float> weight, std::int64_t n, std::int64_t k);
 
-/// How such products are cut.
-PartitionLimits split_limits();
+/// How such products are cut: into small blocks where threads keep the rows that they have split.
+PartitionLimits split_limits(bool keeps_rows);
 
 }  // namespace lathe::engine

@@ -40,7 +40,9 @@ class EverySplit : public testing::TestWithParam<const SplitKernels*> {
             .residual_stride = 0,
             .y = y.data(),
             .y_stride = y.stride(),
-            .scratch = nullptr};
+            .scratch = nullptr,
+            .parts = nullptr,
+            .next_column = 0};
   }
   void multiply(SplitArgs args) const {
     const AlignedBuffer scratch(table().scratch_bytes(args.rows, args.n));
@@ -150,6 +152,39 @@ TEST_P(EverySplit, GivesABlockTheBitsOfTheWhole) {
       multiply(args);
     }
     EXPECT_TRUE(in_blocks.has_same_bits(whole));
+  }
+}
+
+TEST_P(EverySplit, GivesRowsThatWereSplitAheadTheSameBits) {
+  for (const Shape& shape : {Shape{1, 40, 32}, {70, 70, 800}, {100, 33, 384}}) {
+    SCOPED_TRACE(testing::Message() << shape.rows << " x " << shape.n << " x " << shape.k);
+    Matrix x = Matrix::random(shape.rows, shape.k, 0, 1);
+    x(shape.rows - 1, 7) = std::numeric_limits<float>::infinity();
+    const Matrix weight = Matrix::random(shape.n, shape.k, 0, 2);
+    const std::vector<float> right = packed(weight);
+    Matrix expected(shape.rows, shape.n), y(shape.rows, shape.n, 3);
+    multiply(arguments(x, weight, right, expected));
+
+    const std::int64_t grain = table().grain().rows;
+    const Partition cut({shape.rows, shape.n, shape.k}, table().grain(),
+                        (shape.rows + grain - 1) / grain, 2, true);
+    for (std::int64_t i = 0; i < cut.count(); ++i) {
+      const Block block = cut.block(i);
+      const AlignedBuffer parts(table().parts_bytes(block.rows, shape.k));
+      std::memset(parts.data(), 0xff, static_cast<std::size_t>(parts.size()));
+      SplitArgs args = arguments(x, weight, right, y);
+      args.rows = block.rows;
+      args.n = block.columns;
+      args.x += block.row * args.x_stride;
+      args.packed += table().packed_size(block.column, shape.k);
+      args.y += block.row * args.y_stride + block.column;
+      args.parts = parts.data();
+      args.next_column = -block.column;
+      table().split_rows(args.x, args.x_stride, block.rows, shape.k, parts.data());
+      multiply(args);
+    }
+    EXPECT_TRUE(y.has_same_bits(expected));
+    EXPECT_TRUE(y.guards_are_intact());
   }
 }
 
@@ -286,6 +321,32 @@ TEST(SplitLinear, IsForLargeWeightsThatNobodyTrains) {
     output y <- y
     state w <- z)");
   EXPECT_EQ(kernels_of_linears(trained, Precision::Float32)[0], "");
+}
+
+// Two of them read what a thread has made of its rows, the third reads the rows themselves.
+TEST(SplitLinear, HasTheSameBitsBesideOthersOfTheSameRows) {
+  const Graph graph = parse_graph(R"(
+    x = input() : f32[B,800]
+    u = state() : f32[512,800]
+    v = state() : f32[96,800]
+    w = state() : f32[768,800]
+    a = linear(x, u)
+    b = linear(x, v)
+    c = linear(x, w)
+    output a <- a
+    output b <- b
+    output c <- c)");
+  const State state = random_state(graph, 1);
+  const Feed feed = random_feed(graph, {{"B", 300}}, 7);
+  const Feed outputs = CpuExecutor(graph, state, {}).run(feed);
+  expect_near(outputs, make_executor(graph, state, {.device = "reference"})->run(feed), 3e-5);
+  for (const int threads : {2, 7}) {
+    ThreadPool pool(threads);
+    CpuExecutor executor(graph, state, {.pool = &pool});
+    for (int run = 0; run < 3; ++run) expect_identical(executor.run(feed), outputs);
+    expect_identical(executor.run(random_feed(graph, {{"B", 0}}, 7)),
+                     CpuExecutor(graph, state, {}).run(random_feed(graph, {{"B", 0}}, 7)));
+  }
 }
 
 TEST(SplitLinear, HasTheSameBitsInAnyBatchAndOnAnyNumberOfThreads) {

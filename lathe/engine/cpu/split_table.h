@@ -30,7 +30,10 @@ struct SplitArgs {
   std::int64_t residual_stride;
   float* y;
   std::int64_t y_stride;
-  void* scratch;  ///< scratch_bytes(rows, n) on a cache line
+  void* scratch;      ///< scratch_bytes(rows, n) on a cache line
+  const void* parts;  ///< the rows as `split_rows` wrote them, or null: they are split here
+  /// Where columns are, counted from these, that are wanted next, or 0: they are asked for.
+  std::int64_t next_column;
 };
 
 inline constexpr std::int64_t kSplitGrain = 32;
@@ -52,6 +55,11 @@ struct SplitKernels {
   void (*pack)(const float* weight, std::int64_t n, std::int64_t k, float* packed);
   std::int64_t (*scratch_bytes)(std::int64_t rows, std::int64_t n);
   void (*multiply)(const SplitArgs&);
+  /// Bytes of the parts of so many rows.
+  std::int64_t (*parts_bytes)(std::int64_t rows, std::int64_t k);
+  /// Splits rows of x for blocks that read them all; `parts` is on a cache line.
+  void (*split_rows)(const float* x, std::int64_t x_stride, std::int64_t rows, std::int64_t k,
+                     void* parts);
   /// The same product with a weight of whole numbers that is packed as CodeKernels of this
   /// processor want it, and whose scales are powers of two, below kMostSplitWeight / 128. Such
   /// numbers have one part, so that three products are all.

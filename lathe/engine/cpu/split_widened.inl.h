@@ -61,7 +61,7 @@ struct WidenedPanels {
 };
 
 inline void split_multiply_widened(const WidenedArgs& args) {
-  multiply_in_parts(args, WidenedPanels{&args});
+  multiply_in_parts(args, WidenedPanels{&args}, nullptr, 0);
 }
 
 inline ProductGrain split_widened_grain() {
@@ -75,5 +75,7 @@ const SplitKernels split_table = {.name = kName,
                                   .pack = split_pack,
                                   .scratch_bytes = split_scratch_bytes,
                                   .multiply = split_multiply,
+                                  .parts_bytes = split_parts_bytes,
+                                  .split_rows = split_rows,
                                   .widened_grain = split_widened_grain,
                                   .multiply_widened = split_multiply_widened};

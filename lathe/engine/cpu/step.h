@@ -54,7 +54,9 @@ struct BlockCall {
   Block block;
   std::span<const std::byte* const> inputs;
   std::span<std::byte* const> outputs;
-  std::byte* scratch = nullptr;  ///< block_scratch_bytes on a cache line, for the call alone
+  std::byte* scratch = nullptr;     ///< block_scratch_bytes on a cache line, for the call alone
+  const std::byte* kept = nullptr;  ///< what `keep_rows` made of the block's rows, or null
+  std::int64_t next_column = -1;    ///< of the block that its thread may take next, or -1
   const float* input(std::size_t i) const { return reinterpret_cast<const float*>(inputs[i]); }
   float* output(std::size_t i) const { return reinterpret_cast<float*>(outputs[i]); }
 };
@@ -120,6 +122,12 @@ class Step {
                                            const Block& /*size*/) const {
     return 0;
   }
+  /// Bytes of what blocks read in place of so many rows of the first operand, or 0. It is made once
+  /// for all blocks of these rows that a thread takes one behind another, of this step and of
+  /// others that read the same operand: they make the same of it.
+  virtual std::int64_t kept_bytes(std::int64_t /*rows*/) const { return 0; }
+  /// Makes it; `x` is the first row.
+  virtual void keep_rows(const float* /*x*/, std::int64_t /*rows*/, std::byte* /*to*/) const {}
   virtual void run_block(const BlockCall& /*call*/) const {}
   virtual void run_whole(const WholeCall& /*call*/) const {}
   /// Whether a whole step is tasks that need its operands alone. Neighbours that do not need each

@@ -67,10 +67,18 @@ class LinearStep final : public Step {
     if (!is_packed() && weights_.is_sparse()) return scratch_bytes(kernels, size.rows);
     return packed_.block_scratch_bytes(kernels, size);
   }
+  std::int64_t kept_bytes(std::int64_t rows) const override { return packed_.kept_bytes(rows); }
+  void keep_rows(const float* x, std::int64_t rows, std::byte* to) const override {
+    packed_.keep_rows(x, rows, to);
+  }
   void run_block(const BlockCall& call) const override {
     LinearArgs args = arguments(call);
-    if (is_packed())
-      return packed_.multiply_block(call.kernels, call.block, packed_arguments(args, call.scratch));
+    if (is_packed()) {
+      PackedProductArgs packed = packed_arguments(args, call.scratch);
+      packed.kept = call.kept;
+      packed.next_column = call.next_column;
+      return packed_.multiply_block(call.kernels, call.block, packed);
+    }
     if (!weights_.is_sparse()) return weights_.multiply_block(call.kernels, args, call.block);
     args.rows = call.block.rows;
     args.x += call.block.row * call.extents.depth;
@@ -103,7 +111,7 @@ class LinearStep final : public Step {
   }
 
   static PackedProductArgs packed_arguments(const LinearArgs& args, std::byte* scratch) {
-    return {args.x, args.bias, args.activation, args.residual, args.y, scratch};
+    return {args.x, args.bias, args.activation, args.residual, args.y, scratch, nullptr, -1};
   }
 
   RowSpace space_;

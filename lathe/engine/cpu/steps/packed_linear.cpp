@@ -56,7 +56,7 @@ class PackedLinearStep final : public Step {
     return split_ != nullptr ? split_->widened_grain() : kernels.gemm_grain();
   }
   PartitionLimits block_limits() const override {
-    if (split_ != nullptr) return split_limits();
+    if (split_ != nullptr) return split_limits(false);
     return {.few_rows = kFewWidenedRows, .few_columns = weight_.panel()};
   }
   void run_block(const BlockCall& call) const override {
