@@ -117,6 +117,27 @@ ExampleCall lowered_images(const std::string& text) {
           random_state(graph, 2)};
 }
 
+// More tokens of a sequence than attend to a cache one by one: rounded rows become floats for them.
+ExampleCall tokens_of_one_sequence() {
+  const Graph graph = parse_graph(R"(
+    q = input() : f32[6,4]
+    k_cache = input() : bf16[9,4]
+    offsets = input() : i32[2]
+    starts = input() : i32[1]
+    lengths = input() : i32[1]
+    y = cached_attention(q, q, q, k_cache, k_cache, offsets, starts, lengths) {heads=2}
+    output y <- y#0)");
+  Feed feed = random_feed(graph, {}, 1);
+  const auto integers = [](std::vector<std::int32_t> values) {
+    return Tensor::from<std::int32_t>({std::ssize(values)}, std::span<const std::int32_t>(values));
+  };
+  feed["k_cache"] = Tensor(DType::BF16, {9, 4});
+  feed["offsets"] = integers({0, 6});
+  feed["starts"] = integers({0});
+  feed["lengths"] = integers({0});
+  return {graph, feed, {}};
+}
+
 TEST(EveryKernel, IsReachedByTheStepsOfSomeOp) {
   const Kernels table = noting_table();
   for (const auto& [name, op] : OpRegistry::instance().all())
@@ -161,6 +182,7 @@ TEST(EveryKernel, IsReachedByTheStepsOfSomeOp) {
     output p <- p)");
   use_winograd(tiles.graph);
   EXPECT_TRUE(run_steps(tiles, table));
+  EXPECT_TRUE(run_steps(tokens_of_one_sequence(), table));
   for (const std::string name : kEntries) {
     if (name == "fma_burst") continue;  // measures the machine: fma_peak's
     EXPECT_TRUE(reached().contains(name)) << "no step reaches " << name;
