@@ -242,6 +242,27 @@ TEST(ImportOnnx, RefusesFiltersOfOtherAxesThanTheirImages) {
   }
 }
 
+TEST(ImportOnnx, RefusesToReshapeSizesToFewerThanNone) {
+  OnnxModel model = small_model();
+  model.graph.initializers.emplace_back("fewer", Tensor::from<std::int64_t>({1}, {-2}));
+  model.graph.nodes[3] = {
+      .op = "Reshape", .name = "rows", .inputs = {"sizes", "fewer"}, .outputs = {"n"}};
+  EXPECT_NE(refusal_of(model), "accepted");
+}
+
+TEST(ImportOnnx, RefusesBatchNormsWithoutChannels) {
+  OnnxModel model = small_model();
+  model.graph.inputs[0].shape.pop_back();
+  model.graph.nodes[0] = {.op = "BatchNormalization",
+                          .name = "norm",
+                          .inputs = {"x", "b", "b", "b", "b"},
+                          .outputs = {"p"},
+                          .attributes = {{"training_mode", std::int64_t{1}}}};
+  EXPECT_EQ(refusal_of(model),
+            "node \"norm\" (\"BatchNormalization\"): BatchNormalization (opset 17): f32[B] has no "
+            "channels");
+}
+
 // The least number of 64 bits has no opposite, and its quotient by -1 is no number.
 TEST(ImportOnnx, RefusesSizesThatAreNoNumbers) {
   for (const char* const op : {"Div", "Mul", "Mod"}) {

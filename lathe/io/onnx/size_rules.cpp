@@ -376,7 +376,7 @@ bool give_reshaped(OnnxCall& call, const Shape& shape) {
     SizeArray result = *known.sizes;
     result.dims.clear();
     for (const Size& size : shape) {
-      if (!size.is_constant()) return false;
+      if (!size.is_constant() || size.constant() < 0) return false;
       result.dims.push_back(size.constant());
     }
     if (num_elements(result.dims) != static_cast<std::int64_t>(result.elements.size()))
