@@ -12,9 +12,8 @@ namespace lathe {
 namespace {
 
 // A plan's kernels follow each other within microseconds, far less than waking a thread costs, so a
-// worker looks for the next job for a moment before it sleeps: longer than what one thread does by
-// itself between two of them.
-constexpr std::chrono::microseconds kSpin{2000};
+// worker looks for the next job for a moment before it sleeps.
+constexpr std::chrono::microseconds kSpin{200};
 // What is waited for may be queued behind the thread that waits, on the same core.
 constexpr int kPausesOfTurn = 64;
 
