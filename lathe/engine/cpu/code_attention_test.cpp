@@ -104,7 +104,9 @@ class EveryCodeAttention : public testing::TestWithParam<const CodeKernels*> {
   }
 
   // Scores are exact to the bit, so what is left are the exponential, within four units, the sums
-  // over lk keys, and the difference of two scores, half a unit of each.
+  // over lk keys, and the difference of two scores, half a unit of each. Weights may be fixed-point
+  // numbers that end 31 bits below the largest scale of values, 0.021 here: 1e-11 each, times
+  // values up to 127 for as many keys as have one.
   static void expect_attention(const CodeProblem& problem, const Matrix& out) {
     for (std::int64_t i = 0; i < problem.lq; ++i) {
       const std::int64_t visible = problem.visible(i);
