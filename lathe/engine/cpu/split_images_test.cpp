@@ -274,7 +274,7 @@ GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(EverySplitWindow);
 
 TEST(SplitFilters, AreNotMadeOfNumbersThatAreTooLarge) {
   const std::vector<const SplitWindowKernels*> ways = every_split_window_kernels();
-  if (ways.empty()) GTEST_SKIP() << "no instructions for bfloat16 here";
+  if (ways.empty()) GTEST_SKIP() << "this processor has no instructions for bfloat16";
   Case c(kShapes[0], *ways.front());
   EXPECT_TRUE(c.in_parts.is_packed());
   c.weight[5] = NAN;
