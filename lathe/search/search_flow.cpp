@@ -4,8 +4,6 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
-#include <numeric>
-#include <set>
 #include <span>
 #include <tuple>
 
@@ -96,7 +94,7 @@ class Search {
       result.studies.push_back({std::move(record.sampler), std::move(record.history)});
     for (SearchStudies::Record& record : studies_->read_listed())
       result.studies.push_back({std::move(record.sampler), std::move(record.history)});
-    result.finalists = best_trials(result);
+    result.finalists = choose_finalists(complete_trials(result), options_);
     if (!result.finalists.empty()) {
       train_again(result.finalists);
       result.test_accuracy = test(result.finalists.front());
@@ -342,54 +340,22 @@ class Search {
                : Rungs{.factor = options_.halving, .count = options_.rungs};
   }
 
-  // The best complete trials of all studies, each model once, and those of one format for all
-  // layers where they were asked for.
-  std::vector<Finalist> best_trials(const SearchResult& result) const {
-    std::vector<Finalist> best;
+  std::vector<Finalist> complete_trials(const SearchResult& result) const {
+    std::vector<Finalist> trials;
     for (const SearchResult::Study& study : result.studies)
       for (const study::TrialRecord& trial : study.history.trials()) {
         if (trial.state != study::TrialState::Complete) continue;
-        Finalist finalist{.sampler = study.sampler,
-                          .trial = trial.number,
-                          .candidate = space_.candidate(trial.parameters),
-                          .is_uniform = study.sampler == kUniform};
-        finalist.bits = bits_of(finalist.candidate);
-        finalist.costs = costs_.known(finalist.candidate);
-        finalist.cost = space_.space().precision ? cost_of(finalist.bits) : 0;
-        finalist.found = trial.values.front() + finalist.cost;
-        const auto known = std::ranges::find(best, finalist.candidate, &Finalist::candidate);
-        if (known == best.end())
-          best.push_back(std::move(finalist));
-        else
-          known->is_uniform = known->is_uniform || finalist.is_uniform;
+        Finalist each{.sampler = study.sampler,
+                      .trial = trial.number,
+                      .candidate = space_.candidate(trial.parameters),
+                      .is_uniform = study.sampler == kUniform};
+        each.bits = bits_of(each.candidate);
+        each.costs = costs_.known(each.candidate);
+        each.cost = space_.space().precision ? cost_of(each.bits) : 0;
+        each.found = trial.values.front() + each.cost;
+        trials.push_back(std::move(each));
       }
-    std::ranges::stable_sort(best, std::greater(),
-                             [](const Finalist& each) { return each.found - each.cost; });
-    std::set<int> taken;
-    const std::function<int(const Finalist&)> part = front_parts(best);
-    std::erase_if(best, [&](const Finalist& each) {
-      if (each.is_uniform && options_.tries_uniform) return false;
-      return !taken.insert(part ? part(each) : static_cast<int>(taken.size())).second ||
-             std::ssize(taken) > options_.finalists;
-    });
-    return best;
-  }
-
-  // Parts of a front's costs, each as many times the one before, as many as there are finalists: of
-  // each the best is trained again. Of a single training luck is more than what a bit is worth, so
-  // that a lucky one that costs little would leave none of those that cost more.
-  std::function<int(const Finalist&)> front_parts(const std::vector<Finalist>& trials) const {
-    if (options_.front.empty()) return {};
-    double least = kNoLimit, most = 0;
-    for (const Finalist& each : trials) {
-      least = std::min(least, each.costs.at(options_.front));
-      most = std::max(most, each.costs.at(options_.front));
-    }
-    return [this, least, most](const Finalist& each) {
-      const double cost = each.costs.at(options_.front);
-      const double share = most > least ? std::log(cost / least) / std::log(most / least) : 0;
-      return std::min(static_cast<int>(share * options_.finalists), options_.finalists - 1);
-    };
+    return trials;
   }
 
   // With seeds that the studies have not seen: what was best by luck is not so again.
@@ -540,11 +506,6 @@ class Search {
 };
 
 }  // namespace
-
-double Finalist::mean() const {
-  return std::accumulate(accuracies.begin(), accuracies.end(), 0.0) /
-         static_cast<double>(accuracies.size());
-}
 
 SearchResult run_search(const SearchOptions& options, const engine::ExecutionOptions& execution,
                         const experiment::Callbacks& callbacks) {

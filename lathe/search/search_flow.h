@@ -6,32 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "lathe/compress/average_bits.h"
 #include "lathe/engine/executor.h"
 #include "lathe/experiment/callbacks.h"
-#include "lathe/search/candidate_costs.h"
-#include "lathe/search/candidate_space.h"
+#include "lathe/search/finalists.h"
 #include "lathe/search/search_options.h"
 #include "lathe/study/history.h"
 
 namespace lathe::search {
-
-/// A trial among the best, and how it did when it was trained again.
-struct Finalist {
-  std::string sampler;  ///< whose study found it
-  int trial = 0;
-  double found = 0;  ///< accuracy in the study
-  double cost = 0;   ///< of its bits, in accuracy
-  Candidate candidate = {};
-  std::int64_t parameters = 0;
-  compress::AverageBits bits = {};
-  std::vector<double> accuracies = {};  ///< by seed
-  Costs costs = {};                     ///< that follow from sizes and formats
-  bool is_uniform = false;              ///< every layer has the same format: there to compare with
-  std::vector<double> whole_accuracies = {};  ///< tests of it trained on all of train, by seed
-
-  double mean() const;
-};
 
 /// What came of a search.
 struct SearchResult {
