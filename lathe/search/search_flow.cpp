@@ -2,19 +2,16 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <limits>
-#include <span>
 #include <tuple>
 
 #include "lathe/core/error.h"
-#include "lathe/experiment/evaluate.h"
-#include "lathe/experiment/side_by_side.h"
 #include "lathe/io/output_directory.h"
 #include "lathe/search/allocation.h"
 #include "lathe/search/candidate_costs.h"
 #include "lathe/search/compress_candidate.h"
 #include "lathe/search/family_points.h"
+#include "lathe/search/finalist_training.h"
 #include "lathe/search/format_starts.h"
 #include "lathe/search/narrowed_grid.h"
 #include "lathe/search/precision_costs.h"
@@ -96,10 +93,17 @@ class Search {
       result.studies.push_back({std::move(record.sampler), std::move(record.history)});
     result.finalists = choose_finalists(complete_trials(result), options_);
     if (!result.finalists.empty()) {
-      train_again(result.finalists);
-      result.test_accuracy = test(result.finalists.front());
-      if (options_.longer > 0) train_longer(result);
-      if (options_.whole > 0) train_on_all(result);
+      FinalistTraining training(options_, file_.architecture.model, rungs(), data_, *directory_,
+                                execution_, callbacks_);
+      training.train_again(result.finalists);
+      const Finalist& chosen = result.finalists.front();
+      result.test_accuracy = training.test(chosen);
+      if (options_.longer > 0) {
+        LearningCurve longer = training.train_longer(chosen);
+        result.longer_accuracies = std::move(longer.accuracies);
+        result.longer_losses = std::move(longer.losses);
+      }
+      if (options_.whole > 0) training.train_on_all(result.finalists);
     }
     result.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -356,139 +360,6 @@ class Search {
         trials.push_back(std::move(each));
       }
     return trials;
-  }
-
-  // With seeds that the studies have not seen: what was best by luck is not so again.
-  std::uint64_t seed_of(int index) const {
-    return options_.seed + 1 + static_cast<std::uint64_t>(index);
-  }
-  std::string run_name(const Finalist& finalist, int seed) const {
-    return fmt::format("{}-{}-seed-{}", study_file_name(finalist.sampler), finalist.trial,
-                       seed_of(seed));
-  }
-  fs::path path_of(const Finalist& finalist, int seed) const {
-    return directory_->path() / "finalists" / run_name(finalist, seed);
-  }
-
-  void train_again(std::vector<Finalist>& finalists) {
-    std::vector<experiment::Job> jobs;
-    for (Finalist& finalist : finalists) {
-      finalist.accuracies.resize(static_cast<std::size_t>(options_.seeds));
-      for (int seed = 0; seed < options_.seeds; ++seed)
-        jobs.emplace_back([&, seed](const engine::ExecutionOptions& execution,
-                                    const experiment::Callbacks& callbacks) {
-          finalist.accuracies[static_cast<std::size_t>(seed)] =
-              train_again(finalist, seed, execution, callbacks);
-          callbacks.tell({.activity = "training the best again", .unit = "runs"});
-        });
-    }
-    experiment::do_side_by_side(jobs, options_.jobs, execution_, callbacks_);
-    for (Finalist& finalist : finalists) {
-      finalist.parameters = std::llround(finalist.costs.at("parameters"));
-    }
-    std::ranges::stable_sort(finalists, std::greater(),
-                             [](const Finalist& each) { return each.mean() - each.cost; });
-  }
-
-  double train_again(const Finalist& finalist, int seed, const engine::ExecutionOptions& execution,
-                     const experiment::Callbacks& callbacks) {
-    const fs::path path = path_of(finalist, seed);
-    const std::string name = path.filename().string();
-    std::error_code ignored;
-    if (const auto known = directory_->find(name); known && fs::exists(path, ignored))
-      return *known;
-    const auto trained = train_candidate(data_, finalist.candidate, seed_of(seed), rungs(), path,
-                                         true, execution, {.callbacks = callbacks});
-    directory_->keep(name, trained->accuracy);
-    return trained->accuracy;
-  }
-
-  // The chosen one with other epochs: whether it goes on learning or learns by heart.
-  void train_longer(SearchResult& result) {
-    Candidate longer = result.finalists.front().candidate;
-    longer.recipe[is_compressed_on_the_way(data_, longer) ? kEpochsAfter : "epochs"] =
-        options_.longer;
-    train_candidate(
-        data_, longer, options_.seed, {.factor = 1, .count = 1}, directory_->path() / "longer",
-        false, execution_,
-        {.epoch = [&](std::int64_t,
-                      double accuracy) { result.longer_accuracies.push_back(accuracy); },
-         .loss = [&](std::int64_t, double loss) { result.longer_losses.push_back(loss); },
-         .callbacks = callbacks_});
-  }
-
-  // Held-out rows have said all they can by now: the chosen one may learn from them as well, and
-  // where there is a front or something to compare with, all that are left.
-  void train_on_all(SearchResult& result) {
-    const bool all_count = !options_.front.empty() || options_.tries_uniform;
-    const std::size_t count = all_count ? result.finalists.size() : 1;
-    SearchOptions options = options_;
-    options.objective_split = "test";
-    if (!options.whole_model.empty()) options.model = options.whole_model;
-    if (!options.whole_teacher.empty()) options.teacher = options.whole_teacher;
-    const std::string begun = options_.whole_model.empty() && options_.whole_teacher.empty()
-                                  ? ""
-                                  : fmt::format(" from {}, {}", options.model, options.teacher);
-    struct Run {
-      Finalist* finalist = nullptr;
-      Candidate candidate = {};
-      int seed = 0;
-      std::string name = {};
-    };
-    std::vector<Run> runs;
-    for (Finalist& finalist : std::span(result.finalists).first(count)) {
-      Candidate candidate = finalist.candidate;
-      if (options_.whole_epochs)
-        candidate.recipe[is_compressed_on_the_way(data_, candidate) ? kEpochsAfter : "epochs"] =
-            *options_.whole_epochs;
-      finalist.whole_accuracies.assign(static_cast<std::size_t>(options_.whole), 0);
-      for (int seed = 0; seed < options_.whole; ++seed) {
-        std::string name = fmt::format("test of {} trained on all{}, seed {}",
-                                       to_json(candidate).dump(), begun, seed_of(seed));
-        if (const auto known = directory_->find(name))
-          finalist.whole_accuracies[static_cast<std::size_t>(seed)] = *known;
-        else
-          runs.push_back({&finalist, candidate, seed, std::move(name)});
-      }
-    }
-    if (runs.empty()) return;
-    TrialData data(options, file_.architecture.model, execution_, callbacks_);
-    if (data_.parent() != nullptr) data.set_parent(*data_.parent());
-    std::vector<experiment::Job> jobs;
-    for (const Run& run : runs)
-      jobs.emplace_back(
-          [&](const engine::ExecutionOptions& execution, const experiment::Callbacks& callbacks) {
-            const fs::path path = directory_->path() / "whole" / run_name(*run.finalist, run.seed);
-            const double accuracy =
-                train_candidate(data, run.candidate, seed_of(run.seed), {.factor = 1, .count = 1},
-                                path, true, execution, {.callbacks = callbacks})
-                    ->accuracy;
-            directory_->keep(run.name, accuracy);
-            run.finalist->whole_accuracies[static_cast<std::size_t>(run.seed)] = accuracy;
-            callbacks.tell({.activity = "training on all rows", .unit = "runs"});
-          });
-    experiment::do_side_by_side(jobs, options_.jobs, execution_, callbacks_);
-  }
-
-  // The chosen candidate's model of the seed that did best on the rows that were held out.
-  std::optional<double> test(const Finalist& chosen) {
-    const auto best = std::ranges::max_element(chosen.accuracies) - chosen.accuracies.begin();
-    const io::Model model = io::load_model(path_of(chosen, static_cast<int>(best)).string());
-    const fs::path target = directory_->path() / "best";
-    std::error_code ignored;
-    fs::remove_all(target, ignored);
-    io::write_checkpoint(target, model);
-    const std::string name =
-        "test of " + path_of(chosen, static_cast<int>(best)).filename().string();
-    if (const auto known = directory_->find(name)) return known;
-    if (!options_.is_tested || !data::has_split(options_.data, "test")) return std::nullopt;
-    const double accuracy =
-        experiment::evaluate_on(model,
-                                {.data = options_.data, .split = "test", .length = options_.length},
-                                execution_, callbacks_)
-            .classes->accuracy;
-    directory_->keep(name, accuracy);
-    return accuracy;
   }
 
   const SearchOptions& options_;

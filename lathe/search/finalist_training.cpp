@@ -1,0 +1,145 @@
+#include "lathe/search/finalist_training.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+#include "lathe/experiment/evaluate.h"
+#include "lathe/experiment/side_by_side.h"
+#include "lathe/search/search_studies.h"
+
+namespace lathe::search {
+namespace {
+
+namespace fs = std::filesystem;
+
+}  // namespace
+
+std::uint64_t FinalistTraining::seed_of(int index) const {
+  return options_.seed + 1 + static_cast<std::uint64_t>(index);
+}
+std::string FinalistTraining::run_name(const Finalist& finalist, int seed) const {
+  return fmt::format("{}-{}-seed-{}", study_file_name(finalist.sampler), finalist.trial,
+                     seed_of(seed));
+}
+fs::path FinalistTraining::path_of(const Finalist& finalist, int seed) const {
+  return directory_.path() / "finalists" / run_name(finalist, seed);
+}
+
+void FinalistTraining::train_again(std::vector<Finalist>& finalists) {
+  std::vector<experiment::Job> jobs;
+  for (Finalist& finalist : finalists) {
+    finalist.accuracies.resize(static_cast<std::size_t>(options_.seeds));
+    for (int seed = 0; seed < options_.seeds; ++seed)
+      jobs.emplace_back([&, seed](const engine::ExecutionOptions& execution,
+                                  const experiment::Callbacks& callbacks) {
+        finalist.accuracies[static_cast<std::size_t>(seed)] =
+            train_again(finalist, seed, execution, callbacks);
+        callbacks.tell({.activity = "training the best again", .unit = "runs"});
+      });
+  }
+  experiment::do_side_by_side(jobs, options_.jobs, execution_, callbacks_);
+  for (Finalist& finalist : finalists)
+    finalist.parameters = std::llround(finalist.costs.at("parameters"));
+  std::ranges::stable_sort(finalists, std::greater(),
+                           [](const Finalist& each) { return each.mean() - each.cost; });
+}
+
+double FinalistTraining::train_again(const Finalist& finalist, int seed,
+                                     const engine::ExecutionOptions& execution,
+                                     const experiment::Callbacks& callbacks) {
+  const fs::path path = path_of(finalist, seed);
+  const std::string name = path.filename().string();
+  std::error_code ignored;
+  if (const auto known = directory_.find(name); known && fs::exists(path, ignored)) return *known;
+  const auto trained = train_candidate(data_, finalist.candidate, seed_of(seed), rungs_, path, true,
+                                       execution, {.callbacks = callbacks});
+  directory_.keep(name, trained->accuracy);
+  return trained->accuracy;
+}
+
+LearningCurve FinalistTraining::train_longer(const Finalist& chosen) {
+  Candidate longer = chosen.candidate;
+  longer.recipe[is_compressed_on_the_way(data_, longer) ? kEpochsAfter : "epochs"] =
+      options_.longer;
+  LearningCurve curve;
+  train_candidate(
+      data_, longer, options_.seed, {.factor = 1, .count = 1}, directory_.path() / "longer", false,
+      execution_,
+      {.epoch = [&](std::int64_t, double accuracy) { curve.accuracies.push_back(accuracy); },
+       .loss = [&](std::int64_t, double loss) { curve.losses.push_back(loss); },
+       .callbacks = callbacks_});
+  return curve;
+}
+
+void FinalistTraining::train_on_all(std::vector<Finalist>& finalists) {
+  const bool all_count = !options_.front.empty() || options_.tries_uniform;
+  const std::size_t count = all_count ? finalists.size() : 1;
+  SearchOptions options = options_;
+  options.objective_split = "test";
+  if (!options.whole_model.empty()) options.model = options.whole_model;
+  if (!options.whole_teacher.empty()) options.teacher = options.whole_teacher;
+  const std::string begun = options_.whole_model.empty() && options_.whole_teacher.empty()
+                                ? ""
+                                : fmt::format(" from {}, {}", options.model, options.teacher);
+  struct Run {
+    Finalist* finalist = nullptr;
+    Candidate candidate = {};
+    int seed = 0;
+    std::string name = {};
+  };
+  std::vector<Run> runs;
+  for (Finalist& finalist : std::span(finalists).first(count)) {
+    Candidate candidate = finalist.candidate;
+    if (options_.whole_epochs)
+      candidate.recipe[is_compressed_on_the_way(data_, candidate) ? kEpochsAfter : "epochs"] =
+          *options_.whole_epochs;
+    finalist.whole_accuracies.assign(static_cast<std::size_t>(options_.whole), 0);
+    for (int seed = 0; seed < options_.whole; ++seed) {
+      std::string name = fmt::format("test of {} trained on all{}, seed {}",
+                                     to_json(candidate).dump(), begun, seed_of(seed));
+      if (const auto known = directory_.find(name))
+        finalist.whole_accuracies[static_cast<std::size_t>(seed)] = *known;
+      else
+        runs.push_back({&finalist, candidate, seed, std::move(name)});
+    }
+  }
+  if (runs.empty()) return;
+  TrialData data(options, builder_, execution_, callbacks_);
+  if (data_.parent() != nullptr) data.set_parent(*data_.parent());
+  std::vector<experiment::Job> jobs;
+  for (const Run& run : runs)
+    jobs.emplace_back(
+        [&](const engine::ExecutionOptions& execution, const experiment::Callbacks& callbacks) {
+          const fs::path path = directory_.path() / "whole" / run_name(*run.finalist, run.seed);
+          const double accuracy =
+              train_candidate(data, run.candidate, seed_of(run.seed), {.factor = 1, .count = 1},
+                              path, true, execution, {.callbacks = callbacks})
+                  ->accuracy;
+          directory_.keep(run.name, accuracy);
+          run.finalist->whole_accuracies[static_cast<std::size_t>(run.seed)] = accuracy;
+          callbacks.tell({.activity = "training on all rows", .unit = "runs"});
+        });
+  experiment::do_side_by_side(jobs, options_.jobs, execution_, callbacks_);
+}
+
+std::optional<double> FinalistTraining::test(const Finalist& chosen) {
+  const auto best = std::ranges::max_element(chosen.accuracies) - chosen.accuracies.begin();
+  const io::Model model = io::load_model(path_of(chosen, static_cast<int>(best)).string());
+  const fs::path target = directory_.path() / "best";
+  std::error_code ignored;
+  fs::remove_all(target, ignored);
+  io::write_checkpoint(target, model);
+  const std::string name = "test of " + path_of(chosen, static_cast<int>(best)).filename().string();
+  if (const auto known = directory_.find(name)) return known;
+  if (!options_.is_tested || !data::has_split(options_.data, "test")) return std::nullopt;
+  const double accuracy =
+      experiment::evaluate_on(model,
+                              {.data = options_.data, .split = "test", .length = options_.length},
+                              execution_, callbacks_)
+          .classes->accuracy;
+  directory_.keep(name, accuracy);
+  return accuracy;
+}
+
+}  // namespace lathe::search
