@@ -45,14 +45,16 @@ std::vector<OperandSpec> conv2d_operands() {
           {"norm_mean", true},
           {"norm_variance", true}};
 }
+AttributeSpec tile_attribute() {
+  return {"tile", std::int64_t{0}, "side of a tile of results by Winograd's products; 0: windows"};
+}
 std::vector<AttributeSpec> image_conv2d_attributes() {
-  return with_flags(
-      ops::conv2d_attributes(),
-      {flag("x_last", "whether x is [N,H,W,C]"),
-       flag("y_last", "whether the result is"),
-       {"activation", std::string("none"), "an op applied last"},
-       {"eps", 1e-5, "the batch norm's, added to the variance"},
-       {"tile", std::int64_t{0}, "side of a tile of results by Winograd's products; 0: windows"}});
+  return with_flags(ops::conv2d_attributes(),
+                    {flag("x_last", "whether x is [N,H,W,C]"),
+                     flag("y_last", "whether the result is"),
+                     {"activation", std::string("none"), "an op applied last"},
+                     {"eps", 1e-5, "the batch norm's, added to the variance"},
+                     tile_attribute()});
 }
 
 const Register image_conv2d{Op{
@@ -74,7 +76,8 @@ const Register image_conv2d_statistics{Op{
     .operands = {{"x"}, {"weight"}, {"bias", true}, {"norm_weight"}},
     .attributes = with_flags(ops::conv2d_attributes(),
                              {flag("x_last", "whether x is [N,H,W,C]"),
-                              {"eps", 1e-5, "the batch norm's, added to the variance"}}),
+                              {"eps", 1e-5, "the batch norm's, added to the variance"},
+                              tile_attribute()}),
     .num_results = 4,
     .infer =
         [](const OpCall& call) {
@@ -137,8 +140,9 @@ const Register image_conv2d_weight_gradient{Op{
     .name = "image_conv2d_weight_gradient",
     .summary = "conv2d_weight_gradient of images in either layout",
     .operands = {{"dy"}, {"x"}},
-    .attributes = with_flags(ops::conv2d_attributes(), {flag("dy_last", "whether dy is [N,H,W,C]"),
-                                                        flag("x_last", "whether x is")}),
+    .attributes =
+        with_flags(ops::conv2d_attributes(), {flag("dy_last", "whether dy is [N,H,W,C]"),
+                                              flag("x_last", "whether x is"), tile_attribute()}),
     .infer =
         [](const OpCall& call) {
           return std::vector<Type>{ops::declared_type("image_conv2d_weight_gradient", call)};
@@ -156,7 +160,7 @@ const Register image_normed_conv2d_gradients{Op{
     .summary = "image_conv2d_input_gradient and image_conv2d_weight_gradient, [N,H,W,C], of what "
                "normalize_channels_gradient makes of dy",
     .operands = {{"dy"}, {"x"}, {"weight"}, {"y"}, {"mean"}, {"factor"}, {"shift"}, {"slope"}},
-    .attributes = ops::conv2d_attributes(),
+    .attributes = with_flags(ops::conv2d_attributes(), {tile_attribute()}),
     .num_results = 2,
     .infer =
         [](const OpCall& call) {

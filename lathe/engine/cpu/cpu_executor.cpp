@@ -45,8 +45,7 @@ SplitGraph split_for(const Graph& graph, const ExecutionOptions& options) {
 
 CpuPlan plan_main(const SplitGraph& split, const ExecutionOptions& options, bool fuses) {
   Graph lowered = lower(split.main, find_backend(fuses ? "cpu" : kUnfused));
-  // A step of training multiplies windows: its weights change too often to be transformed.
-  if (!options.plain_convolutions && lowered.state_updates().empty()) use_winograd(lowered);
+  if (!options.plain_convolutions) use_winograd(lowered);
   return make_cpu_plan(std::move(lowered), options.precision, fuses);
 }
 

@@ -182,6 +182,25 @@ TEST(EveryKernel, IsReachedByTheStepsOfSomeOp) {
     output p <- p)");
   use_winograd(tiles.graph);
   EXPECT_TRUE(run_steps(tiles, table));
+  ExampleCall trained = lowered_images(R"(
+    x = input() : f32[B,3,6,6]
+    dy = input() : f32[B,16,6,6]
+    w = state() : f32[16,3,3,3]
+    v = state() : f32[16,16,3,3]
+    g = state() : f32[16]
+    c = conv2d(x, w) {pads=[1,1,1,1]}
+    r = relu(c)
+    y = conv2d(r, v) {pads=[1,1,1,1]}
+    n = normalize_batch(y, g, g)
+    d = normalize_batch_gradient(dy, y, g, n#1, n#2)
+    dr = conv2d_input_gradient(d, v) {pads=[1,1,1,1]} : f32[B,16,6,6]
+    dv = conv2d_weight_gradient(d, r) {pads=[1,1,1,1]} : f32[16,16,3,3]
+    u = add(v, dv)
+    output n <- n
+    output dr <- dr
+    state v <- u)");
+  use_winograd(trained.graph);
+  EXPECT_TRUE(run_steps(trained, table));
   EXPECT_TRUE(run_steps(tokens_of_one_sequence(), table));
   for (const std::string name : kEntries) {
     if (name == "fma_burst") continue;  // measures the machine: fma_peak's

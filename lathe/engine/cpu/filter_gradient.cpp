@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lathe/engine/cpu/split_images.h"
+#include "lathe/engine/cpu/winograd.h"
 
 namespace lathe::engine {
 namespace {
@@ -11,15 +12,30 @@ constexpr auto kFloat = static_cast<std::int64_t>(sizeof(float));
 // All parts together: they are written and read once more, which costs as much as some images.
 constexpr std::int64_t kMostFloats = std::int64_t{1} << 19;
 
+// Numbers at the points of tiles.
+struct TilePoints {
+  std::int64_t count, size;  // and those of all filters' gradients
+  // Of a tile; a line more keeps tiles apart in the sets of a cache.
+  std::int64_t x, dy;
+  TilePoints(const Convolution& c, int tile)
+      : count(winograd_points(tile)),
+        size(count * c.x.channels * c.y.channels),
+        x(count * c.x.channels + 16),
+        dy(count * c.y.channels + 16) {}
+};
+
 }  // namespace
 
 FilterGradient::FilterGradient(const Convolution& convolution, const Kernels& kernels,
-                               bool is_rounded)
+                               bool is_rounded, int tile)
     : c_(convolution),
       kernels_(kernels),
       is_rounded_(is_rounded),
       split_(split_window_kernels(*parse_isa(kernels.isa))),
-      frame_(split_ != nullptr ? split_frame(forward_product(convolution)) : std::nullopt),
+      frame_(split_ != nullptr && (is_rounded || tile == 0)
+                 ? split_frame(forward_product(convolution))
+                 : std::nullopt),
+      tile_(frame_ ? 0 : tile),
       columns_((c_.y.width - 1) * c_.window.strides[1] +
                (c_.window.kernel[1] - 1) * c_.window.dilations[1] + 1),
       lines_((c_.y.height - 1) * c_.window.strides[0] +
@@ -33,48 +49,110 @@ std::int64_t FilterGradient::num_parts() const {
 }
 
 std::int64_t FilterGradient::scratch_bytes() const {
+  if (tile_ != 0) {
+    const std::int64_t tiles = images_at_once() * WinogradGrid(c_, tile_).tiles_of_image();
+    const TilePoints points(c_, tile_);
+    return tiles * (points.x + points.dy) * kFloat;
+  }
   const std::int64_t floats = lines_ * columns_ * c_.x.channels + (c_.y.is_last ? 0 : c_.y.size());
   if (!frame_) return floats * kFloat;
   return std::max(floats * kFloat, split_->gradient_scratch_bytes(*frame_, c_.y.channels));
 }
 
+std::int64_t FilterGradient::images_at_once() const {
+  return tile_ != 0 ? winograd_images_at_once(c_, tile_) : 1;
+}
+
 void FilterGradient::run(float* result, AlignedBuffer& sums, std::span<AlignedBuffer> scratch,
-                         const ParallelTasks& parallel,
-                         const std::function<Image(std::int64_t, int)>& images) const {
-  const std::int64_t parts = num_parts(), weights = c_.num_weights();
-  sums.reserve(std::max<std::int64_t>(1, parts * weights) * kFloat);
+                         const ParallelTasks& parallel, const SomeImages& images) const {
+  const std::int64_t parts = num_parts(), weights = c_.num_weights(), at_once = images_at_once();
+  // Behind the sums of parts those of a thread's part at the points of tiles.
+  const std::int64_t points = tile_ != 0 ? TilePoints(c_, tile_).size : 0;
+  sums.reserve(std::max<std::int64_t>(1, parts * weights + std::ssize(scratch) * points) * kFloat);
   parallel(parts, [&](std::int64_t part, int thread) {
     const std::int64_t first = part * c_.x.count / parts, end = (part + 1) * c_.x.count / parts;
     float* const total = sums.floats() + part * weights;
     AlignedBuffer& own = scratch[static_cast<std::size_t>(thread)];
-    if (first == end) std::fill_n(total, weights, 0.0f);
-    for (std::int64_t index = first; index < end; ++index) {
-      const Image image = images(index, thread);
+    if (first == end) return void(std::fill_n(total, weights, 0.0f));
+    float* const at_points = sums.floats() + parts * weights + thread * points;
+    for (std::int64_t index = first; index < end; index += at_once) {
+      const std::int64_t count = std::min(at_once, end - index);
+      const Some some = images(index, count, thread);
       own.reserve(std::max<std::int64_t>(1, scratch_bytes()));
-      add(image, own.floats(), total, index > first);
+      if (tile_ != 0)
+        add_tiles(some, count, own.floats(), at_points, index > first);
+      else
+        add(some.x, some.dy, own.floats(), total, index > first);
     }
+    if (tile_ != 0) put_taps(at_points, total);
   });
   put(sums.floats(), parts, result, parallel);
 }
 
+// Adds the products of some images at the points of their tiles to sums[points, filters, channels].
+void FilterGradient::add_tiles(const Some& images, std::int64_t count, float* scratch, float* sums,
+                               bool accumulate) const {
+  const WinogradGrid grid(c_, tile_);
+  const TilePoints points(c_, tile_);
+  const std::int64_t tiles = count * grid.tiles_of_image();
+  float* const of_dy = scratch + tiles * points.x;
+  for (std::int64_t t = 0; t < tiles; ++t) {
+    grid.transform_input(kernels_, images.x, t, scratch + t * points.x, c_.x.channels);
+    const WinogradGrid::Place place = grid.place_of(t);
+    const std::int64_t at = (place.image * c_.y.height + place.line) * c_.y.width + place.pixel;
+    kernels_.winograd_gradient({.n = c_.y.channels,
+                                .dy = images.dy + at * c_.y.channels,
+                                .line = c_.y.width * c_.y.channels,
+                                .pixel = c_.y.channels,
+                                .lines = std::min<std::int64_t>(tile_, c_.y.height - place.line),
+                                .pixels = std::min<std::int64_t>(tile_, c_.y.width - place.pixel),
+                                .points = of_dy + t * points.dy,
+                                .step = c_.y.channels});
+  }
+  for (std::int64_t point = 0; point < points.count; ++point)
+    kernels_.convolve_gradient({.lines = 1,
+                                .pixels = tiles,
+                                .n = c_.y.channels,
+                                .k = c_.x.channels,
+                                .dy = of_dy + point * c_.y.channels,
+                                .dy_line = 0,
+                                .dy_step = points.dy,
+                                .x = scratch + point * c_.x.channels,
+                                .x_line = 0,
+                                .x_step = points.x,
+                                .dw = sums + point * c_.x.channels * c_.y.channels,
+                                .dw_stride = c_.x.channels,
+                                .accumulate = accumulate});
+}
+
+void FilterGradient::put_taps(const float* sums, float* total) const {
+  const std::int64_t channels = c_.x.channels;
+  for (std::int64_t f = 0; f < c_.y.channels; ++f)
+    kernels_.winograd_taps({.channels = channels,
+                            .points = sums + f * channels,
+                            .step = channels * c_.y.channels,
+                            .dw = total + f * channels * c_.taps(),
+                            .tap_step = channels});
+}
+
 // A part's sums are the gradient of a weight [O, kh, kw, C/groups]: taps before channels, as
 // windows have them.
-void FilterGradient::add(const Image& image, float* scratch, float* total, bool accumulate) const {
+void FilterGradient::add(const float* x, const float* dy, float* scratch, float* total,
+                         bool accumulate) const {
   // In parts, but where a number is too large for it.
   if (frame_ && split_->add_gradient({.frame = *frame_,
                                       .n = c_.y.channels,
                                       .is_rounded = is_rounded_,
-                                      .x = image.x,
-                                      .dy = image.dy,
+                                      .x = x,
+                                      .dy = dy,
                                       .dw = total,
                                       .dw_stride = c_.x.channels * c_.taps(),
                                       .accumulate = accumulate,
                                       .scratch = scratch}))
     return;
   for (std::int64_t line = 0; line < lines_; ++line)
-    copy_line(kernels_, c_.x, image.x, line - c_.window.pads[0], -c_.window.pads[1], columns_,
+    copy_line(kernels_, c_.x, x, line - c_.window.pads[0], -c_.window.pads[1], columns_,
               scratch + line * columns_ * c_.x.channels);
-  const float* dy = image.dy;
   if (!c_.y.is_last) {
     float* const turned = scratch + lines_ * columns_ * c_.x.channels;
     const std::int64_t plane = c_.y.height * c_.y.width;

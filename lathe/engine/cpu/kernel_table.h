@@ -317,6 +317,8 @@ struct Kernels {
   void (*winograd_input)(const WinogradInputArgs&);
   void (*winograd_filter)(const WinogradFilterArgs&);
   void (*winograd_output)(const WinogradOutputArgs&);
+  void (*winograd_gradient)(const WinogradGradientArgs&);
+  void (*winograd_taps)(const WinogradTapsArgs&);
   void (*pool)(const PoolArgs&);
   void (*transpose_matrix)(const TransposeArgs&);
   /// y[i] = op(x[i]); y may be x.
@@ -395,6 +397,8 @@ struct Kernels {
   X(winograd_input)                  \
   X(winograd_filter)                 \
   X(winograd_output)                 \
+  X(winograd_gradient)               \
+  X(winograd_taps)                   \
   X(pool)                            \
   X(transpose_matrix)                \
   X(unary)                           \

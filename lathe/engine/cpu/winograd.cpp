@@ -91,50 +91,40 @@ TileCut choose_cut(const Convolution& c, int tile, std::int64_t tiles, const Pro
   return best;
 }
 
-// One run: what its tasks share.
-class WinogradRun {
+// The tiles of some images, which are counted through: what is done to a range of them.
+class WinogradTiles {
  public:
-  WinogradRun(const Kernels& kernels, const Convolution& convolution,
-              const WinogradFilters& filters, const ImageOperands& operands, int threads,
-              KnownCut& known)
+  WinogradTiles(const Kernels& kernels, const Convolution& convolution,
+                const WinogradFilters& filters, const ImageOperands& operands)
       : kernels_(kernels),
         c_(convolution),
         filters_(filters),
         operands_(operands),
         tile_(filters.tile()),
         points_(winograd_points(tile_)),
-        tile_rows_(divide_up(c_.y.height, tile_)),
-        tile_columns_(divide_up(c_.y.width, tile_)),
-        tiles_(c_.x.count * tile_rows_ * tile_columns_),
+        grid_(c_, tile_),
         panel_(kernels.gemm_grain().columns),
         panels_(divide_up(c_.y.channels, panel_)),
-        cut_(known_cut(threads, known)),
         // A line more than the points take keeps tiles apart in the sets of a cache.
         point_stride_(points_ * c_.x.channels + 16),
-        sum_stride_(points_ * panel_ + 16) {
-    cut_.panels = std::max<std::int64_t>(1, cut_.panels * kPanel / panel_);
+        sum_stride_(points_ * panel_ + 16) {}
+
+  std::int64_t panels() const { return panels_; }
+  std::int64_t scratch_bytes(std::int64_t tiles) const {
+    return tiles * (point_stride_ + sum_stride_) * static_cast<std::int64_t>(sizeof(float));
   }
 
-  std::int64_t num_tasks() const { return cut_.blocks * panel_blocks(); }
-  std::int64_t scratch_bytes() const {
-    return divide_up(tiles_, cut_.blocks) * (point_stride_ + sum_stride_) *
-           static_cast<std::int64_t>(sizeof(float));
-  }
-
-  void run(std::int64_t task, float* scratch) const {
-    // Neighbours in order read the same filters.
-    const std::int64_t block = task % cut_.blocks, panel_block = task / cut_.blocks;
-    const std::int64_t begin = block * tiles_ / cut_.blocks;
-    const std::int64_t count = (block + 1) * tiles_ / cut_.blocks - begin;
-    float* const sums = scratch + divide_up(tiles_, cut_.blocks) * point_stride_;
+  // `count` tiles by the panels of filters from `first` to `last`.
+  void run(std::int64_t begin, std::int64_t count, std::int64_t first, std::int64_t last,
+           float* scratch) const {
+    float* const sums = scratch + count * point_stride_;
     for (std::int64_t t = 0; t < count; ++t)
-      transform_input(place_of(begin + t), scratch + t * point_stride_);
-    const std::int64_t first = panel_block * panels_ / panel_blocks();
-    const std::int64_t last = (panel_block + 1) * panels_ / panel_blocks();
+      grid_.transform_input(kernels_, operands_.x, begin + t, scratch + t * point_stride_,
+                            c_.x.channels);
     for (std::int64_t panel = first; panel < last; ++panel) {
       for (std::int64_t point = 0; point < points_; ++point)
         kernels_.gemm({.rows = count,
-                       .n = panel_,
+                       .n = std::min(panel_, c_.y.channels - panel * panel_),
                        .k = c_.x.channels,
                        .x = scratch + point * c_.x.channels,
                        .x_stride = point_stride_,
@@ -147,51 +137,13 @@ class WinogradRun {
                        .y_stride = sum_stride_,
                        .accumulate = false});
       for (std::int64_t t = 0; t < count; ++t)
-        transform_output(place_of(begin + t), panel * panel_, sums + t * sum_stride_);
+        transform_output(grid_.place_of(begin + t), panel * panel_, sums + t * sum_stride_);
     }
   }
 
  private:
-  // Where a tile's first result lies.
-  struct Place {
-    std::int64_t image, line, pixel;
-  };
-  Place place_of(std::int64_t tile) const {
-    return {tile / (tile_rows_ * tile_columns_), tile / tile_columns_ % tile_rows_ * tile_,
-            tile % tile_columns_ * tile_};
-  }
-  TileCut known_cut(int threads, KnownCut& known) const {
-    const auto [blocks, panels] = known.cut(c_.x, c_.y, threads, [&] {
-      const TileCut cut = choose_cut(c_, tile_, tiles_, kernels_.gemm_grain(), threads);
-      return std::array{cut.blocks, cut.panels};
-    });
-    return {blocks, panels};
-  }
-  std::int64_t panel_blocks() const { return divide_up(panels_, cut_.panels); }
-
-  void transform_input(const Place& place, float* points) const {
-    const std::int64_t top = place.line - c_.window.pads[0];
-    const std::int64_t left = place.pixel - c_.window.pads[1];
-    const std::int64_t size = tile_ + 2, channels = c_.x.channels;
-    const auto end = [&](std::int64_t from, std::int64_t length) {
-      return std::clamp<std::int64_t>(length - from, 0, size);
-    };
-    // Where a tile begins outside, nothing is read before its first pixel inside.
-    const std::int64_t from = (place.image * c_.x.height + top) * c_.x.width + left;
-    kernels_.winograd_input({.tile = tile_,
-                             .channels = channels,
-                             .x = operands_.x + from * channels,
-                             .line = c_.x.width * channels,
-                             .pixel = channels,
-                             .top = std::max<std::int64_t>(0, -top),
-                             .bottom = end(top, c_.x.height),
-                             .left = std::max<std::int64_t>(0, -left),
-                             .right = end(left, c_.x.width),
-                             .points = points,
-                             .step = channels});
-  }
-
-  void transform_output(const Place& place, std::int64_t filter, const float* sums) const {
+  void transform_output(const WinogradGrid::Place& place, std::int64_t filter,
+                        const float* sums) const {
     const std::int64_t at =
         ((place.image * c_.y.height + place.line) * c_.y.width + place.pixel) * c_.y.channels +
         filter;
@@ -214,12 +166,80 @@ class WinogradRun {
   const WinogradFilters& filters_;
   const ImageOperands& operands_;
   int tile_;
-  std::int64_t points_, tile_rows_, tile_columns_, tiles_, panel_, panels_;
-  TileCut cut_;
-  std::int64_t point_stride_, sum_stride_;
+  std::int64_t points_;
+  WinogradGrid grid_;
+  std::int64_t panel_, panels_, point_stride_, sum_stride_;
 };
 
-bool suits(const Convolution& c) {
+// For how many tiles at least the filters are read from the second-level cache.
+constexpr std::int64_t kTilesAtOnce = 32;
+
+// Sizes, of one image for any number of them; empty where others are not known.
+std::vector<std::int64_t> dims_of_one(const Type& type) {
+  std::vector<std::int64_t> dims;
+  for (std::size_t axis = 0; axis < type.shape.size(); ++axis) {
+    if (!type.shape[axis].is_constant() && axis > 0) return {};
+    dims.push_back(type.shape[axis].is_constant() ? type.shape[axis].constant() : 1);
+  }
+  return dims;
+}
+
+// The sizes of an image_conv2d whose weight is a state, of one image for any number of them.
+std::optional<Convolution> convolution_at(const Graph& graph, NodeId id) {
+  const Value weight = graph.input(id, 1);
+  if (!graph.is(weight.node, "state")) return std::nullopt;
+  std::vector<std::int64_t> x = dims_of_one(graph.type(graph.input(id, 0)));
+  std::vector<std::int64_t> y = dims_of_one(graph.types(id)[0]);
+  if (x.empty() || y.empty()) return std::nullopt;
+  x[0] = y[0] = 1;
+  const AttributeReader attributes = graph.attribute(id);
+  return convolution_of(attributes, images_of(x, attributes.flag("x_last")),
+                        images_of(y, attributes.flag("y_last")), dims_of_one(graph.type(weight)));
+}
+
+// A convolution that is trained, and its gradients: with all images of a batch weights are read for
+// many tiles, and those of 4 are the fastest.
+constexpr int kTrainedTile = 4;
+
+struct TrainedImages {
+  Value x, y;
+  Type weight;
+  bool x_is_last, y_is_last;
+};
+bool suits_training(const Graph& graph, NodeId id, const TrainedImages& images) {
+  const std::vector<std::int64_t> x = dims_of_one(graph.type(images.x));
+  const std::vector<std::int64_t> y = dims_of_one(graph.type(images.y));
+  const std::vector<std::int64_t> weight = dims_of_one(images.weight);
+  return !x.empty() && !y.empty() && !weight.empty() &&
+         suits_winograd(convolution_of(graph.attribute(id), images_of(x, images.x_is_last),
+                                       images_of(y, images.y_is_last), weight));
+}
+
+void use_tiles_in_training(Graph& graph) {
+  const auto use = [&](const char* op, auto images) {
+    for (const NodeId id : graph.nodes_of(op))
+      if (suits_training(graph, id, images(id)))
+        graph.set_attribute(id, "tile", std::int64_t{kTrainedTile});
+  };
+  use("image_conv2d_statistics", [&](NodeId id) -> TrainedImages {
+    return {graph.input(id, 0),
+            {id, 0},
+            graph.type(graph.input(id, 1)),
+            graph.attribute(id).flag("x_last"),
+            true};
+  });
+  use("image_normed_conv2d_gradients", [&](NodeId id) -> TrainedImages {
+    return {graph.input(id, 1), graph.input(id, 0), graph.type(graph.input(id, 2)), true, true};
+  });
+  use("image_conv2d_weight_gradient", [&](NodeId id) -> TrainedImages {
+    return {graph.input(id, 1), graph.input(id, 0), graph.types(id)[0],
+            graph.attribute(id).flag("x_last"), graph.attribute(id).flag("dy_last")};
+  });
+}
+
+}  // namespace
+
+bool suits_winograd(const Convolution& c) {
   const ops::Window& window = c.window;
   const auto is_plain = [&](int axis) {
     return window.kernel[axis] == 3 && window.strides[axis] == 1 && window.dilations[axis] == 1;
@@ -230,32 +250,39 @@ bool suits(const Convolution& c) {
          c.x.channels >= kFewest && c.y.channels >= kFewest;
 }
 
-// The sizes of an image_conv2d whose weight is a state, of one image for any number of them.
-std::optional<Convolution> convolution_at(const Graph& graph, NodeId id) {
-  const Value weight = graph.input(id, 1);
-  if (!graph.is(weight.node, "state")) return std::nullopt;
-  const auto dims_of = [&](const Type& type) -> std::vector<std::int64_t> {
-    std::vector<std::int64_t> dims;
-    for (std::size_t axis = 0; axis < type.shape.size(); ++axis) {
-      if (!type.shape[axis].is_constant() && axis > 0) return {};
-      dims.push_back(type.shape[axis].is_constant() ? type.shape[axis].constant() : 1);
-    }
-    return dims;
-  };
-  std::vector<std::int64_t> x = dims_of(graph.type(graph.input(id, 0)));
-  std::vector<std::int64_t> y = dims_of(graph.types(id)[0]);
-  if (x.empty() || y.empty()) return std::nullopt;
-  x[0] = y[0] = 1;
-  const AttributeReader attributes = graph.attribute(id);
-  return convolution_of(attributes, images_of(x, attributes.flag("x_last")),
-                        images_of(y, attributes.flag("y_last")), dims_of(graph.type(weight)));
-}
+WinogradGrid::WinogradGrid(const Convolution& convolution, int tile)
+    : c_(convolution),
+      tile_(tile),
+      rows_(divide_up(c_.y.height, tile)),
+      columns_(divide_up(c_.y.width, tile)) {}
 
-}  // namespace
+void WinogradGrid::transform_input(const Kernels& kernels, const float* x, std::int64_t tile,
+                                   float* points, std::int64_t step) const {
+  const Place place = place_of(tile);
+  const std::int64_t top = place.line - c_.window.pads[0];
+  const std::int64_t left = place.pixel - c_.window.pads[1];
+  const std::int64_t size = tile_ + 2, channels = c_.x.channels;
+  const auto end = [&](std::int64_t from, std::int64_t length) {
+    return std::clamp<std::int64_t>(length - from, 0, size);
+  };
+  // Where a tile begins outside, nothing is read before its first pixel inside.
+  const std::int64_t from = (place.image * c_.x.height + top) * c_.x.width + left;
+  kernels.winograd_input({.tile = tile_,
+                          .channels = channels,
+                          .x = x + from * channels,
+                          .line = c_.x.width * channels,
+                          .pixel = channels,
+                          .top = std::max<std::int64_t>(0, -top),
+                          .bottom = end(top, c_.x.height),
+                          .left = std::max<std::int64_t>(0, -left),
+                          .right = end(left, c_.x.width),
+                          .points = points,
+                          .step = step});
+}
 
 WinogradChoice choose_winograd(const Graph& graph, NodeId id) {
   const std::optional<Convolution> convolution = convolution_at(graph, id);
-  if (!convolution || !suits(*convolution)) return {};
+  if (!convolution || !suits_winograd(*convolution)) return {};
   const double windows = window_cycles(*convolution);
   const double small = windows / tile_cycles(*convolution, 2);
   const double large = windows / tile_cycles(*convolution, 4);
@@ -268,6 +295,7 @@ WinogradChoice choose_winograd(const Graph& graph, NodeId id) {
 }
 
 void use_winograd(Graph& graph) {
+  if (!graph.state_updates().empty()) return use_tiles_in_training(graph);
   for (const NodeId id : graph.nodes_of("image_conv2d"))
     if (const WinogradChoice choice = choose_winograd(graph, id); choice.tile != 0)
       graph.set_attribute(id, "tile", std::int64_t{choice.tile});
@@ -313,12 +341,41 @@ void multiply_winograd(const Kernels& kernels, const Convolution& convolution,
                        std::span<AlignedBuffer> scratch, const ParallelTasks& parallel,
                        KnownCut& known) {
   if (convolution.y.count * convolution.y.size() == 0) return;
-  const WinogradRun run(kernels, convolution, filters, operands, static_cast<int>(scratch.size()),
-                        known);
-  for (AlignedBuffer& buffer : scratch) buffer.reserve(run.scratch_bytes());
-  parallel(run.num_tasks(), [&](std::int64_t task, int thread) {
-    run.run(task, scratch[static_cast<std::size_t>(thread)].floats());
+  const WinogradTiles run(kernels, convolution, filters, operands);
+  const std::int64_t tiles =
+      convolution.x.count * WinogradGrid(convolution, filters.tile()).tiles_of_image();
+  const int threads = static_cast<int>(scratch.size());
+  const auto [blocks, wide_panels] = known.cut(convolution.x, convolution.y, threads, [&] {
+    const TileCut cut =
+        choose_cut(convolution, filters.tile(), tiles, kernels.gemm_grain(), threads);
+    return std::array{cut.blocks, cut.panels};
   });
+  const std::int64_t of_task =
+      std::max<std::int64_t>(1, wide_panels * kPanel / kernels.gemm_grain().columns);
+  const std::int64_t panel_blocks = divide_up(run.panels(), of_task);
+  for (AlignedBuffer& buffer : scratch) buffer.reserve(run.scratch_bytes(divide_up(tiles, blocks)));
+  parallel(blocks * panel_blocks, [&](std::int64_t task, int thread) {
+    // Neighbours in order read the same filters.
+    const std::int64_t block = task % blocks, panel_block = task / blocks;
+    const std::int64_t begin = block * tiles / blocks;
+    run.run(begin, (block + 1) * tiles / blocks - begin, panel_block * run.panels() / panel_blocks,
+            (panel_block + 1) * run.panels() / panel_blocks,
+            scratch[static_cast<std::size_t>(thread)].floats());
+  });
+}
+
+std::int64_t winograd_images_at_once(const Convolution& convolution, int tile) {
+  const std::int64_t tiles = WinogradGrid(convolution, tile).tiles_of_image();
+  return std::max<std::int64_t>(1, kTilesAtOnce / std::max<std::int64_t>(1, tiles));
+}
+
+void multiply_winograd_images(const Kernels& kernels, const Convolution& convolution,
+                              const WinogradFilters& filters, const ImageOperands& operands,
+                              std::int64_t first, std::int64_t count, AlignedBuffer& scratch) {
+  const std::int64_t tiles = WinogradGrid(convolution, filters.tile()).tiles_of_image();
+  const WinogradTiles run(kernels, convolution, filters, operands);
+  scratch.reserve(run.scratch_bytes(count * tiles));
+  run.run(first * tiles, count * tiles, 0, run.panels(), scratch.floats());
 }
 
 }  // namespace lathe::engine

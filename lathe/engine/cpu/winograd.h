@@ -18,7 +18,8 @@ struct WinogradChoice {
 /// that of threads may change the bits of a result. Weights count as read once for one image.
 WinogradChoice choose_winograd(const Graph& graph, NodeId id);
 
-/// Writes what is chosen for each image_conv2d of a lowered graph into its attribute `tile`.
+/// Writes what is chosen for each image_conv2d of a lowered graph into its attribute `tile`; where
+/// states are updated, for the convolutions with statistics and the gradients.
 void use_winograd(Graph& graph);
 
 /// The filters of a convolution at the points of a tile, packed for `gemm`: for each panel of
@@ -38,11 +39,44 @@ class WinogradFilters {
   int tile_ = 0;
 };
 
+/// Whether tiles can be: 3 x 3 windows one pixel apart, of images whose channels lie last and fill
+/// a vector.
+bool suits_winograd(const Convolution& convolution);
+
+/// The tiles of a convolution's results, counted through image by image.
+class WinogradGrid {
+ public:
+  WinogradGrid(const Convolution& convolution, int tile);
+  std::int64_t tiles_of_image() const { return rows_ * columns_; }
+  /// Where a tile's first result lies.
+  struct Place {
+    std::int64_t image, line, pixel;
+  };
+  Place place_of(std::int64_t tile) const {
+    return {tile / (rows_ * columns_), tile / columns_ % rows_ * tile_, tile % columns_ * tile_};
+  }
+  /// The pixels of all images' x under a tile, at its points: points[p * step + channel].
+  void transform_input(const Kernels& kernels, const float* x, std::int64_t tile, float* points,
+                       std::int64_t step) const;
+
+ private:
+  const Convolution& c_;
+  int tile_;
+  std::int64_t rows_, columns_;
+};
+
 /// y = activation(conv2d(x) + bias + residual) of images whose channels lie last, 3 x 3 windows of
 /// stride 1. Any cut into tasks gives the same bits.
 void multiply_winograd(const Kernels& kernels, const Convolution& convolution,
                        const WinogradFilters& filters, const ImageOperands& operands,
                        std::span<AlignedBuffer> scratch, const ParallelTasks& parallel,
                        KnownCut& known);
+
+/// How many images one thread multiplies at a time, so that filters are read for enough tiles.
+std::int64_t winograd_images_at_once(const Convolution& convolution, int tile);
+/// The same as multiply_winograd of `count` images from `first` on, by the calling thread.
+void multiply_winograd_images(const Kernels& kernels, const Convolution& convolution,
+                              const WinogradFilters& filters, const ImageOperands& operands,
+                              std::int64_t first, std::int64_t count, AlignedBuffer& scratch);
 
 }  // namespace lathe::engine

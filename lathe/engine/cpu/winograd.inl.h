@@ -46,6 +46,22 @@ inline void winograd_backward(const Vec (&m)[6], Vec (&y)[4]) {
   y[3] = fma(broadcast(8.0f), far_difference, difference) + m[5];
 }
 
+// The transposes of winograd_backward and winograd_filter_points: what a gradient goes through on
+// its way from the results of a tile to the points, and from there to the taps.
+inline void winograd_gradient_points(const Vec (&y)[4], Vec (&m)[6]) {
+  const Vec even = y[0] + y[2], odd = y[1] + y[3];
+  const Vec far_even = fma(broadcast(4.0f), y[2], y[0]);
+  const Vec far_odd = broadcast(2.0f) * fma(broadcast(4.0f), y[3], y[1]);
+  m[0] = y[0], m[1] = even + odd, m[2] = even - odd;
+  m[3] = far_even + far_odd, m[4] = far_even - far_odd, m[5] = y[3];
+}
+inline void winograd_taps_of(const Vec (&u)[6], Vec (&g)[3]) {
+  const Vec sixth = broadcast(1.0f / 6), sum = u[1] + u[2], far_sum = u[3] + u[4];
+  g[0] = fma(broadcast(0.25f), u[0], fnma(sixth, sum, broadcast(1.0f / 24) * far_sum));
+  g[1] = fma(broadcast(1.0f / 12), u[3] - u[4], sixth * (u[2] - u[1]));
+  g[2] = fma(sixth, far_sum - sum, u[5]);
+}
+
 template <int Tile>
 void winograd_input_of(const WinogradInputArgs& args) {
   constexpr int kSize = Tile + 2;
@@ -157,4 +173,51 @@ void winograd_output_with(const WinogradOutputArgs& args) {
 inline void winograd_output(const WinogradOutputArgs& args) {
   if (args.tile == 4) return winograd_output_with<4>(args);
   winograd_output_with<2>(args);
+}
+
+inline void winograd_gradient(const WinogradGradientArgs& args) {
+  constexpr int kTile = 4, kSize = kTile + 2;
+  over_lanes(args.n, [&](std::int64_t f, auto lanes) {
+    Vec rows[kSize][kTile];
+#pragma GCC unroll 8
+    for (int j = 0; j < kTile; ++j) {
+      Vec column[kTile], points[kSize];
+#pragma GCC unroll 8
+      for (int i = 0; i < kTile; ++i)
+        column[i] = i < args.lines && j < args.pixels
+                        ? load(args.dy + i * args.line + j * args.pixel + f, lanes)
+                        : broadcast(0.0f);
+      winograd_gradient_points(column, points);
+#pragma GCC unroll 8
+      for (int i = 0; i < kSize; ++i) rows[i][j] = points[i];
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < kSize; ++i) {
+      Vec points[kSize];
+      winograd_gradient_points(rows[i], points);
+#pragma GCC unroll 8
+      for (int j = 0; j < kSize; ++j)
+        store(args.points + (i * kSize + j) * args.step + f, points[j], lanes);
+    }
+  });
+}
+
+inline void winograd_taps(const WinogradTapsArgs& args) {
+  constexpr int kSize = 6, kTaps = 3;
+  over_lanes(args.channels, [&](std::int64_t c, auto lanes) {
+    Vec rows[kTaps][kSize];
+    for (int j = 0; j < kSize; ++j) {
+      Vec column[kSize], taps[kTaps];
+      for (int i = 0; i < kSize; ++i)
+        column[i] = load(args.points + (i * kSize + j) * args.step + c, lanes);
+      winograd_taps_of(column, taps);
+      for (int i = 0; i < kTaps; ++i) rows[i][j] = taps[i];
+    }
+    for (int i = 0; i < kTaps; ++i) {
+      Vec taps[kTaps];
+      winograd_taps_of(rows[i], taps);
+      for (int j = 0; j < kTaps; ++j)
+        store(args.dw + (i * kTaps + j) * args.tap_step + c, taps[j], lanes);
+    }
+  });
 }

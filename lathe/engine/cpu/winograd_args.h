@@ -50,4 +50,25 @@ struct WinogradOutputArgs {
   int activation;              ///< a Unary, one of the epilogues
 };
 
+/// points[p * step + f] of the gradients of a tile of 4 x 4 results, of which some are inside the
+/// image and the others 0: times the points under the tile, summed over tiles, they are those of
+/// the filters' gradient.
+struct WinogradGradientArgs {
+  std::int64_t n;
+  const float* dy;
+  std::int64_t line, pixel;    ///< from one to the next
+  std::int64_t lines, pixels;  ///< that are inside the image
+  float* points;
+  std::int64_t step;
+};
+
+/// The gradients dw[tap * tap_step + c] of a filter's 9 taps from points[p * step + c].
+struct WinogradTapsArgs {
+  std::int64_t channels;
+  const float* points;
+  std::int64_t step;
+  float* dw;
+  std::int64_t tap_step;
+};
+
 }  // namespace lathe::engine

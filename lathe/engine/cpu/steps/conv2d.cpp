@@ -37,11 +37,11 @@ class Conv2dStep final : public Step {
     eps_ = attributes.real("eps");
     has_statistics_ = graph.is(id, "image_conv2d_statistics");
     y_is_last_ = has_statistics_ || attributes.flag("y_last");
+    tile_ = static_cast<int>(attributes.integer("tile"));
     if (has_statistics_) {
       may_be_split_ = split_frame(forward_product(without_images())).has_value();
       return;
     }
-    tile_ = static_cast<int>(attributes.integer("tile"));
     if (graph.state_updates().empty()) {
       reason_ = choose_winograd(graph, id).reason;
       return;
@@ -54,7 +54,11 @@ class Conv2dStep final : public Step {
 
   void set_precision(Precision precision) override { is_rounded_ = precision == Precision::Bf16; }
   void prepare(const Kernels& kernels, std::span<const Tensor* const> states) override {
-    split_ = may_be_split_ ? split_window_kernels(*parse_isa(kernels.isa)) : nullptr;
+    // Floats in tiles are faster than floats in parts, and those slower than rounded ones.
+    split_ = may_be_split_ && (is_rounded_ || tile_ == 0)
+                 ? split_window_kernels(*parse_isa(kernels.isa))
+                 : nullptr;
+    if (split_ != nullptr) tile_ = 0;
     if (states[kWeight] == nullptr) return;
     const bool has_norm = states.size() > kNorm && states[kNorm] != nullptr;
     std::vector<float> factors;
@@ -109,12 +113,15 @@ class Conv2dStep final : public Step {
                                  .residual = has_statistics_ ? nullptr : operand(kResidual),
                                  .y = reinterpret_cast<float*>(call.outputs[0]),
                                  .activation = activation_};
-    if (tile_ != 0)
+    if (tile_ != 0 && !has_statistics_)
       return multiply_winograd(call.kernels, convolution, tile_filters_, operands, call.scratch,
                                call.parallel, cut_);
     PackedFilters packed;
     SplitFilters split_packed;
-    if (!is_prepared_) pack(call.kernels, operand(kWeight), {}, packed, split_packed);
+    if (!is_prepared_ && tile_ != 0)
+      tile_filters_.pack(call.kernels, tile_, weight_dims_[0], weight_dims_[1], operand(kWeight));
+    else if (!is_prepared_)
+      pack(call.kernels, operand(kWeight), {}, packed, split_packed);
     const PackedFilters& filters = is_prepared_ ? filters_ : packed;
     const SplitFilters& in_parts = is_prepared_ ? split_filters_ : split_packed;
     const ImageProduct product = forward_product(convolution);
@@ -127,7 +134,15 @@ class Conv2dStep final : public Step {
         moments[static_cast<std::size_t>(image)].add(call.kernels, operands.y + image * y.size(),
                                                      y.height * y.width);
     };
-    if (split_ != nullptr && in_parts.is_packed()) {
+    if (tile_ != 0) {
+      const std::int64_t at_once = winograd_images_at_once(convolution, tile_);
+      call.parallel((y.count + at_once - 1) / at_once, [&](std::int64_t task, int thread) {
+        const std::int64_t first = task * at_once, count = std::min(at_once, y.count - first);
+        multiply_winograd_images(call.kernels, convolution, tile_filters_, operands, first, count,
+                                 call.scratch[static_cast<std::size_t>(thread)]);
+        for (std::int64_t image = first; image < first + count; ++image) look_at(image);
+      });
+    } else if (split_ != nullptr && in_parts.is_packed()) {
       multiply_images_in_parts(call.kernels, *split_, product, *split_frame(product), filters,
                                in_parts, operands, call.scratch, call.parallel, look_at);
     } else {
@@ -181,8 +196,9 @@ class Conv2dStep final : public Step {
   bool may_be_split_ = false, is_rounded_ = false;
   const SplitWindowKernels* split_ = nullptr;
   SplitFilters split_filters_;
-  WinogradFilters tile_filters_;
-  mutable KnownCut cut_;     // a run is one at a time
+  // A run is one at a time.
+  mutable WinogradFilters tile_filters_;
+  mutable KnownCut cut_;
   std::vector<float> bias_;  // with a batch norm
 };
 

@@ -79,13 +79,16 @@ class Conv2dWeightGradientStep final : public Step {
         images_of(dims_of(call, call.graph.input(call.node, 1)), flag_of(call, op, "x_last"));
     const Convolution c =
         convolution_of(call.graph.attribute(call.node), x, dy, dims_of(call, {call.node, 0}));
-    const FilterGradient gradient(c, call.kernels, is_rounded_);
+    const bool is_plain = call.graph.is(call.node, op);
+    const FilterGradient gradient(
+        c, call.kernels, is_rounded_,
+        is_plain ? 0 : static_cast<int>(call.graph.attribute(call.node).integer("tile")));
     const float* const images = floats_of(call, 1);
     const float* const gradients = floats_of(call, 0);
     gradient.run(
         reinterpret_cast<float*>(call.outputs[0]), sums_, call.scratch, call.parallel,
-        [&](std::int64_t image, int) {
-          return FilterGradient::Image{images + image * x.size(), gradients + image * dy.size()};
+        [&](std::int64_t first, std::int64_t, int) {
+          return FilterGradient::Some{images + first * x.size(), gradients + first * dy.size()};
         });
   }
 

@@ -1,6 +1,9 @@
+#include <fmt/core.h>
+
 #include "lathe/engine/cpu/filter_gradient.h"
 #include "lathe/engine/cpu/split_images.h"
 #include "lathe/engine/cpu/step.h"
+#include "lathe/engine/cpu/winograd.h"
 
 namespace lathe::engine {
 namespace {
@@ -8,19 +11,30 @@ namespace {
 constexpr std::size_t kWeight = 2;
 
 // image_normed_conv2d_gradients: the gradients of a convolution and of the batch norm behind it,
-// image by image. What goes through the norm is made for one image at a time, in a buffer that
+// image by image. What goes through the norm is made for one or some of them, in a buffer that
 // stays in the cache for both of the convolution's gradients.
 class NormedConv2dGradientsStep final : public Step {
  public:
-  explicit NormedConv2dGradientsStep(GradientPart part) : part_(std::move(part)) {}
+  NormedConv2dGradientsStep(GradientPart part, int tile) : part_(std::move(part)), tile_(tile) {}
   void set_precision(Precision precision) override { is_rounded_ = precision == Precision::Bf16; }
 
   void prepare(const Kernels& kernels, std::span<const Tensor* const> states) override {
+    // As for the convolution itself.
+    split_ = is_rounded_ || tile_ == 0 ? split_window_kernels(*parse_isa(kernels.isa)) : nullptr;
+    if (split_ != nullptr) tile_ = 0;
     is_prepared_ = states[kWeight] != nullptr;
     if (is_prepared_) pack(kernels, states[kWeight]->data<float>().data());
   }
-  std::int64_t layout_bytes() const override { return filters_.bytes() + in_parts_.bytes(); }
+  std::int64_t layout_bytes() const override {
+    return filters_.bytes() + in_parts_.bytes() + tile_filters_.bytes();
+  }
   bool reads_state(std::size_t operand) const override { return operand != kWeight; }
+
+  KernelChoice choice() const override {
+    if (tile_ != 0) return {fmt::format("Winograd, tiles of {0}x{0}", tile_), {}};
+    if (split_ == nullptr) return {"windows", {}};
+    return {is_rounded_ ? "windows in bfloat16" : "windows in parts", {}};
+  }
 
   void run_whole(const WholeCall& call) const override {
     const auto dims = [&](std::size_t operand) {
@@ -35,48 +49,77 @@ class NormedConv2dGradientsStep final : public Step {
     if (!is_prepared_) pack(call.kernels, floats(kWeight));
     ImageProduct product = part_.product;
     product.x.count = product.y.count = x.count;
-    const SplitFrame frame = *split_frame(product);
-    const SplitWindowKernels* const split = split_window_kernels(*parse_isa(call.kernels.isa));
+    const Convolution backwards = backwards_of(product);
     normalized_.resize(call.scratch.size());
     auto* const dx = reinterpret_cast<float*>(call.outputs[0]);
-    const FilterGradient gradient(convolution, call.kernels, is_rounded_);
+    const FilterGradient gradient(convolution, call.kernels, is_rounded_, tile_);
     gradient.run(reinterpret_cast<float*>(call.outputs[1]), sums_, call.scratch, call.parallel,
-                 [&](std::int64_t image, int thread) -> FilterGradient::Image {
+                 [&](std::int64_t first, std::int64_t count, int thread) -> FilterGradient::Some {
                    AlignedBuffer& own = normalized_[static_cast<std::size_t>(thread)];
-                   own.reserve(dy.size() * static_cast<std::int64_t>(sizeof(float)));
-                   call.kernels.scale_channels_backward({.rows = dy.height * dy.width,
+                   own.reserve(count * dy.size() * static_cast<std::int64_t>(sizeof(float)));
+                   call.kernels.scale_channels_backward({.rows = count * dy.height * dy.width,
                                                          .n = dy.channels,
-                                                         .dy = floats(0) + image * dy.size(),
-                                                         .x = floats(3) + image * dy.size(),
+                                                         .dy = floats(0) + first * dy.size(),
+                                                         .x = floats(3) + first * dy.size(),
                                                          .center = floats(4),
                                                          .factor = floats(5),
                                                          .shift = floats(6),
                                                          .slope = floats(7),
                                                          .dx = own.floats()});
-                   const ImageOperands operands{.x = own.floats(), .y = dx + image * x.size()};
+                   const float* const seen = floats(1) + first * x.size();
+                   const ImageOperands operands{.x = own.floats(), .y = dx + first * x.size()};
                    AlignedBuffer& scratch = call.scratch[static_cast<std::size_t>(thread)];
-                   if (split != nullptr && in_parts_.is_packed())
-                     multiply_image_in_parts(call.kernels, *split, product, frame, filters_,
-                                             in_parts_, operands, floats(1) + image * x.size(),
-                                             scratch);
+                   if (tile_ != 0)
+                     multiply_winograd_images(call.kernels, backwards, tile_filters_, operands, 0,
+                                              count, scratch);
+                   else if (split_ != nullptr && in_parts_.is_packed())
+                     multiply_image_in_parts(call.kernels, *split_, product, *split_frame(product),
+                                             filters_, in_parts_, operands, seen, scratch);
                    else
                      multiply_image(call.kernels, product, filters_, operands, scratch);
-                   return {floats(1) + image * x.size(), own.floats()};
+                   return {seen, own.floats()};
                  });
   }
 
  private:
+  // The gradient of x as a convolution of dy with the filters turned around.
+  static Convolution backwards_of(const ImageProduct& product) {
+    const ImageProduct::Axis &rows = product.axes[0], &columns = product.axes[1];
+    return {product.x,
+            product.y,
+            product.groups,
+            {.kernel = {rows.taps, columns.taps},
+             .strides = {1, 1},
+             .pads = {-rows.first, -columns.first, -rows.first, -columns.first},
+             .dilations = {1, 1}}};
+  }
   void pack(const Kernels& kernels, const float* weight) const {
+    if (tile_ != 0) {
+      const std::int64_t filters = part_.product.y.channels, channels = part_.product.x.channels;
+      std::vector<float> turned;
+      turned.reserve(static_cast<std::size_t>(filters * channels) * part_.places.rows.size() *
+                     part_.places.columns.size());
+      for (std::int64_t f = 0; f < filters; ++f)
+        for (std::int64_t c = 0; c < channels; ++c)
+          for (const std::int64_t row : part_.places.rows)
+            for (const std::int64_t column : part_.places.columns)
+              turned.push_back(
+                  weight[f * part_.places.filter + c * part_.places.channel + row + column]);
+      return tile_filters_.pack(kernels, tile_, filters, channels, turned.data());
+    }
     filters_.pack(kernels, part_.product, weight, part_.places);
-    if (const SplitWindowKernels* const split = split_window_kernels(*parse_isa(kernels.isa)))
-      in_parts_.pack(*split, part_.product, kernels.gemm_grain().columns, filters_, is_rounded_);
+    if (split_ != nullptr)
+      in_parts_.pack(*split_, part_.product, kernels.gemm_grain().columns, filters_, is_rounded_);
   }
 
   GradientPart part_;  // of one image: windows are one pixel apart, so that there is one
   bool is_rounded_ = false, is_prepared_ = false;
+  int tile_;  // of Winograd's products, or 0
+  const SplitWindowKernels* split_ = nullptr;
   // A run is one at a time.
   mutable PackedFilters filters_;
   mutable SplitFilters in_parts_;
+  mutable WinogradFilters tile_filters_;
   mutable std::vector<AlignedBuffer> normalized_;  // one for each thread
   mutable AlignedBuffer sums_;
 };
@@ -100,7 +143,8 @@ std::unique_ptr<Step> make_gradients(const Graph& graph, NodeId id) {
                                                  images_of(dims(0), true), dims(kWeight));
   std::vector<GradientPart> parts = gradient_parts(convolution);
   if (parts.size() != 1 || !split_frame(parts.front().product)) return nullptr;
-  return std::make_unique<NormedConv2dGradientsStep>(std::move(parts.front()));
+  return std::make_unique<NormedConv2dGradientsStep>(
+      std::move(parts.front()), static_cast<int>(graph.attribute(id).integer("tile")));
 }
 
 const Register image_normed_conv2d_gradients{
