@@ -73,6 +73,7 @@ void SplitFilters::pack(const SplitWindowKernels& split, const ImageProduct& pro
   split.pack({.taps = taps,
               .channels = channels,
               .n = n,
+              .columns = product.axes[1].taps,
               .is_rounded = is_rounded,
               .panel = panel,
               .panels = panels,

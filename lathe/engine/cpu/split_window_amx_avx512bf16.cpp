@@ -24,6 +24,7 @@ constexpr const char* kName = "split_window_amx";
 #include "lathe/engine/cpu/tiles_amx.h"
 #include "lathe/engine/cpu/split_parts.inl.h"
 #include "lathe/engine/cpu/split_windows.inl.h"
+#include "lathe/engine/cpu/rounded_windows.inl.h"
 #include "lathe/engine/cpu/split_window_gradient.inl.h"
 // clang-format on
 

@@ -57,7 +57,8 @@ struct SplitWindowGradientArgs {
 /// channels.
 struct SplitFilterArgs {
   std::int64_t taps, channels, n;
-  bool is_rounded;  ///< as the products they are for are
+  std::int64_t columns;  ///< of a window
+  bool is_rounded;       ///< as the products they are for are
   std::int64_t panel;
   const float* panels;
   std::uint16_t* filters;

@@ -6,8 +6,6 @@
 // and [b1 b3] meet: three instructions are the six products of all 16 channels, and no lane is
 // idle. Pixels of the laid out image are 128 bytes apart, so that 16 neighbours are a tile where
 // they lie, whatever the tap. Sums that belong to the zeros between two lines are left out at last.
-//
-// Rounded numbers are [a1 0] and meet [b1 0], in the same places.
 
 constexpr std::int64_t kPixelNumbers = 64;  // of 16 channels
 constexpr std::int64_t kPixelBytes = kPixelNumbers * 2;
@@ -66,27 +64,19 @@ struct WindowScratch {
   }
 };
 
-inline std::int64_t window_scratch_bytes(const SplitFrame& frame, std::int64_t) {
-  return WindowScratch(frame).size;
-}
-
 inline std::int64_t window_filters_size(std::int64_t taps, std::int64_t channels, std::int64_t n) {
   return taps * channels * n * 2 * kParts;
 }
 
-constexpr std::int64_t filter_tiles(bool is_rounded) {
-  return is_rounded ? 1 : kParts;
-}
-
-inline void pack_window_filters(const SplitFilterArgs& args) {
+inline void pack_split_filters(const SplitFilterArgs& args) {
   std::uint16_t* to = args.filters;
   const std::int64_t depth = args.taps * args.channels;
   for (std::int64_t f = 0; f < args.n; f += kWindowGrain) {
     const float* const column = args.panels + f / args.panel * depth * args.panel + f % args.panel;
     for (std::int64_t k = 0; k < depth; k += kWindowGrain)
       for (std::int64_t i = 0; i < kWindowGrain / 2; ++i) {
-        std::uint16_t* const tiles = to + (f / kWindowGrain * depth + k) / kWindowGrain *
-                                              filter_tiles(args.is_rounded) * kTileNumbers;
+        std::uint16_t* const tiles =
+            to + (f / kWindowGrain * depth + k) / kWindowGrain * kParts * kTileNumbers;
         const float* const from = column + (k + 2 * i) * args.panel;
         Vec even = load(from), odd = load(from + args.panel);
         const auto put = [&](std::int64_t tile, std::int64_t half) {
@@ -95,11 +85,6 @@ inline void pack_window_filters(const SplitFilterArgs& args) {
           store_bf16_pairs(reinterpret_cast<std::uint32_t*>(line), even, odd);
         };
         put(0, 0);
-        if (args.is_rounded) {
-          even = odd = broadcast(0.0f);
-          put(0, 1);
-          continue;
-        }
         const auto take_part = [&] {
           even = even - near_bf16(even);
           odd = odd - near_bf16(odd);
@@ -114,15 +99,7 @@ inline void pack_window_filters(const SplitFilterArgs& args) {
 }
 
 // Sixteen channels of one or two pixels, as two rows each.
-template <bool IsRounded>
 inline void store_pixels(TwoVectors two, bool is_pair, std::uint16_t* to) {
-  if constexpr (IsRounded) {
-    const __m512i both = first_part_of(two);
-    _mm512_store_si512(to, _mm512_zextsi256_si512(_mm512_castsi512_si256(both)));
-    if (is_pair)
-      _mm512_store_si512(to + 64, _mm512_zextsi256_si512(_mm512_extracti64x4_epi64(both, 1)));
-    return;
-  }
   const SplitParts parts = parts_of(two);
   const __m512i first = parts.bits[0], second = parts.bits[1], third = parts.bits[2];
   const auto lower = [](__m512i a, __m512i b) {
@@ -136,8 +113,8 @@ inline void store_pixels(TwoVectors two, bool is_pair, std::uint16_t* to) {
 }
 
 // Whether all of it may be split.
-template <bool IsRounded>
-bool lay_out_windows(const SplitWindowArgs& args, const WindowScratch& parts, std::uint16_t* to) {
+inline bool lay_out_windows(const SplitWindowArgs& args, const WindowScratch& parts,
+                            std::uint16_t* to) {
   const Vec limit = broadcast(kMostSplit);
   Mask are_small = first_lanes(kWidth);
   for (std::int64_t c = 0; c < args.frame.channels; c += kWindowGrain) {
@@ -147,7 +124,7 @@ bool lay_out_windows(const SplitWindowArgs& args, const WindowScratch& parts, st
           const TwoVectors two{load(from),
                                is_pair ? load(from + args.frame.channels) : broadcast(0.0f)};
           are_small &= small_lanes(two, limit);
-          store_pixels<IsRounded>(two, is_pair, to + pixel * kPixelNumbers);
+          store_pixels(two, is_pair, to + pixel * kPixelNumbers);
         },
         [&](std::int64_t pixel, std::int64_t count) {
           for (std::int64_t i = 0; i < 2 * count; ++i)
@@ -184,7 +161,7 @@ template <int Tiles, int At = 0>
 }
 
 // 16 filters of `Tiles` tiles of pixels.
-template <bool IsRounded, int Tiles>
+template <int Tiles>
 void multiply_window_tiles(const SplitFrame& frame, std::int64_t pixels, const std::uint16_t* x,
                            const std::uint16_t* filters, float* sums) {
   zero_tiles<Tiles>();
@@ -195,13 +172,11 @@ void multiply_window_tiles(const SplitFrame& frame, std::int64_t pixels, const s
             x + (block * pixels + row * frame.line + column) * kPixelNumbers;
         tile_load<7>(filters, kTileLine);
         multiply_pixels<Tiles>(at);
-        if constexpr (!IsRounded) {
-          tile_load<7>(filters + kTileNumbers, kTileLine);
-          multiply_pixels<Tiles>(at);
-          tile_load<7>(filters + 2 * kTileNumbers, kTileLine);
-          multiply_pixels<Tiles>(at + 32);
-        }
-        filters += filter_tiles(IsRounded) * kTileNumbers;
+        tile_load<7>(filters + kTileNumbers, kTileLine);
+        multiply_pixels<Tiles>(at);
+        tile_load<7>(filters + 2 * kTileNumbers, kTileLine);
+        multiply_pixels<Tiles>(at + 32);
+        filters += kParts * kTileNumbers;
       }
   store_window_tiles<Tiles>(sums);
 }
@@ -215,17 +190,16 @@ inline void ask_for(const float* from, std::int64_t part, std::int64_t parts, st
     __builtin_prefetch(from + line * kFloats, IsWritten ? 1 : 0, IsWritten ? 3 : 2);
 }
 
-template <bool IsRounded>
-bool multiply_windows_of(const SplitWindowArgs& args) {
+inline bool multiply_split_windows(const SplitWindowArgs& args) {
   const SplitFrame& frame = args.frame;
   const WindowScratch parts(frame);
   auto* const memory = static_cast<unsigned char*>(args.scratch);
   auto* const x = reinterpret_cast<std::uint16_t*>(memory);
   auto* const sums = reinterpret_cast<float*>(memory + parts.sums);
-  if (!lay_out_windows<IsRounded>(args, parts, x)) return false;
+  if (!lay_out_windows(args, parts, x)) return false;
   const TileSession session;
-  const std::int64_t of_filters = frame.rows * frame.columns * frame.channels / kWindowGrain *
-                                  filter_tiles(IsRounded) * kTileNumbers;
+  const std::int64_t of_filters =
+      frame.rows * frame.columns * frame.channels / kWindowGrain * kParts * kTileNumbers;
   const std::int64_t groups = divide_up(parts.tiles, kMostWindowTiles);
   for (std::int64_t group = 0; group < groups; ++group) {
     const std::int64_t tile = group * parts.tiles / groups;
@@ -240,15 +214,14 @@ bool multiply_windows_of(const SplitWindowArgs& args) {
     for (std::int64_t f = 0; f < args.n; f += kWindowGrain) {
       const std::uint16_t* const filters = args.filters + f / kWindowGrain * of_filters;
       if (tiles == 4)
-        multiply_window_tiles<IsRounded, 4>(frame, parts.pixels, from, filters, sums);
+        multiply_window_tiles<4>(frame, parts.pixels, from, filters, sums);
       else if (tiles == 3)
-        multiply_window_tiles<IsRounded, 3>(frame, parts.pixels, from, filters, sums);
+        multiply_window_tiles<3>(frame, parts.pixels, from, filters, sums);
       else if (tiles == 2)
-        multiply_window_tiles<IsRounded, 2>(frame, parts.pixels, from, filters, sums);
+        multiply_window_tiles<2>(frame, parts.pixels, from, filters, sums);
       else
-        multiply_window_tiles<IsRounded, 1>(frame, parts.pixels, from, filters, sums);
-      const auto result = [](Vec a) { return IsRounded ? near_bf16(a) : a; };
-      const Vec bias = args.bias != nullptr ? result(load(args.bias + f)) : broadcast(0.0f);
+        multiply_window_tiles<1>(frame, parts.pixels, from, filters, sums);
+      const Vec bias = args.bias != nullptr ? load(args.bias + f) : broadcast(0.0f);
       const std::int64_t first = tile * kTileLines, end = first + tiles * kTileLines;
       for (std::int64_t line = first / frame.line; line < frame.out_height; ++line) {
         const std::int64_t begin = line * frame.line;
@@ -259,13 +232,9 @@ bool multiply_windows_of(const SplitWindowArgs& args) {
         float* const y = args.y + line * frame.out_width * args.n + f;
         const float* const of_line = sums + (begin - first) * kTileLines;
         for (std::int64_t w = from_window; w < to_window; ++w)
-          store(y + w * args.n, result(load(of_line + w * kTileLines) + bias));
+          store(y + w * args.n, load(of_line + w * kTileLines) + bias);
       }
     }
   }
   return true;
-}
-
-inline bool multiply_windows(const SplitWindowArgs& args) {
-  return args.is_rounded ? multiply_windows_of<true>(args) : multiply_windows_of<false>(args);
 }
