@@ -1,6 +1,7 @@
 // Softmax attention of one head over one sequence whose operands are bfloat16 numbers, for a file
-// that has included bf16_gemm.inl.h: scores of a tile of queries against all its keys, their
-// exponentials rounded to bfloat16, and those times the values. Sums are float throughout.
+// that has included softmax.inl.h and bf16_gemm.inl.h: scores of a tile of queries against all its
+// keys, their exponentials rounded to bfloat16, and those times the values. Sums are float
+// throughout.
 //
 // Rows of a product do not depend on each other, so a row has the same bits in any range. As in
 // attention.inl.h tiles are cut from the whole sequence and say which keys are looked at.
@@ -108,18 +109,10 @@ inline float weigh_bf16_row(const AttentionArgs& args, const Bf16AttentionScratc
     return select(lanes, load(scores + c / kPanel * layout.score_panel + c % kPanel) * scale,
                   nothing);
   };
-  const auto kept_score = [&](std::int64_t c, auto lanes) {
-    return select(less(broadcast(0.0f), load(parts.keep + c)), visible_score(c, lanes), nothing);
-  };
-  if (!parts.has_masked)
-    return weigh_bf16_keys(layout, weights, visible, extent, largest_score(visible, visible_score),
-                           visible_score);
-  const float top = largest_score(visible, kept_score);
-  if (top > -kInfinity) return weigh_bf16_keys(layout, weights, visible, extent, top, kept_score);
-  // No key counts: then all do, equally.
-  return weigh_bf16_keys(layout, weights, visible, extent, 0.0f, [&](std::int64_t, auto lanes) {
-    return select(lanes, broadcast(0.0f), nothing);
-  });
+  return weigh_kept(parts.has_masked ? parts.keep : nullptr, visible, visible_score,
+                    [&](float top, auto score_at) {
+                      return weigh_bf16_keys(layout, weights, visible, extent, top, score_at);
+                    });
 }
 
 inline void attend_bf16_tile(const AttentionArgs& args, const Bf16AttentionScratch& layout,

@@ -137,17 +137,8 @@ inline float weigh_code_row(const CodeAttentionParts& parts, std::int64_t r, flo
     const Vec of_key = to_floats(load_sums(from)) * load(parts.key_scales + c);
     return select(lanes, of_key * of_query, nothing);
   };
-  const auto kept_score = [&](std::int64_t c, auto lanes) {
-    return select(less(broadcast(0.0f), load(parts.keep + c)), visible_score(c, lanes), nothing);
-  };
-  if (parts.keep == nullptr)
-    return weigh_code_keys(parts, r, visible, extent, largest_score(visible, visible_score),
-                           visible_score);
-  const float top = largest_score(visible, kept_score);
-  if (top > -kInfinity) return weigh_code_keys(parts, r, visible, extent, top, kept_score);
-  // No key counts: then all do, equally.
-  return weigh_code_keys(parts, r, visible, extent, 0.0f, [&](std::int64_t, auto lanes) {
-    return select(lanes, broadcast(0.0f), nothing);
+  return weigh_kept(parts.keep, visible, visible_score, [&](float top, auto score_at) {
+    return weigh_code_keys(parts, r, visible, extent, top, score_at);
   });
 }
 

@@ -25,6 +25,24 @@ float weigh_scores(std::int64_t n, float top, ScoreAt score_at, Write write,
   return sum(sums);
 }
 
+// Hands the largest of the first `visible` scores and a way to all of them to weigh(top, score_at)
+// and returns what that does. `keep` is 1 or 0 for each key, to the end of the last vector; where
+// it is null all count. The score of a key that does not count is -infinity, whose weight is 0;
+// where none counts all do, equally.
+template <typename ScoreAt, typename Weigh>
+[[gnu::always_inline]] inline float weigh_kept(const float* keep, std::int64_t visible,
+                                               ScoreAt visible_score, Weigh weigh) {
+  if (keep == nullptr) return weigh(largest_score(visible, visible_score), visible_score);
+  const Vec nothing = broadcast(-kInfinity);
+  const auto kept_score = [&](std::int64_t c, auto lanes) {
+    return select(less(broadcast(0.0f), load(keep + c)), visible_score(c, lanes), nothing);
+  };
+  const float top = largest_score(visible, kept_score);
+  if (top > -kInfinity) return weigh(top, kept_score);
+  return weigh(0.0f,
+               [&](std::int64_t, auto lanes) { return select(lanes, broadcast(0.0f), nothing); });
+}
+
 inline float log_of(float a) {
   return first(log(broadcast(a)));
 }
