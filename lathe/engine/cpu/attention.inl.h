@@ -140,24 +140,15 @@ inline void attend_tile(const AttentionArgs& args, const AttentionScratch& scrat
       totals[r] *= static_cast<float>(65536 - args.dropout.threshold) / 65536.0f;
   }
 
-  float* out = args.out + row * args.out_stride;
-  for (std::int64_t column = 0; column < args.d; column += kPanel)
-    multiply_tile({.k = keys,
-                   .x = scratch.scores,
-                   .x_stride = scratch.score_stride,
-                   .panel = scratch.values + column * args.lk,
-                   .y = out + column,
-                   .y_stride = args.out_stride,
-                   .columns = smaller(args.d - column, kPanel),
-                   .bias = nullptr,
-                   .scale = 1.0f,
-                   .accumulate = false},
-                  rows);
-  for (std::int64_t r = 0; r < rows; ++r) {
-    const Vec total = broadcast(totals[r]);
-    float* y = out + r * args.out_stride;
-    map(y, args.d, y, [&](Vec a) { return a / total; });
-  }
+  sum_weighted_values({.lk = args.lk,
+                       .d = args.d,
+                       .keys = keys,
+                       .weights = scratch.scores,
+                       .weight_stride = scratch.score_stride,
+                       .values = scratch.values,
+                       .out = args.out + row * args.out_stride,
+                       .out_stride = args.out_stride},
+                      rows, totals);
 }
 
 inline void attention(const AttentionArgs& args) {

@@ -32,6 +32,7 @@ constexpr double kCodeSpeed = 1;
 #include "lathe/engine/cpu/code_vectors.inl.h"
 #include "lathe/engine/cpu/code_panels.inl.h"
 #include "lathe/engine/cpu/code_gemm.inl.h"
+#include "lathe/engine/cpu/weighted_values.inl.h"
 #include "lathe/engine/cpu/code_values.inl.h"
 #include "lathe/engine/cpu/code_attention.inl.h"
 #include "lathe/engine/cpu/code_entries.inl.h"

@@ -1,5 +1,6 @@
-// Weights times values in float, for attention of whole numbers (code_attention.inl.h): values are
-// widened once for all queries, and their scales are factors of the weights.
+// Weights times values in float (weighted_values.inl.h), for attention of whole numbers
+// (code_attention.inl.h): values are widened once for all queries, and their scales are factors of
+// the weights.
 
 // Keys whose weights are stored at once.
 constexpr std::int64_t kWeightGrain = kWidth;
@@ -49,23 +50,14 @@ struct ValueSums {
   // Rows of the result from the weights of the first `keys` keys and their totals.
   void finish(const CodeAttentionArgs& args, std::int64_t row, std::int64_t rows, std::int64_t keys,
               const float* totals) const {
-    float* const out = args.out + row * args.out_stride;
-    for (std::int64_t column = 0; column < args.d; column += kPanel)
-      multiply_tile({.k = keys,
-                     .x = weights,
-                     .x_stride = weight_stride(lk),
-                     .panel = values + column * lk,
-                     .y = out + column,
-                     .y_stride = args.out_stride,
-                     .columns = smaller(args.d - column, kPanel),
-                     .bias = nullptr,
-                     .scale = 1.0f,
-                     .accumulate = false},
-                    rows);
-    for (std::int64_t r = 0; r < rows; ++r) {
-      const Vec total = broadcast(totals[r]);
-      float* const y = out + r * args.out_stride;
-      map(y, args.d, y, [&](Vec a) { return a / total; });
-    }
+    sum_weighted_values({.lk = lk,
+                         .d = args.d,
+                         .keys = keys,
+                         .weights = weights,
+                         .weight_stride = weight_stride(lk),
+                         .values = values,
+                         .out = args.out + row * args.out_stride,
+                         .out_stride = args.out_stride},
+                        rows, totals);
   }
 };

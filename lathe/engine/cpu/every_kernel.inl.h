@@ -17,6 +17,7 @@
 #include "lathe/engine/cpu/softmax.inl.h"
 #include "lathe/engine/cpu/rope.inl.h"
 #include "lathe/engine/cpu/integer_products.inl.h"
+#include "lathe/engine/cpu/weighted_values.inl.h"
 #include "lathe/engine/cpu/attention.inl.h"
 #include "lathe/engine/cpu/attend_cache.inl.h"
 #include "lathe/engine/cpu/elementwise_backward.inl.h"
