@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "lathe/engine/aligned_buffer.h"
+#include "lathe/engine/cpu/attention_cases.h"
 #include "lathe/engine/cpu/bf16_kernels.h"
 #include "lathe/engine/cpu/every_isa.h"
 
@@ -127,28 +128,16 @@ TEST_P(EveryBf16Attention, AgreesWithADoubleLoopOverRoundedOperands) {
 TEST_P(EveryBf16Attention, LeavesOutKeysThatAreMaskedOrLater) {
   for (const auto& [lq, lk, d] : kShapes) {
     SCOPED_TRACE(testing::Message() << lq << " x " << lk << " x " << d);
-    Problem problem(lq, lk, d);
-    problem.causal = true;
-    expect_attention(problem, run(problem));
-    for (std::int64_t j = 0; j < lk; ++j) problem.keep.push_back(j % 3 != 0);
-    expect_attention(problem, run(problem));
-    problem.causal = false;
-    expect_attention(problem, run(problem));
-    problem.keep.assign(static_cast<std::size_t>(lk), 0);  // then all count equally
-    expect_attention(problem, run(problem));
+    over_masks(Problem(lq, lk, d),
+               [this](const Problem& problem) { expect_attention(problem, run(problem)); });
   }
 }
 
 TEST_P(EveryBf16Attention, GivesARangeOfQueriesTheBitsOfTheWhole) {
-  for (const bool causal : {false, true}) {
-    Problem problem(75, 75, 40);
-    problem.causal = causal;
-    const Matrix whole = run(problem);
-    Matrix in_parts(problem.lq, problem.d, 5);
-    for (std::int64_t begin = 0; begin < problem.lq; begin += 13)
-      run(problem, begin, std::min<std::int64_t>(begin + 13, problem.lq), in_parts);
-    EXPECT_TRUE(in_parts.has_same_bits(whole));
-  }
+  expect_bits_of_the_whole_in_ranges<Problem>(
+      [this](const Problem& problem, std::int64_t begin, std::int64_t end, Matrix& out) {
+        run(problem, begin, end, out);
+      });
 }
 
 // Scores far below the largest have weight 0, not a subnormal one, and none overflows.

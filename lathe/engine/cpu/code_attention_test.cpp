@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "lathe/engine/aligned_buffer.h"
+#include "lathe/engine/cpu/attention_cases.h"
 #include "lathe/engine/cpu/code_kernels.h"
 #include "lathe/engine/cpu/every_isa.h"
 
@@ -157,28 +158,16 @@ TEST_P(EveryCodeAttention, AgreesWithADoubleLoop) {
 TEST_P(EveryCodeAttention, LeavesOutKeysThatAreMaskedOrLater) {
   for (const auto& [lq, lk, d, gap] : kCodeShapes) {
     SCOPED_TRACE(testing::Message() << lq << " x " << lk << " x " << d);
-    CodeProblem problem(lq, lk, d, gap);
-    problem.causal = true;
-    expect_attention(problem, run(problem));
-    for (std::int64_t j = 0; j < lk; ++j) problem.keep.push_back(j % 3 != 0);
-    expect_attention(problem, run(problem));
-    problem.causal = false;
-    expect_attention(problem, run(problem));
-    problem.keep.assign(static_cast<std::size_t>(lk), 0);  // then all count equally
-    expect_attention(problem, run(problem));
+    over_masks(CodeProblem(lq, lk, d, gap),
+               [](const CodeProblem& problem) { expect_attention(problem, run(problem)); });
   }
 }
 
 TEST_P(EveryCodeAttention, GivesARangeOfQueriesTheBitsOfTheWhole) {
-  for (const bool causal : {false, true}) {
-    CodeProblem problem(75, 75, 40);
-    problem.causal = causal;
-    const Matrix whole = run(problem);
-    Matrix in_parts(problem.lq, problem.d, 5);
-    for (std::int64_t begin = 0; begin < problem.lq; begin += 13)
-      run(problem, begin, std::min<std::int64_t>(begin + 13, problem.lq), in_parts);
-    EXPECT_TRUE(in_parts.has_same_bits(whole));
-  }
+  expect_bits_of_the_whole_in_ranges<CodeProblem>(
+      [](const CodeProblem& problem, std::int64_t begin, std::int64_t end, Matrix& out) {
+        run(problem, begin, end, out);
+      });
 }
 
 // Two keys whose scores are a unit apart, so steep that the lower weighs nothing: a wrong bit of a
