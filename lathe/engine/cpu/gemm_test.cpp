@@ -2,7 +2,7 @@
 #include <limits>
 #include <tuple>
 
-#include "lathe/engine/cpu/every_isa.h"
+#include "lathe/engine/cpu/exact_product.h"
 #include "lathe/engine/cpu/product_partition.h"
 
 namespace lathe::engine {
@@ -10,47 +10,8 @@ namespace {
 
 class GemmKernel : public EveryIsa {
  protected:
-  // A Linear weight [n, k], packed.
-  std::vector<float> packed(const Matrix& weight) const {
-    const std::int64_t n = weight.rows();
-    const std::int64_t k = weight.columns();
-    std::vector<float> result(static_cast<std::size_t>(table().packed_size(n, k)),
-                              std::numeric_limits<float>::quiet_NaN());
-    table().pack_b(weight.data(), n, k, weight.stride(), 1, result.data());
-    return result;
-  }
-  // Arguments for y = x . weight^T and nothing else.
-  static GemmArgs product(const Matrix& x, const std::vector<float>& packed_weight, Matrix& y) {
-    return {.rows = x.rows(),
-            .n = y.columns(),
-            .k = x.columns(),
-            .x = x.data(),
-            .x_stride = x.stride(),
-            .packed = packed_weight.data(),
-            .bias = nullptr,
-            .activation = Unary::None,
-            .residual = nullptr,
-            .residual_stride = 0,
-            .y = y.data(),
-            .y_stride = y.stride(),
-            .accumulate = false};
-  }
+  std::vector<float> packed(const Matrix& weight) const { return packed_weight(table(), weight); }
 };
-
-struct Exact {
-  double value;
-  double magnitude;  // the sum of the absolute values of the terms
-};
-
-Exact exact_dot(const Matrix& x, std::int64_t r, const Matrix& weight, std::int64_t j) {
-  Exact dot{0, 0};
-  for (std::int64_t p = 0; p < x.columns(); ++p) {
-    const double term = static_cast<double>(x(r, p)) * static_cast<double>(weight(j, p));
-    dot.value += term;
-    dot.magnitude += std::abs(term);
-  }
-  return dot;
-}
 
 // A sum of k products in order has an error of at most k + 1 roundings (a product and an addition
 // where they are not fused) of a partial sum, each at most the sum of magnitudes.
@@ -70,11 +31,11 @@ TEST_P(GemmKernel, AgreesWithADoubleLoopForAwkwardSizes) {
     const Matrix x = Matrix::random(rows, k, 3, 1);
     const Matrix weight = Matrix::random(n, k, 5, 2);
     Matrix y(rows, n, 7);
-    const auto packed_weight = packed(weight);
-    table().gemm(product(x, packed_weight, y));
+    const auto right = packed(weight);
+    table().gemm(plain_product(x, right, y));
     for (std::int64_t r = 0; r < rows; ++r)
       for (std::int64_t j = 0; j < n; ++j) {
-        const Exact exact = exact_dot(x, r, weight, j);
+        const ExactSum exact = exact_dot(x, r, weight, j);
         ASSERT_NEAR(y(r, j), exact.value, dot_bound(k, exact.magnitude)) << r << "," << j;
       }
     EXPECT_TRUE(y.guards_are_intact());
@@ -88,11 +49,11 @@ TEST_P(GemmKernel, CoversEverySmallNumberOfRowsAndColumns) {
       const Matrix x = Matrix::random(rows, kDepth, 0, 1);
       const Matrix weight = Matrix::random(n, kDepth, 0, 2);
       Matrix y(rows, n, 1);
-      const auto packed_weight = packed(weight);
-      table().gemm(product(x, packed_weight, y));
+      const auto right = packed(weight);
+      table().gemm(plain_product(x, right, y));
       for (std::int64_t r = 0; r < rows; ++r)
         for (std::int64_t j = 0; j < n; ++j) {
-          const Exact exact = exact_dot(x, r, weight, j);
+          const ExactSum exact = exact_dot(x, r, weight, j);
           ASSERT_NEAR(y(r, j), exact.value, dot_bound(kDepth, exact.magnitude))
               << rows << " x " << n << " at " << r << "," << j;
         }
@@ -104,11 +65,11 @@ TEST_P(GemmKernel, AgreesWithADoubleLoopWhenTheWeightsExceedTheCache) {
   const Matrix x = Matrix::random(150, 700, 1, 1);
   const Matrix weight = Matrix::random(300, 700, 0, 2);
   Matrix y(150, 300, 1);
-  const auto packed_weight = packed(weight);
-  table().gemm(product(x, packed_weight, y));
+  const auto right = packed(weight);
+  table().gemm(plain_product(x, right, y));
   for (std::int64_t r = 0; r < 150; ++r)
     for (std::int64_t j = 0; j < 300; j += 7) {
-      const Exact exact = exact_dot(x, r, weight, j);
+      const ExactSum exact = exact_dot(x, r, weight, j);
       ASSERT_NEAR(y(r, j), exact.value, dot_bound(700, exact.magnitude)) << r << "," << j;
     }
   EXPECT_TRUE(y.guards_are_intact());
@@ -125,11 +86,11 @@ TEST_P(GemmKernel, GivesABlockTheBitsOfTheWholeProduct) {
     const Matrix weight = Matrix::random(n, k, 0, 2);
     const Matrix bias = Matrix::random(1, n, 0, 3);
     const Matrix residual = Matrix::random(rows, n, 6, 4);
-    const auto packed_weight = packed(weight);
+    const auto right = packed(weight);
     for (const bool is_finished : {false, true}) {
       Matrix whole(rows, n, 2), in_blocks(rows, n, 2);
       const auto arguments = [&](Matrix& y) {
-        GemmArgs args = product(x, packed_weight, y);
+        GemmArgs args = plain_product(x, right, y);
         args.bias = bias.data();
         if (!is_finished) return args;
         args.activation = Unary::GeluErf;
@@ -184,8 +145,8 @@ TEST_P(GemmKernel, AddsBiasThenActivatesThenAddsTheResidual) {
   const Matrix bias = Matrix::random(1, 45, 0, 3);
   const Matrix residual = Matrix::random(17, 45, 6, 4);
   Matrix y(17, 45, 2);
-  const auto packed_weight = packed(weight);
-  GemmArgs args = product(x, packed_weight, y);
+  const auto right = packed(weight);
+  GemmArgs args = plain_product(x, right, y);
   args.bias = bias.data();
   args.activation = Unary::Relu;
   args.residual = residual.data();
@@ -193,7 +154,7 @@ TEST_P(GemmKernel, AddsBiasThenActivatesThenAddsTheResidual) {
   table().gemm(args);
   for (std::int64_t r = 0; r < 17; ++r)
     for (std::int64_t j = 0; j < 45; ++j) {
-      const Exact dot = exact_dot(x, r, weight, j);
+      const ExactSum dot = exact_dot(x, r, weight, j);
       const double exact = std::max(dot.value + bias(0, j), 0.0) + residual(r, j);
       // Two more roundings, of the sums with the bias and with the residual.
       const double magnitude = dot.magnitude + std::abs(bias(0, j)) + std::abs(residual(r, j));
@@ -205,13 +166,13 @@ TEST_P(GemmKernel, AddsBiasThenActivatesThenAddsTheResidual) {
 TEST_P(GemmKernel, ActivatesExactlyAsTheUnaryKernel) {
   const Matrix x = Matrix::random(9, 12, 0, 1);
   const Matrix weight = Matrix::random(35, 12, 0, 2);
-  const auto packed_weight = packed(weight);
+  const auto right = packed(weight);
   Matrix linear(9, 35);
-  table().gemm(product(x, packed_weight, linear));
+  table().gemm(plain_product(x, right, linear));
   for (const Unary activation : {Unary::Relu, Unary::GeluErf, Unary::GeluTanh, Unary::Tanh,
                                  Unary::Sigmoid, Unary::Silu, Unary::QuickGelu}) {
     Matrix fused(9, 35, 1);
-    GemmArgs args = product(x, packed_weight, fused);
+    GemmArgs args = plain_product(x, right, fused);
     args.activation = activation;
     table().gemm(args);
     Matrix separate(9, 35);
@@ -225,13 +186,13 @@ TEST_P(GemmKernel, StartsFromYWhenAccumulating) {
   const Matrix weight = Matrix::random(33, 20, 0, 2);
   const Matrix start = Matrix::random(15, 33, 0, 3);
   Matrix y = start;
-  const auto packed_weight = packed(weight);
-  GemmArgs args = product(x, packed_weight, y);
+  const auto right = packed(weight);
+  GemmArgs args = plain_product(x, right, y);
   args.accumulate = true;
   table().gemm(args);
   for (std::int64_t r = 0; r < 15; ++r)
     for (std::int64_t j = 0; j < 33; ++j) {
-      const Exact dot = exact_dot(x, r, weight, j);
+      const ExactSum dot = exact_dot(x, r, weight, j);
       ASSERT_NEAR(y(r, j), start(r, j) + dot.value,
                   dot_bound(20, dot.magnitude + std::abs(start(r, j))));
     }
@@ -241,9 +202,9 @@ TEST_P(GemmKernel, ActivatesTheAccumulatedSum) {
   const Matrix x = Matrix::random(15, 20, 0, 1);
   const Matrix weight = Matrix::random(33, 20, 0, 2);
   const Matrix start = Matrix::random(15, 33, 2, 3);
-  const auto packed_weight = packed(weight);
+  const auto right = packed(weight);
   Matrix sums = start;
-  GemmArgs args = product(x, packed_weight, sums);
+  GemmArgs args = plain_product(x, right, sums);
   args.accumulate = true;
   table().gemm(args);
   Matrix activated = start;
@@ -259,9 +220,9 @@ TEST_P(GemmKernel, AddsAResidualThatIsYItself) {
   const Matrix x = Matrix::random(5, 8, 0, 1);
   const Matrix weight = Matrix::random(34, 8, 0, 2);
   const Matrix residual = Matrix::random(5, 34, 0, 3);
-  const auto packed_weight = packed(weight);
+  const auto right = packed(weight);
   Matrix apart(5, 34);
-  GemmArgs args = product(x, packed_weight, apart);
+  GemmArgs args = plain_product(x, right, apart);
   args.residual = residual.data();
   args.residual_stride = residual.stride();
   table().gemm(args);
@@ -276,9 +237,9 @@ TEST_P(GemmKernel, GivesARowTheSameBitsInAnyCompany) {
   const Matrix x = Matrix::random(61, 37, 3, 1);
   const Matrix weight = Matrix::random(50, 37, 0, 2);
   const Matrix bias = Matrix::random(1, 50, 0, 3);
-  const auto packed_weight = packed(weight);
+  const auto right = packed(weight);
   Matrix whole(61, 50);
-  GemmArgs args = product(x, packed_weight, whole);
+  GemmArgs args = plain_product(x, right, whole);
   args.bias = bias.data();
   args.activation = Unary::GeluErf;
   table().gemm(args);
@@ -300,8 +261,8 @@ TEST_P(GemmKernel, ANanReachesItsRowAndNoOther) {
   x(3, 7) = std::numeric_limits<float>::quiet_NaN();
   const Matrix weight = Matrix::random(19, 10, 0, 2);
   Matrix y(16, 19);
-  const auto packed_weight = packed(weight);
-  table().gemm(product(x, packed_weight, y));
+  const auto right = packed(weight);
+  table().gemm(plain_product(x, right, y));
   for (std::int64_t r = 0; r < 16; ++r)
     for (std::int64_t j = 0; j < 19; ++j) EXPECT_EQ(std::isnan(y(r, j)), r == 3);
 }
@@ -311,7 +272,7 @@ TEST_P(GemmKernel, WritesBiasAloneWhenThereIsNothingToSum) {
   const Matrix bias = Matrix::random(1, 5);
   Matrix y(3, 5);
   const std::vector<float> nothing(1);
-  GemmArgs args = product(x, nothing, y);
+  GemmArgs args = plain_product(x, nothing, y);
   args.bias = bias.data();
   table().gemm(args);
   for (std::int64_t r = 0; r < 3; ++r)

@@ -9,7 +9,7 @@
 #include "lathe/engine/aligned_buffer.h"
 #include "lathe/engine/cpu/code_weight.h"
 #include "lathe/engine/cpu/cpu_executor.h"
-#include "lathe/engine/cpu/every_isa.h"
+#include "lathe/engine/cpu/exact_product.h"
 #include "lathe/engine/cpu/product_partition.h"
 #include "lathe/engine/testing/executor_cases.h"
 
@@ -61,23 +61,9 @@ constexpr Shape kShapes[] = {{0, 5, 32},   {1, 1, 32},    {5, 33, 64},
 // The product of x and weight^T by the dense kernel of floats.
 Matrix float_product(const Matrix& x, const Matrix& weight) {
   const Kernels& floats = kernels(Isa::Avx512);
-  const std::int64_t n = weight.rows(), k = weight.columns();
-  const AlignedBuffer packed(floats.packed_size(n, k) * 4);
-  floats.pack_b(weight.data(), n, k, k, 1, packed.floats());
-  Matrix y(x.rows(), n);
-  floats.gemm({.rows = x.rows(),
-               .n = n,
-               .k = k,
-               .x = x.data(),
-               .x_stride = x.stride(),
-               .packed = packed.floats(),
-               .bias = nullptr,
-               .activation = Unary::None,
-               .residual = nullptr,
-               .residual_stride = 0,
-               .y = y.data(),
-               .y_stride = y.stride(),
-               .accumulate = false});
+  const std::vector<float> packed = packed_weight(floats, weight);
+  Matrix y(x.rows(), weight.rows());
+  floats.gemm(plain_product(x, packed, y));
   return y;
 }
 
@@ -96,14 +82,11 @@ TEST_P(EverySplit, AgreesWithADoubleLoop) {
     multiply(args);
     for (std::int64_t r = 0; r < shape.rows; ++r)
       for (std::int64_t j = 0; j < shape.n; ++j) {
-        double exact = bias(0, j), magnitude = std::abs(exact);
-        for (std::int64_t p = 0; p < shape.k; ++p) {
-          const double term = double{x(r, p)} * double{weight(j, p)};
-          exact += term;
-          magnitude += std::abs(term);
-        }
+        const ExactSum dot = exact_dot(x, r, weight, j);
+        const double magnitude = dot.magnitude + std::abs(bias(0, j));
         const double roundings = 6 * static_cast<double>(shape.k) + 3.5;
-        ASSERT_NEAR(y(r, j), exact, roundings * kUnit * magnitude) << r << "," << j;
+        ASSERT_NEAR(y(r, j), dot.value + bias(0, j), roundings * kUnit * magnitude)
+            << r << "," << j;
       }
     EXPECT_TRUE(y.guards_are_intact());
   }
@@ -123,8 +106,7 @@ TEST_P(EverySplit, IsAsNearTheTruthAsTheKernelOfFloats) {
   double error = 0, float_error = 0;
   for (std::int64_t r = 0; r < shape.rows; ++r)
     for (std::int64_t j = 0; j < shape.n; ++j) {
-      double exact = 0;
-      for (std::int64_t p = 0; p < shape.k; ++p) exact += double{x(r, p)} * double{weight(j, p)};
+      const double exact = exact_dot(x, r, weight, j).value;
       error += std::pow(y(r, j) - exact, 2);
       float_error += std::pow(floats(r, j) - exact, 2);
     }
