@@ -238,6 +238,32 @@ TEST(CpuExecutor, NamesTheNodeOfAnIdOutsideItsTable) {
   EXPECT_TRUE(refusal("reference", 9).starts_with("node \"words\": ")) << refusal("reference", 9);
 }
 
+// Steps that are tasks share a stage: its threads must know whose task it was.
+TEST(CpuExecutor, NamesTheNodeOfATaskThatFails) {
+  const Graph graph = parse_graph(R"(
+    a = input() : f32[5,4]
+    b = input() : f32[5,4]
+    some = input() : i32[]
+    more = input() : i32[]
+    first = sum_squares_of_rows(a, some)
+    second = sum_squares_of_rows(b, more)
+    output first <- first
+    output second <- second
+  )");
+  ThreadPool pool(2);
+  CpuExecutor executor(graph, {}, {.pool = &pool});
+  const auto squares = [&](std::int32_t some, std::int32_t more) {
+    return executor.run({{"a", Tensor::from<float>({5, 4}, std::vector<float>(20, 1.0f))},
+                         {"b", Tensor::from<float>({5, 4}, std::vector<float>(20, 2.0f))},
+                         {"some", Tensor::from<std::int32_t>({}, {some})},
+                         {"more", Tensor::from<std::int32_t>({}, {more})}});
+  };
+  EXPECT_EQ(squares(5, 1).at("second").data<float>()[0], 16.0f);
+  EXPECT_EQ(error_text([&] { squares(6, 5); }), "node \"first\": 6 rows are used, but there are 5");
+  EXPECT_EQ(error_text([&] { squares(5, -1); }),
+            "node \"second\": -1 rows are used, but there are 5");
+}
+
 TEST(CpuExecutor, WorksOnAfterABatchThatFailed) {
   const Graph graph = parse_graph(R"(
     ids = input() : i32[T]

@@ -91,6 +91,9 @@ struct CpuExecutor::Machine {
                    std::int64_t kept_bytes);
   void run_block(const ProductPart& part, const Block& block, int thread, const std::byte* rows,
                  std::int64_t next_column);
+  struct Operands;
+  WholeCall whole_call(const PlanStep& planned, const Operands& operands, const SymbolValues& sizes,
+                       const ParallelTasks& tasks);
   void run_whole(const Stage& stage, const SymbolValues& sizes);
   void run_tasks(const Stage& stage, const SymbolValues& sizes);
   void parallel(std::int64_t tasks, const std::function<void(std::int64_t, int)>& task);

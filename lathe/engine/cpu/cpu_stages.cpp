@@ -28,7 +28,41 @@ std::int64_t num_groups(std::int64_t tiles, std::int64_t sum_bytes) {
   return std::clamp<std::int64_t>(tiles / kTilesOfGroup, 1, std::min(kMostGroups, by_memory));
 }
 
+// Runs what a step does and names its node in an error that passes: the text is made only then.
+template <typename Work>
+void with_node(const CpuPlan& plan, const PlanStep& planned, const Work& work) {
+  try {
+    work();
+  } catch (const UserError& error) {
+    throw error.at(fmt::format("node \"{}\"", plan.graph.name(planned.node)));
+  }
+}
+
 }  // namespace
+
+// Those of a step that takes all of them whole.
+struct CpuExecutor::Machine::Operands {
+  std::array<const std::byte*, CpuPlan::kMaxOperands> inputs;
+  std::array<std::byte*, CpuPlan::kMaxOperands> outputs;
+  Operands(const Machine& machine, const PlanStep& planned) {
+    for (std::size_t i = 0; i < planned.inputs.size(); ++i)
+      inputs[i] = planned.inputs[i] < 0 ? nullptr : machine.base(planned.inputs[i]);
+    for (std::size_t i = 0; i < planned.outputs.size(); ++i)
+      outputs[i] = machine.written(planned.outputs[i]);
+  }
+};
+
+WholeCall CpuExecutor::Machine::whole_call(const PlanStep& planned, const Operands& operands,
+                                           const SymbolValues& sizes, const ParallelTasks& tasks) {
+  return {*kernels,
+          plan.graph,
+          planned.node,
+          sizes,
+          {operands.inputs.data(), planned.inputs.size()},
+          {operands.outputs.data(), planned.outputs.size()},
+          scratch,
+          tasks};
+}
 
 void CpuExecutor::Machine::run_rows(const Stage& stage, const SymbolValues& sizes) {
   const std::int64_t rows = stage.rows.evaluate(sizes);
@@ -137,15 +171,13 @@ void CpuExecutor::Machine::run_tile(const Stage& stage, std::int64_t begin, std:
                                                : locate(planned.outputs[i], space.output_widths[i]);
     }
     time_step(thread, index, [&] {
-      try {
+      with_node(plan, planned, [&] {
         planned.step->run_rows({*kernels,
                                 rows,
                                 {inputs.data(), planned.inputs.size()},
                                 {outputs.data(), planned.outputs.size()},
                                 local + step_scratch(stage)});
-      } catch (const UserError& error) {
-        throw error.at(fmt::format("node \"{}\"", plan.graph.name(planned.node)));
-      }
+      });
     });
   }
 }
@@ -159,30 +191,17 @@ DepthCut CpuExecutor::Machine::depth_cut(const PlanStep& planned, std::int64_t d
 }
 
 void CpuExecutor::Machine::run_whole(const Stage& stage, const SymbolValues& sizes) {
-  const std::function<void(std::int64_t, const std::function<void(std::int64_t, int)>&)>
-      run_parallel = [&](std::int64_t tasks, const std::function<void(std::int64_t, int)>& task) {
-        parallel(tasks, task);
-      };
+  const ParallelTasks run_parallel = [&](std::int64_t tasks,
+                                         const std::function<void(std::int64_t, int)>& task) {
+    parallel(tasks, task);
+  };
   for (const std::size_t index : stage.steps) {
     const PlanStep& planned = plan.steps[index];
-    std::array<const std::byte*, CpuPlan::kMaxOperands> inputs;
-    std::array<std::byte*, CpuPlan::kMaxOperands> outputs;
-    for (std::size_t i = 0; i < planned.inputs.size(); ++i)
-      inputs[i] = planned.inputs[i] < 0 ? nullptr : base(planned.inputs[i]);
-    for (std::size_t i = 0; i < planned.outputs.size(); ++i)
-      outputs[i] = written(planned.outputs[i]);
+    const Operands operands(*this, planned);
     const auto start =
         timing ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point{};
-    with_place(fmt::format("node \"{}\"", plan.graph.name(planned.node)), [&] {
-      planned.step->run_whole({*kernels,
-                               plan.graph,
-                               planned.node,
-                               sizes,
-                               {inputs.data(), planned.inputs.size()},
-                               {outputs.data(), planned.outputs.size()},
-                               scratch,
-                               run_parallel});
-    });
+    with_node(plan, planned,
+              [&] { planned.step->run_whole(whole_call(planned, operands, sizes, run_parallel)); });
     // A whole step keeps all threads busy, so its wall time counts once for each.
     if (timing)
       seconds_of(0, index) +=
@@ -192,45 +211,27 @@ void CpuExecutor::Machine::run_whole(const Stage& stage, const SymbolValues& siz
 }
 
 void CpuExecutor::Machine::run_tasks(const Stage& stage, const SymbolValues& sizes) {
-  struct Operands {
-    std::array<const std::byte*, CpuPlan::kMaxOperands> inputs;
-    std::array<std::byte*, CpuPlan::kMaxOperands> outputs;
-  };
-  std::vector<Operands> operands(stage.steps.size());
+  std::vector<Operands> operands;
   std::vector<WholeCall> calls;
-  std::vector<std::int64_t> ends;  // of the steps' tasks among those of all
+  std::vector<std::int64_t> ends;        // of the steps' tasks among those of all
+  operands.reserve(stage.steps.size());  // calls point into it
   calls.reserve(stage.steps.size());
-  static const std::function<void(std::int64_t, const std::function<void(std::int64_t, int)>&)>
-      nobody;
+  static const ParallelTasks nobody;
   std::int64_t tasks = 0;
-  for (std::size_t i = 0; i < stage.steps.size(); ++i) {
-    const PlanStep& planned = plan.steps[stage.steps[i]];
-    auto& [inputs, outputs] = operands[i];
-    for (std::size_t k = 0; k < planned.inputs.size(); ++k)
-      inputs[k] = planned.inputs[k] < 0 ? nullptr : base(planned.inputs[k]);
-    for (std::size_t k = 0; k < planned.outputs.size(); ++k)
-      outputs[k] = written(planned.outputs[k]);
-    calls.push_back({*kernels,
-                     plan.graph,
-                     planned.node,
-                     sizes,
-                     {inputs.data(), planned.inputs.size()},
-                     {outputs.data(), planned.outputs.size()},
-                     scratch,
-                     nobody});
-    with_place(fmt::format("node \"{}\"", plan.graph.name(planned.node)),
-               [&] { tasks += planned.step->num_tasks(calls.back()); });
+  for (const std::size_t index : stage.steps) {
+    const PlanStep& planned = plan.steps[index];
+    calls.push_back(whole_call(planned, operands.emplace_back(*this, planned), sizes, nobody));
+    with_node(plan, planned, [&] { tasks += planned.step->num_tasks(calls.back()); });
     ends.push_back(tasks);
   }
   parallel(tasks, [&](std::int64_t task, int thread) {
     const auto at = static_cast<std::size_t>(std::ranges::upper_bound(ends, task) - ends.begin());
     const std::size_t index = stage.steps[at];
-    const auto start =
-        timing ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point{};
-    plan.steps[index].step->run_task(calls[at], task - (at == 0 ? 0 : ends[at - 1]));
-    if (timing)
-      seconds_of(thread, index) +=
-          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const PlanStep& planned = plan.steps[index];
+    time_step(thread, index, [&] {
+      with_node(plan, planned,
+                [&] { planned.step->run_task(calls[at], task - (at == 0 ? 0 : ends[at - 1])); });
+    });
   });
 }
 

@@ -58,10 +58,10 @@ bool run_steps(const ExampleCall& call, const Kernels& table) {
   const SymbolValues symbols = ops::example_symbols();
   std::map<Value, Tensor> values;
   std::vector<AlignedBuffer> scratch(1);
-  const std::function<void(std::int64_t, const std::function<void(std::int64_t, int)>&)> parallel =
-      [](std::int64_t tasks, const std::function<void(std::int64_t, int)>& task) {
-        for (std::int64_t i = 0; i < tasks; ++i) task(i, 0);
-      };
+  const ParallelTasks parallel = [](std::int64_t tasks,
+                                    const std::function<void(std::int64_t, int)>& task) {
+    for (std::int64_t i = 0; i < tasks; ++i) task(i, 0);
+  };
   for (const NodeId id : graph.topological_order()) {
     if (graph.is(id, "input")) values[{id, 0}] = call.feed.at(graph.name(id));
     if (graph.is(id, "state")) values[{id, 0}] = call.state.at(graph.name(id));

@@ -2,12 +2,12 @@
 
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <vector>
 
 #include "lathe/engine/aligned_buffer.h"
 #include "lathe/engine/cpu/kernels.h"
+#include "lathe/engine/cpu/parallel_tasks.h"
 
 namespace lathe::engine {
 
@@ -90,9 +90,6 @@ class KnownCut {
   int threads_ = 0;
   std::array<std::int64_t, 2> cut_{};
 };
-
-using ParallelTasks =
-    std::function<void(std::int64_t, const std::function<void(std::int64_t, int)>&)>;
 
 /// y = activation(windows of x . filters + bias + residual), where the results of the product lie;
 /// other elements of y stay as they are. Any cut into tasks gives the same bits.

@@ -13,6 +13,7 @@
 #include "lathe/core/thread_pool.h"
 #include "lathe/engine/aligned_buffer.h"
 #include "lathe/engine/cpu/kernels.h"
+#include "lathe/engine/cpu/parallel_tasks.h"
 #include "lathe/engine/cpu/product_partition.h"
 #include "lathe/engine/plan_report.h"
 #include "lathe/engine/precision.h"
@@ -70,8 +71,7 @@ struct WholeCall {
   std::span<const std::byte* const> inputs;
   std::span<std::byte* const> outputs;
   std::span<AlignedBuffer> scratch;  ///< one for each thread
-  /// Runs tasks on the plan's threads.
-  const std::function<void(std::int64_t, const std::function<void(std::int64_t, int)>&)>& parallel;
+  const ParallelTasks& parallel;     ///< on the plan's threads
 };
 
 /// A result that may lie where an operand lies, because the step reads each element before it

@@ -191,8 +191,11 @@ class SumSquaresStep final : public Step {
         call.graph.type(call.graph.input(call.node, 0)).dims(call.symbols);
     std::int64_t count = 1;
     for (const std::int64_t size : dims) count *= size;
-    if (call.inputs.size() > 1)
-      count = *reinterpret_cast<const std::int32_t*>(call.inputs[1]) * dims[1];
+    if (call.inputs.size() > 1) {
+      const std::int32_t used = *reinterpret_cast<const std::int32_t*>(call.inputs[1]);
+      if (used < 0 || used > dims[0]) fail("{} rows are used, but there are {}", used, dims[0]);
+      count = used * dims[1];
+    }
     const float* const x = floats(call.inputs[0]);
     std::vector<double> blocks(static_cast<std::size_t>(num_chunks(count, kSquaresBlock)));
     const std::int64_t grain = grain_of(count);
