@@ -264,6 +264,18 @@ TEST(CpuExecutor, NamesTheNodeOfATaskThatFails) {
             "node \"second\": -1 rows are used, but there are 5");
 }
 
+TEST(CpuExecutor, NamesTheNodeOnceWhoseBatchIsTooSmall) {
+  const Graph graph = parse_graph(R"(
+    x = input() : f32[N,3]
+    g = state() : f32[3]
+    y = normalize_batch(x, g, g)
+    output y <- y
+  )");
+  CpuExecutor executor(graph, random_state(graph, 1), {});
+  EXPECT_EQ(error_text([&] { executor.run(random_feed(graph, {{"N", 1}}, 1)); }),
+            "node \"y\": one element a channel has no variance: expected more");
+}
+
 TEST(CpuExecutor, WorksOnAfterABatchThatFailed) {
   const Graph graph = parse_graph(R"(
     ids = input() : i32[T]

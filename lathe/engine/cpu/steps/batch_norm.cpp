@@ -99,9 +99,7 @@ class NormalizeBatchStep final : public Step {
   void run_whole(const WholeCall& call) const override {
     const ops::AxisSplit split = channels_of(call);
     const auto count = static_cast<double>(split.outer * split.inner);
-    if (count == 1)
-      fail("node \"{}\": one element a channel has no variance: expected more",
-           call.graph.name(call.node));
+    if (count == 1) fail("one element a channel has no variance: expected more");
     const double eps = call.graph.attribute(call.node).real("eps");
     const float* const x = floats_at(call, 0);
     call.parallel(split.size, [&](std::int64_t c, int) {

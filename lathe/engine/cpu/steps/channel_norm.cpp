@@ -49,9 +49,7 @@ class ChannelStatisticsStep final : public Step {
  public:
   void run_whole(const WholeCall& call) const override {
     const PixelBlocks blocks(call);
-    if (blocks.rows == 1)
-      fail("node \"{}\": one element a channel has no variance: expected more",
-           call.graph.name(call.node));
+    if (blocks.rows == 1) fail("one element a channel has no variance: expected more");
     const std::int64_t channels = blocks.channels;
     std::vector<ChannelMoments> moments(static_cast<std::size_t>(blocks.count),
                                         ChannelMoments(channels));
