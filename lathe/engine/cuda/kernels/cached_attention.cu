@@ -198,11 +198,9 @@ __global__ void __launch_bounds__(kRowWarps* kWarp) attend_parts_kernel(CachedAt
     const float4 query =
         times(reinterpret_cast<const float4*>(args.q + item * kFeatures)[place], args.scale);
     const int kv_head = head / (args.heads / args.kv_heads);
-    float top = -INFINITY, total = 0;
-    float4 sum = {0, 0, 0, 0};
+    KeysSeen<kLanes> seen;
     for (std::int64_t begin = warp * kStep; begin < found.keys; begin += kRowWarps * kStep) {
       float4 keys[kTurns], rows[kTurns];
-      float scores[kTurns];
       const std::int64_t own = begin + part;
 #pragma unroll
       for (int turn = 0; turn < kTurns; ++turn) {
@@ -212,36 +210,9 @@ __global__ void __launch_bounds__(kRowWarps* kWarp) attend_parts_kernel(CachedAt
         if (is_there) keys[turn] = cached_four<kKind>(args, args.new_k + at, kv_head, 4 * place);
         if (is_there) rows[turn] = cached_four<kKind>(args, args.new_v + at, kv_head, 4 * place);
       }
-      float higher = top;
-#pragma unroll
-      for (int turn = 0; turn < kTurns; ++turn) {
-        float score = dot(query, keys[turn]);
-#pragma unroll
-        for (int distance = kLanes / 2; distance > 0; distance /= 2)
-          score += __shfl_xor_sync(kAllLanes, score, distance);
-        scores[turn] = own + turn * kKeys < found.keys ? score : -INFINITY;
-        higher = fmaxf(higher, scores[turn]);
-      }
-#pragma unroll
-      for (int distance = kWarp / 2; distance >= kLanes; distance /= 2)
-        higher = fmaxf(higher, __shfl_xor_sync(kAllLanes, higher, distance));
-      const float shrink = expf(top - higher);  // 0 at first
-      total *= shrink;
-      sum = times(sum, shrink);
-#pragma unroll
-      for (int turn = 0; turn < kTurns; ++turn) {
-        const float weight = expf(scores[turn] - higher);
-        total += weight;
-        sum = plus_times(sum, rows[turn], weight);
-      }
-      top = higher;
+      seen.add(query, keys, rows, own, found.keys);
     }
-    join_parts<kLanes>(total, sum);
-    if (lane == 0) {
-      tops[warp] = top;
-      totals[warp] = total;
-    }
-    if (part == 0) values[warp][place] = sum;
+    seen.put(tops, totals, values, warp, lane);
     __syncthreads();
     if (threadIdx.x < kLanes)
       y[threadIdx.x] = joined<kRowWarps>(tops, totals, values, static_cast<int>(threadIdx.x));

@@ -108,6 +108,58 @@ __device__ void join_parts(float& total, float4& sum) {
   }
 }
 
+/// What a warp has found of the keys it took, one at a time for each part of kLanes lanes: the
+/// largest score, and each part's own sums of weights and of weighted values.
+template <int kLanes>
+struct KeysSeen {
+  static constexpr int kKeys = kWarp / kLanes;
+  float top = -INFINITY, total = 0;
+  float4 sum = {0, 0, 0, 0};
+
+  /// Adds some keys and their values: a part's are `first` and those kKeys apart behind it; from
+  /// `end` on they do not count.
+  template <int kTurns>
+  __device__ void add(float4 query, const float4 (&keys)[kTurns], const float4 (&values)[kTurns],
+                      std::int64_t first, std::int64_t end) {
+    float scores[kTurns];
+    float higher = top;
+#pragma unroll
+    for (int turn = 0; turn < kTurns; ++turn) {
+      float score = dot(query, keys[turn]);
+#pragma unroll
+      for (int distance = kLanes / 2; distance > 0; distance /= 2)
+        score += __shfl_xor_sync(kAllLanes, score, distance);
+      scores[turn] = first + turn * kKeys < end ? score : -INFINITY;
+      higher = fmaxf(higher, scores[turn]);
+    }
+#pragma unroll
+    for (int distance = kWarp / 2; distance >= kLanes; distance /= 2)
+      higher = fmaxf(higher, __shfl_xor_sync(kAllLanes, higher, distance));
+    const float shrink = expf(top - higher);  // 0 at first
+    total *= shrink;
+    sum = times(sum, shrink);
+#pragma unroll
+    for (int turn = 0; turn < kTurns; ++turn) {
+      const float weight = expf(scores[turn] - higher);
+      total += weight;
+      sum = plus_times(sum, values[turn], weight);
+    }
+    top = higher;
+  }
+
+  /// Joins the parts and puts what is a warp's where `joined` reads it.
+  template <int kWarps>
+  __device__ void put(float (&tops)[kWarps], float (&totals)[kWarps],
+                      float4 (&values)[kWarps][kLanes], int warp, int lane) {
+    join_parts<kLanes>(total, sum);
+    if (lane == 0) {
+      tops[warp] = top;
+      totals[warp] = total;
+    }
+    if (lane < kLanes) values[warp][lane] = sum;
+  }
+};
+
 /// Four features of what the warps have found together: the largest score of each, and its sums of
 /// weights and of weighted values.
 template <int kWarps, int kLanes>

@@ -140,46 +140,18 @@ __global__ void __launch_bounds__(kTokenWarps* kWarp, 2)
       args, __ldcg(reinterpret_cast<const float4*>(args.v + kv_head * kFeatures) + place),
       args.new_v + own_row, kv_head, place, is_writer);
 
-  float top = -INFINITY, total = 0;
-  float4 sum = {0, 0, 0, 0};
+  KeysSeen<kLanes> seen;
   for (std::int64_t begin = warp * kStep; begin < keys; begin += kTokenWarps * kStep) {
     if (begin != warp * kStep) load(begin);
-    float scores[kTurns];
-    float higher = top;
 #pragma unroll
     for (int turn = 0; turn < kTurns; ++turn) {
-      const std::int64_t key = begin + part + turn * kKeys;
-      if (key == length) {
-        key_rows[turn] = own_key;
-        value_rows[turn] = own_value;
-      }
-      float score = dot(query, key_rows[turn]);
-#pragma unroll
-      for (int distance = kLanes / 2; distance > 0; distance /= 2)
-        score += __shfl_xor_sync(kAllLanes, score, distance);
-      scores[turn] = key < keys ? score : -INFINITY;
-      higher = fmaxf(higher, scores[turn]);
+      if (begin + part + turn * kKeys != length) continue;
+      key_rows[turn] = own_key;
+      value_rows[turn] = own_value;
     }
-#pragma unroll
-    for (int distance = kWarp / 2; distance >= kLanes; distance /= 2)
-      higher = fmaxf(higher, __shfl_xor_sync(kAllLanes, higher, distance));
-    const float shrink = expf(top - higher);  // 0 at first
-    total *= shrink;
-    sum = times(sum, shrink);
-#pragma unroll
-    for (int turn = 0; turn < kTurns; ++turn) {
-      const float weight = expf(scores[turn] - higher);
-      total += weight;
-      sum = plus_times(sum, value_rows[turn], weight);
-    }
-    top = higher;
+    seen.add(query, key_rows, value_rows, begin + part, keys);
   }
-  join_parts<kLanes>(total, sum);
-  if (lane == 0) {
-    tops[warp] = top;
-    totals[warp] = total;
-  }
-  if (part == 0) values[warp][place] = sum;
+  seen.put(tops, totals, values, warp, lane);
   __syncthreads();
   if (threadIdx.x < kLanes)
     y[threadIdx.x] = joined<kTokenWarps>(tops, totals, values, static_cast<int>(threadIdx.x));
