@@ -22,21 +22,47 @@ std::vector<Finalist> each_candidate_once(std::vector<Finalist> trials) {
   return once;
 }
 
-// Parts of a front's costs, each as many times the one before, as many as there are finalists: of
-// each the best is trained again. Of a single training luck is more than what a bit is worth, so
-// that a lucky one that costs little would leave none of those that cost more.
+// The most that each part of a front's costs has, as many parts as there are finalists: of each the
+// best is trained again. Of a single training luck is more than what a bit is worth, so that a
+// lucky one that costs little would leave none of those that cost more. A part ends wherever a
+// uniform format lies, or the best below that would have no rival of as many bits; between those
+// ends each part is as many times the one before.
+std::vector<double> part_ends(const std::vector<Finalist>& trials, const SearchOptions& options) {
+  std::set<double> ends;
+  double least = std::numeric_limits<double>::infinity(), most = 0;
+  for (const Finalist& each : trials) {
+    const double cost = each.costs.at(options.front);
+    least = std::min(least, cost);
+    most = std::max(most, cost);
+    if (each.is_uniform && options.tries_uniform) ends.insert(cost);
+  }
+  ends.insert(most);
+  struct Stretch {
+    double begin = 0, end = 0;
+    int parts = 1;
+    double width() const { return std::log(end / begin) / parts; }
+  };
+  std::vector<Stretch> stretches;
+  for (const double end : ends)
+    stretches.push_back({.begin = stretches.empty() ? least : stretches.back().end, .end = end});
+  for (auto count = std::ssize(stretches); count < options.finalists; ++count)
+    ++std::ranges::max_element(stretches, {}, &Stretch::width)->parts;
+  std::vector<double> result;
+  for (const Stretch& each : stretches) {
+    for (int part = 1; part < each.parts; ++part)
+      result.push_back(each.begin * std::exp(part * each.width()));
+    result.push_back(each.end);  // exactly
+  }
+  return result;
+}
+
+// The part of a front that a trial belongs to; nothing where there is no front.
 std::function<int(const Finalist&)> front_parts(const std::vector<Finalist>& trials,
                                                 const SearchOptions& options) {
   if (options.front.empty()) return {};
-  double least = std::numeric_limits<double>::infinity(), most = 0;
-  for (const Finalist& each : trials) {
-    least = std::min(least, each.costs.at(options.front));
-    most = std::max(most, each.costs.at(options.front));
-  }
-  return [&options, least, most](const Finalist& each) {
-    const double cost = each.costs.at(options.front);
-    const double share = most > least ? std::log(cost / least) / std::log(most / least) : 0;
-    return std::min(static_cast<int>(share * options.finalists), options.finalists - 1);
+  return [&options, ends = part_ends(trials, options)](const Finalist& each) {
+    return static_cast<int>(std::ranges::lower_bound(ends, each.costs.at(options.front)) -
+                            ends.begin());
   };
 }
 

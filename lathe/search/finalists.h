@@ -30,7 +30,7 @@ struct Finalist {
 
 /// Those of a search's complete trials that are trained again, the best first and each candidate
 /// once: as many as the options say, one of each part of a front, and all of one format for every
-/// layer where they were asked for.
+/// layer where they were asked for, at whose costs parts of a front end.
 std::vector<Finalist> choose_finalists(std::vector<Finalist> trials, const SearchOptions& options);
 
 }  // namespace lathe::search

@@ -51,6 +51,22 @@ TEST(Finalists, OfAFrontAreTheBestOfEachPartOfItsCosts) {
             (std::vector{0, 4}));
 }
 
+// One that costs a little more than a uniform format is no answer to it, however good.
+TEST(Finalists, OfAFrontHaveOneThatCostsNoMoreThanEachUniformFormat) {
+  std::vector<Finalist> trials = {trial(0, 0.90, 1), trial(1, 0.91, 2), trial(2, 0.80, 3),
+                                  trial(3, 0.85, 4), trial(4, 0.60, 5), trial(5, 0.95, 6)};
+  const std::vector<double> bits = {2, 2.1, 1.9, 4, 1, 1};
+  for (std::size_t each = 0; each < trials.size(); ++each)
+    trials[each].costs["weight-bits"] = bits[each];
+  for (const std::size_t uniform : {0, 3, 4}) trials[uniform].is_uniform = true;
+  EXPECT_EQ(numbers(choose_finalists(
+                trials, {.front = "weight-bits", .finalists = 3, .tries_uniform = true})),
+            (std::vector{5, 1, 0, 3, 2, 4}));
+  // Without them both halves are as many times the part before: of 1 to 2 bits and 2 to 4.
+  EXPECT_EQ(numbers(choose_finalists(trials, {.front = "weight-bits", .finalists = 2})),
+            (std::vector{5, 1}));
+}
+
 TEST(Finalist, HasTheMeanOfItsAccuracies) {
   EXPECT_DOUBLE_EQ((Finalist{.sampler = "tpe", .accuracies = {0.5, 0.75}}.mean()), 0.625);
 }
