@@ -91,11 +91,14 @@ std::optional<Allocation::Point> Allocation::solve(const BitBudget& budget,
     if (limit) {
       const double elements = is_data ? num_data_ : num_weights_;
       const double others = is_data ? other_data_ : other_weights_;
-      // Rounding must not carry a point over the limit.
-      const auto all = static_cast<std::int64_t>(std::floor(kUnits * (*limit * elements - others)) -
-                                                 static_cast<double>(problem.size()));
-      if (all < least.cost) return std::nullopt;
-      most = least.cost + static_cast<std::int64_t>(share * static_cast<double>(all - least.cost));
+      // Rounding must not carry a point over the limit, nor leave out the cheapest at its own bits.
+      const auto slack = static_cast<std::int64_t>(problem.size());
+      const std::int64_t all =
+          static_cast<std::int64_t>(std::floor(kUnits * (*limit * elements - others))) - slack;
+      const std::int64_t left = all - least.cost;
+      if (left < -2 * slack) return std::nullopt;
+      most = least.cost + static_cast<std::int64_t>(
+                              share * static_cast<double>(std::max<std::int64_t>(left, 0)));
     }
     const auto choice = compress::least_damage(problem, most);
     if (!choice) return std::nullopt;
@@ -126,11 +129,11 @@ std::optional<Allocation::Point> Allocation::sample(const BitBudget& budget,
       budget, [&](double damage) { return damage * std::exp(kSpread * random.normal()); }, share);
 }
 
-BitBudget Allocation::smallest() const {
+BitBudget Allocation::extreme(bool is_largest) const {
   double weights = kUnits * other_weights_, data = kUnits * other_data_;
   for (const Item& item : items_) {
-    const auto least = std::ranges::min_element(item.options, {}, &Option::cost);
-    (item.is_data ? data : weights) += static_cast<double>(least->cost);
+    const auto [least, most] = std::ranges::minmax_element(item.options, {}, &Option::cost);
+    (item.is_data ? data : weights) += static_cast<double>((is_largest ? most : least)->cost);
   }
   return {.weights = weights / kUnits / num_weights_, .data = data / kUnits / num_data_};
 }

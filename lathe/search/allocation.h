@@ -41,8 +41,9 @@ class Allocation {
   /// the budget is used as chance says. Always within the budget.
   std::optional<Point> sample(const BitBudget& budget, std::uint64_t seed) const;
 
-  /// The fewest average bits that any point has.
-  BitBudget smallest() const;
+  /// The fewest average bits that any point has, and the most.
+  BitBudget smallest() const { return extreme(false); }
+  BitBudget largest() const { return extreme(true); }
 
  private:
   // A choice of a family and of its variables, for one layer's tensors.
@@ -60,6 +61,7 @@ class Allocation {
   };
   std::optional<Point> solve(const BitBudget& budget, const std::function<double(double)>& changed,
                              double share) const;
+  BitBudget extreme(bool is_largest) const;
 
   std::vector<Item> items_;
   double num_weights_ = 0, num_data_ = 0;      // elements of all layers

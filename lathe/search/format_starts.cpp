@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "lathe/compress/packed_weights.h"
 #include "lathe/search/fisher_information.h"
@@ -63,7 +64,7 @@ FormatStarts::FormatStarts(const SearchOptions& options, const engine::Execution
                    ? *fisher
                    : *directory_.find(damage_name(layer, tensors, format));
       });
-  find_starts();
+  find_starts(costs);
 }
 
 // How far answers move with one layer's tensors alone in a format.
@@ -127,8 +128,25 @@ train::Answers FormatStarts::answer(const io::Model& model) const {
       {.progress = [&](std::int64_t, std::int64_t) { return !callbacks_.stops(); }});
 }
 
-// The best by damage within the budget, or within some where there is none.
-void FormatStarts::find_starts() {
+// What weights have where all layers have the same format, the fewest bits first.
+std::vector<double> FormatStarts::uniform_bits(const PrecisionCosts& costs) const {
+  std::set<double> bits;
+  for (const TensorChoices& tensors : file_.precision->tensors) {
+    if (!has_weights(tensors)) continue;
+    for (const FormatChoices& family : tensors.families)
+      for (const std::string& format : family.formats) {
+        Candidate alike;
+        for (const std::string& layer : layers_)
+          alike.formats[layer][compress::TensorRole::Weights] = format;
+        bits.insert(costs.average(alike).weights);
+      }
+  }
+  return {bits.begin(), bits.end()};
+}
+
+// The best by damage within the budget, or within some where there is none. A front is compared
+// with uniform formats at equal bits, so that it begins at those, too.
+void FormatStarts::find_starts(const PrecisionCosts& costs) {
   const auto add = [&](const BitBudget& within) {
     for (const Allocation* allocation : {&*allocation_, &*fisher_allocation_})
       if (auto point = allocation->best(within))
@@ -138,7 +156,11 @@ void FormatStarts::find_starts() {
   if (has_budget() && options_.front.empty()) return add(budget_);
   const double least_data = *allocation_->smallest().data;
   // Far ones first, for a study of few trials.
-  for (const double bits : {4.0, 2.0, 8.0, 3.0, 1.5, 6.0, 2.5})
+  std::vector<double> limits{4.0, 2.0, 8.0, 3.0, 1.5, 6.0, 2.5};
+  if (!options_.front.empty())
+    for (const double bits : uniform_bits(costs))
+      if (bits <= kManyBits) limits.push_back(bits);
+  for (const double bits : limits)
     if (bits <= budget_.weights.value_or(bits))
       add({.weights = bits,
            .data = budget_.data.value_or(std::max({kFewDataBits, bits, least_data + kBitShare}))});
@@ -150,7 +172,8 @@ BitBudget FormatStarts::budget_of(int number) const {
   if (options_.front.empty()) return budget_;
   BitBudget budget = budget_;
   const double least = *allocation_->smallest().weights + kBitShare;
-  const double most = budget_.weights.value_or(std::max(kManyBits, least));
+  const double most = std::max(
+      least, budget_.weights.value_or(std::min(kManyBits, *allocation_->largest().weights)));
   // The golden section fills an interval evenly, however many are drawn.
   const double share = std::fmod(0.6180339887498949 * (number + 1), 1.0);
   budget.weights = least * std::pow(most / least, share);

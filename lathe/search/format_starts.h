@@ -8,9 +8,10 @@
 
 namespace lathe::search {
 
-/// Where searches for formats begin: the best by damage within the budget. Damage is how far
-/// answers move with one layer's tensors alone in a format, and of weights also what Fisher
-/// information says of the same; both are measured once and kept in the search's directory.
+/// Where searches for formats begin: the best by damage within the budget, of a front also within
+/// what each format costs that all layers have. Damage is how far answers move with one layer's
+/// tensors alone in a format, and of weights also what Fisher information says of the same; both
+/// are measured once and kept in the search's directory.
 class FormatStarts {
  public:
   FormatStarts(const SearchOptions& options, const engine::ExecutionOptions& execution,
@@ -29,7 +30,8 @@ class FormatStarts {
   bool has_budget() const { return budget_.weights || budget_.data; }
   void measure_fisher();
   void measure_damage();
-  void find_starts();
+  void find_starts(const PrecisionCosts& costs);
+  std::vector<double> uniform_bits(const PrecisionCosts& costs) const;
   BitBudget budget_of(int number) const;
   train::Answers answer(const io::Model& model) const;
 

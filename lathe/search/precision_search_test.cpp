@@ -165,6 +165,12 @@ batch-size = 8
   }
   EXPECT_LE(least, 2);
   EXPECT_GT(most, 5);
+  // It begins with what it is compared with, which is trained once.
+  for (int number = 0; number < 3; ++number)
+    EXPECT_EQ(result.studies.front()
+                  .history.trials()[static_cast<std::size_t>(number)]
+                  .user_attributes.at("copied_from"),
+              fmt::format("\"uniform {}\"", number));
   // Uniform ones have binary's bits, about 4 and about 8; of those between two of them one is left,
   // whatever luck the others had.
   int uniform = 0, few = 0, many = 0;

@@ -156,16 +156,30 @@ class Search {
   }
 
   void run_studies() {
+    std::vector<Allocation::Point> alike;
+    if (options_.tries_uniform) alike = affordable(space_.uniform_points());
+    if (!alike.empty()) run_listed(kUniform, alike);
+    // What a front is compared with it begins with, too: known by now, its trials are copies.
+    if (options_.front.empty()) alike.clear();
+    thin_out(alike, options_.trials / 2);
     run_studies(options_.samplers, options_.trials,
                 [&](const std::string& study, int number) -> std::optional<Allocation::Point> {
-                  return starts_ ? starts_->propose(study, number) : std::nullopt;
+                  const auto begun = study.starts_with("grid") ? 0 : static_cast<int>(alike.size());
+                  if (number < begun) return alike[static_cast<std::size_t>(number)];
+                  return starts_ ? starts_->propose(study, number - begun) : std::nullopt;
                 });
     if (options_.narrow > 0) run_narrowed();
     if (options_.family_trials > 0)
       for (const FamilyPoints& family :
            family_points(space_, options_.family_trials, options_.seed))
         run_listed(family_study(family.family).c_str(), affordable(family.points));
-    if (options_.tries_uniform) run_listed(kUniform, affordable(space_.uniform_points()));
+  }
+
+  // Leaves so many of the points, evenly.
+  static void thin_out(std::vector<Allocation::Point>& points, int most) {
+    const std::size_t left = std::min(points.size(), static_cast<std::size_t>(most));
+    for (std::size_t i = 0; i < left; ++i) points[i] = points[i * points.size() / left];
+    points.resize(left);
   }
 
   // Those of the points that are within the budget.

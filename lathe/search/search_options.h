@@ -64,7 +64,8 @@ struct SearchOptions {
   /// A last study of a grid of so many points, made of the values of trials above `above`; 0: none.
   int narrow = 0;
   double above = 0;
-  /// A study of every format of the space for all layers alike, to compare with.
+  /// A study of every format of the space for all layers alike, to compare with; those of a front
+  /// begin with its trials.
   bool tries_uniform = false;
   int family_trials = 0;  ///< of a study for each family of formats alone; 0: none
   int longer = 0;         ///< epochs to train the chosen one once more, its accuracy after each

@@ -49,6 +49,9 @@ SearchStudies::SearchStudies(const SearchOptions& options, const CandidateSpace&
     study::Study study = open_study(sampler);
     for (const study::TrialRecord& trial : study.history().trials()) known_.add(sampler, trial);
   }
+  for (const Record& record : read_listed())
+    for (const study::TrialRecord& trial : record.history.trials())
+      known_.add(record.sampler, trial);
 }
 
 std::shared_ptr<study::Storage> SearchStudies::open() const {

@@ -274,7 +274,7 @@ std::function<int(const Settings&)> setup_precision(Flags flags) {
                   "then try so many points of each family of formats alone, against float [0]")
       .range(0, 1'000'000);
   flags.add_flag("--uniform", options.tries_uniform,
-                 "then try every format for all layers alike, to compare with");
+                 "first try every format for all layers alike, to compare with");
   flags.add_flag("--sensitivity,!--no-sensitivity", options.is_damage_measured,
                  "measure each format's damage to each layer first, and start from that [yes]");
   add_search_options(flags, *arguments);
