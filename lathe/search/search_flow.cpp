@@ -86,7 +86,8 @@ class Search {
     SearchResult result{.measured_on = data_.measured_on(),
                         .chance_level = data_.chance_level(),
                         .is_precision = space_.space().precision.has_value(),
-                        .has_curves = options_.compares};
+                        .has_curves = options_.compares,
+                        .front = options_.front};
     for (SearchStudies::Record& record : studies_->read())
       result.studies.push_back({std::move(record.sampler), std::move(record.history)});
     for (SearchStudies::Record& record : studies_->read_listed())

@@ -20,6 +20,7 @@ struct SearchResult {
   double chance_level = 0;
   bool is_precision = false;  ///< formats were searched, not architectures
   bool has_curves = false;    ///< trials were measured without compression and before training on
+  std::string front = {};     ///< the cost that was made small as well
   struct Study {
     std::string sampler;
     study::History history;

@@ -7,6 +7,7 @@
 #include "lathe/io/atomic_file.h"
 #include "lathe/report/html_page.h"
 #include "lathe/report/named_bars.h"
+#include "lathe/search/front_comparison.h"
 #include "lathe/search/search_charts.h"
 #include "lathe/search/search_studies.h"
 #include "lathe/search/trial_results.h"
@@ -203,6 +204,12 @@ void write_report(const SearchResult& result, const SearchOptions& options,
   if (is_compared_on_test(result)) {
     page.paragraph("Trained on all of train and tested, with each of the seeds:");
     page.table(whole_table(result));
+  }
+  if (const std::vector<UniformRival> rivals = compare_with_uniform(result); !rivals.empty()) {
+    page.paragraph(
+        "What the front has against one format for all layers, chosen by rows held out; " +
+        front_summary(rivals) + ":");
+    page.table(front_table(rivals, result.front));
   }
   if (result.is_precision && !result.finalists.empty())
     page.table(formats_table(result.finalists.front().candidate), "formats of the chosen model");

@@ -8,6 +8,7 @@
 #include "lathe/cli/resumable_run.h"
 #include "lathe/cli/study_arguments.h"
 #include "lathe/core/error.h"
+#include "lathe/search/front_comparison.h"
 #include "lathe/search/search_flow.h"
 #include "lathe/search/search_report.h"
 #include "lathe/search/space_file.h"
@@ -78,6 +79,7 @@ void print_result(const search::SearchResult& result, const Arguments& arguments
                                    {"data_bits", finalist.bits.data},
                                    {"costs", finalist.costs},
                                    {"trained_on_all", finalist.whole_accuracies},
+                                   {"all_layers_alike", finalist.is_uniform},
                                    {"candidate", search::to_json(finalist.candidate)}});
     if (result.test_accuracy) line["test_accuracy"] = *result.test_accuracy;
     if (!result.longer_accuracies.empty()) line["longer"] = result.longer_accuracies;
@@ -107,6 +109,9 @@ void print_result(const search::SearchResult& result, const Arguments& arguments
            !whole.empty())
     fmt::print("trained on all of train, test accuracies {:.4f}, mean {:.4f}\n",
                fmt::join(whole, " "), search::mean(whole));
+  if (const auto rivals = search::compare_with_uniform(result); !rivals.empty())
+    fmt::print("{}{}\n\n", search::front_table(rivals, result.front).to_text(),
+               search::front_summary(rivals));
   fmt::print("written to {}: best (the model), report.html, study.db\n", out);
 }
 
