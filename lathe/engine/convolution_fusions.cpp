@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -163,6 +165,51 @@ void fuse_gradients_of_images(Graph& graph, const Backend& backend) {
   }
 }
 
+// How often one of a node's results is read.
+std::ptrdiff_t num_readers(const Graph& graph, Value value) {
+  return std::ranges::count_if(graph.uses(value.node), [&](const Use& use) {
+    if (use.kind == Use::Kind::Output) return graph.output(use.output) == value;
+    if (use.kind == Use::Kind::StateUpdate) return graph.state_updates().at(use.user) == value;
+    return graph.inputs(use.user)[static_cast<std::size_t>(use.operand)] == value;
+  });
+}
+
+// What comes back from a convolution to relu in front of it is summed for the norm in front of that
+// while an image of it is near.
+void fuse_relus_of_gradients(Graph& graph, const Backend& backend) {
+  std::map<NodeId, std::size_t> places;
+  for (const NodeId id : graph.topological_order()) places.emplace(id, places.size());
+  for (const NodeId id : graph.nodes_of("relu_channel_gradients")) {
+    Value dx = graph.input(id, 0), more = graph.input(id, 1);
+    const auto is_gradient = [&](Value value) {
+      return !value.is_none() && value.index == 0 &&
+             graph.is(value.node, "image_normed_conv2d_gradients");
+    };
+    if (!is_gradient(dx)) std::swap(dx, more);
+    if (!is_gradient(dx) || graph.input(dx.node, 1) != graph.input(id, 2)) continue;
+    if (num_readers(graph, dx) != 1) continue;
+    // What is added to it must be there by then.
+    if (!more.is_none() && places.at(more.node) > places.at(dx.node)) continue;
+    std::vector<Value> operands = graph.inputs(dx.node);
+    operands.push_back(more);
+    for (std::size_t i = 3; i < graph.inputs(id).size(); ++i)
+      operands.push_back(graph.input(id, i));
+    Attributes attributes = graph.attributes(dx.node);
+    attributes["eps"] = graph.attribute(id).real("eps");
+    Match match;
+    match.nodes = {id, dx.node};
+    const std::optional<Value> added =
+        add_lowered(graph, backend, match, "image_relu_normed_conv2d_gradients",
+                    std::move(operands), std::move(attributes));
+    if (!added) continue;
+    graph.replace_all_uses({dx.node, 1}, {added->node, 1});
+    graph.replace_all_uses({id, 0}, *added);
+    for (int result = 1; result < 6; ++result)
+      graph.replace_all_uses({id, result}, {added->node, result + 1});
+    places[added->node] = places.at(dx.node);
+  }
+}
+
 // A residual that is a convolution nobody else reads, with nothing behind it, is computed with the
 // one that it is added to.
 void fuse_shortcuts_of_images(Graph& graph, const Backend& backend) {
@@ -243,6 +290,8 @@ void fuse_convolutions(Graph& graph, const Backend& backend) {
   fuse_statistics_of_images(graph, backend);
   fuse_sums_of_gradients(graph, backend);
   fuse_gradients_of_images(graph, backend);
+  run_pass("remove-dead-nodes", graph);
+  fuse_relus_of_gradients(graph, backend);
   write_planes(graph, backend);
 }
 

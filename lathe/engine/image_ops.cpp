@@ -155,21 +155,56 @@ const Register image_conv2d_weight_gradient{Op{
     .is_differentiable = false,
 }};
 
+std::vector<OperandSpec> normed_gradient_operands() {
+  return {{"dy"}, {"x"}, {"weight"}, {"y"}, {"mean"}, {"factor"}, {"shift"}, {"slope"}};
+}
+Size normed_gradient_flops(const OpCall& call) {
+  return Size(2) * product_flops(call.input(0), call.input(2)) +
+         Size(4) * call.input(0).num_elements();
+}
+
 const Register image_normed_conv2d_gradients{Op{
     .name = "image_normed_conv2d_gradients",
     .summary = "image_conv2d_input_gradient and image_conv2d_weight_gradient, [N,H,W,C], of what "
                "normalize_channels_gradient makes of dy",
-    .operands = {{"dy"}, {"x"}, {"weight"}, {"y"}, {"mean"}, {"factor"}, {"shift"}, {"slope"}},
+    .operands = normed_gradient_operands(),
     .attributes = with_flags(ops::conv2d_attributes(), {tile_attribute()}),
     .num_results = 2,
     .infer =
         [](const OpCall& call) {
           return std::vector<Type>{call.input(1), call.input(2)};
         },
+    .flops = normed_gradient_flops,
+    .is_differentiable = false,
+}};
+
+std::vector<OperandSpec> relu_gradient_operands() {
+  std::vector<OperandSpec> operands = normed_gradient_operands();
+  operands.push_back({"more", true});
+  for (const char* const name : {"front", "front_weight", "front_mean", "front_variance"})
+    operands.push_back({name});
+  return operands;
+}
+
+const Register image_relu_normed_conv2d_gradients{Op{
+    .name = "image_relu_normed_conv2d_gradients",
+    .summary = "image_normed_conv2d_gradients where x is relu of a norm of `front`, whose "
+               "relu_channel_gradients take the place of the gradient of x",
+    .operands = relu_gradient_operands(),
+    .attributes = with_flags(ops::conv2d_attributes(),
+                             {{"eps", 1e-5, "added to the variance of `front`"}, tile_attribute()}),
+    .num_results = 7,
+    .infer =
+        [](const OpCall& call) {
+          const Type& x = call.input(1);
+          std::vector<Type> types(7, Type{x.dtype, {x.shape.back()}});
+          types[0] = x;
+          types[1] = call.input(2);
+          return types;
+        },
     .flops =
         [](const OpCall& call) {
-          return Size(2) * product_flops(call.input(0), call.input(2)) +
-                 Size(4) * call.input(0).num_elements();
+          return normed_gradient_flops(call) + Size(6) * call.input(1).num_elements();
         },
     .is_differentiable = false,
 }};

@@ -200,8 +200,8 @@ TEST(ChannelsLast, TurnsNoImagesBetweenTheLayersOfATraining) {
   EXPECT_TRUE(lowered.nodes_of("normalize_batch").empty());
   EXPECT_EQ(lowered.nodes_of("transpose").size(), 2u);  // dz, and the output z
   // What relu made is read again, not what it was made of.
-  for (const NodeId id : lowered.nodes_of("relu_channel_gradients"))
-    EXPECT_EQ(lowered.op(lowered.input(id, 2).node).name, "relu");
+  for (const NodeId id : lowered.nodes_of("image_relu_normed_conv2d_gradients"))
+    EXPECT_EQ(lowered.op(lowered.input(id, 1).node).name, "relu");
 }
 
 TEST(ChannelsLast, GoesThroughImagesOnceForAConvolutionAndItsNorm) {
@@ -210,18 +210,22 @@ TEST(ChannelsLast, GoesThroughImagesOnceForAConvolutionAndItsNorm) {
   EXPECT_TRUE(lowered.nodes_of("image_conv2d").empty());
   EXPECT_TRUE(lowered.nodes_of("channel_statistics").empty());
   // The first convolution's images need no gradient.
-  EXPECT_EQ(lowered.nodes_of("image_normed_conv2d_gradients").size(), 1u);
+  EXPECT_TRUE(lowered.nodes_of("image_normed_conv2d_gradients").empty());
   EXPECT_EQ(lowered.nodes_of("normalize_channels_gradient").size(), 1u);
   EXPECT_EQ(lowered.nodes_of("image_conv2d_weight_gradient").size(), 1u);
-  // With relu in front of it and the addition in front of that.
-  EXPECT_EQ(lowered.nodes_of("relu_channel_gradients").size(), 1u);
+  // With relu in front of it and the addition behind that.
+  EXPECT_EQ(lowered.nodes_of("image_relu_normed_conv2d_gradients").size(), 1u);
+  EXPECT_TRUE(lowered.nodes_of("relu_channel_gradients").empty());
   EXPECT_TRUE(lowered.nodes_of("map_gradient").empty());
   EXPECT_EQ(lowered.nodes_of("add").size(), 1u);
 }
 
-// Somebody else reads what goes through the norm, or windows are two pixels apart.
+// Somebody else reads what goes through relu or the norm, or windows are two pixels apart.
 TEST(ChannelsLast, LeavesGradientsApartThatAreNotOfOneKind) {
   std::string text = trained_part(16, 9);
+  const Graph with_dx = lower(parse_graph(text + "\n    output da1 <- da1"), find_backend("cpu"));
+  EXPECT_EQ(with_dx.nodes_of("image_normed_conv2d_gradients").size(), 1u);
+  EXPECT_EQ(with_dx.nodes_of("relu_channel_gradients").size(), 1u);
   text += "\n    output d2 <- d2";
   EXPECT_TRUE(lower(parse_graph(text), find_backend("cpu"))
                   .nodes_of("image_normed_conv2d_gradients")

@@ -228,9 +228,11 @@ void use_tiles_in_training(Graph& graph) {
             graph.attribute(id).flag("x_last"),
             true};
   });
-  use("image_normed_conv2d_gradients", [&](NodeId id) -> TrainedImages {
+  const auto of_norm = [&](NodeId id) -> TrainedImages {
     return {graph.input(id, 1), graph.input(id, 0), graph.type(graph.input(id, 2)), true, true};
-  });
+  };
+  use("image_normed_conv2d_gradients", of_norm);
+  use("image_relu_normed_conv2d_gradients", of_norm);
   use("image_conv2d_weight_gradient", [&](NodeId id) -> TrainedImages {
     return {graph.input(id, 1), graph.input(id, 0), graph.types(id)[0],
             graph.attribute(id).flag("x_last"), graph.attribute(id).flag("dy_last")};

@@ -1,7 +1,7 @@
 #include <algorithm>
-#include <cmath>
 
 #include "lathe/core/error.h"
+#include "lathe/engine/cpu/channel_gradients.h"
 #include "lathe/engine/cpu/channel_moments.h"
 #include "lathe/engine/cpu/step.h"
 
@@ -34,14 +34,6 @@ struct PixelBlocks {
     const std::int64_t parts = (rows + kChannelRows - 1) / kChannelRows;
     block_rows = std::max<std::int64_t>(1, (parts + kMostBlocks - 1) / kMostBlocks) * kChannelRows;
     count = (rows + block_rows - 1) / block_rows;
-  }
-
-  // Calls visit(first row, rows) for the parts of a block that are summed in floats.
-  template <typename Visit>
-  void each_part(std::int64_t block, const Visit& visit) const {
-    const std::int64_t end = std::min(rows, (block + 1) * block_rows);
-    for (std::int64_t row = block * block_rows; row < end; row += kChannelRows)
-      visit(row, std::min(kChannelRows, end - row));
   }
 };
 
@@ -79,41 +71,28 @@ class ChannelGradientsStep final : public Step {
     // Of each block, the sums of dy and those of dy (x - mean).
     std::vector<double> sums(static_cast<std::size_t>(blocks.count * 2 * channels), 0.0);
     call.parallel(blocks.count, [&](std::int64_t block, int) {
-      std::vector<float> part(static_cast<std::size_t>(2 * channels));
-      double* const total = sums.data() + block * 2 * channels;
-      blocks.each_part(block, [&](std::int64_t row, std::int64_t rows) {
-        call.kernels.channel_products(
-            {.rows = rows,
-             .n = channels,
-             .dy = at(floats_at(call, 0), row),
-             .more = HasRelu ? at(floats_at(call, 1), row) : nullptr,
-             .relu = HasRelu ? at(floats_at(call, 2), row) : nullptr,
-             .g = HasRelu ? results_at(call, 0) + row * channels : nullptr,
-             .x = at(floats_at(call, kX), row),
-             .center = floats_at(call, kX + 2),
-             .sums = part.data(),
-             .products = part.data() + channels});
-        for (std::int64_t i = 0; i < 2 * channels; ++i)
-          total[i] += part[static_cast<std::size_t>(i)];
-      });
+      const std::int64_t first = block * blocks.block_rows;
+      add_channel_products(call.kernels,
+                           {.rows = std::min(blocks.rows - first, blocks.block_rows),
+                            .n = channels,
+                            .dy = at(floats_at(call, 0), first),
+                            .more = HasRelu ? at(floats_at(call, 1), first) : nullptr,
+                            .relu = HasRelu ? at(floats_at(call, 2), first) : nullptr,
+                            .g = HasRelu ? results_at(call, 0) + first * channels : nullptr,
+                            .x = at(floats_at(call, kX), first),
+                            .center = floats_at(call, kX + 2),
+                            .sums = nullptr,
+                            .products = nullptr},
+                           sums.data() + block * 2 * channels);
     });
-    const auto count = static_cast<double>(blocks.rows);
-    const double eps = call.graph.attribute(call.node).real("eps");
     const auto result = [&](std::size_t index) { return results_at(call, index + HasRelu); };
-    for (std::int64_t c = 0; c < channels; ++c) {
-      double dbias = 0, products = 0;
-      for (std::int64_t block = 0; block < blocks.count; ++block) {
-        dbias += sums[static_cast<std::size_t>(block * 2 * channels + c)];
-        products += sums[static_cast<std::size_t>((block * 2 + 1) * channels + c)];
-      }
-      const double scale = 1.0 / std::sqrt(floats_at(call, kX + 3)[c] * (count - 1) / count + eps);
-      const double dweight = products * scale;
-      result(0)[c] = static_cast<float>(dweight);
-      result(1)[c] = static_cast<float>(dbias);
-      result(2)[c] = static_cast<float>(scale * floats_at(call, kX + 1)[c]);
-      result(3)[c] = static_cast<float>(dbias / count);
-      result(4)[c] = static_cast<float>(scale * dweight / count);
-    }
+    put_channel_gradients({.parts = sums,
+                           .n = channels,
+                           .count = static_cast<double>(blocks.rows),
+                           .eps = call.graph.attribute(call.node).real("eps"),
+                           .weight = floats_at(call, kX + 1),
+                           .variance = floats_at(call, kX + 3)},
+                          {result(0), result(1), result(2), result(3), result(4)});
   }
 };
 

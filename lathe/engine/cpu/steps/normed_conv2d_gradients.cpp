@@ -1,5 +1,6 @@
 #include <fmt/core.h>
 
+#include "lathe/engine/cpu/channel_gradients.h"
 #include "lathe/engine/cpu/filter_gradient.h"
 #include "lathe/engine/cpu/split_images.h"
 #include "lathe/engine/cpu/step.h"
@@ -9,13 +10,18 @@ namespace lathe::engine {
 namespace {
 
 constexpr std::size_t kWeight = 2;
+// Of image_relu_normed_conv2d_gradients.
+constexpr std::size_t kMore = 8, kFront = 9;
 
 // image_normed_conv2d_gradients: the gradients of a convolution and of the batch norm behind it,
 // image by image. What goes through the norm is made for one or some of them, in a buffer that
-// stays in the cache for both of the convolution's gradients.
+// stays in the cache for both of the convolution's gradients. image_relu_normed_conv2d_gradients
+// goes on through relu in front of it while they are there, and sums what the norm in front of that
+// needs, image by image and then in their order.
 class NormedConv2dGradientsStep final : public Step {
  public:
-  NormedConv2dGradientsStep(GradientPart part, int tile) : part_(std::move(part)), tile_(tile) {}
+  NormedConv2dGradientsStep(GradientPart part, int tile, bool has_relu)
+      : part_(std::move(part)), tile_(tile), has_relu_(has_relu) {}
   void set_precision(Precision precision) override { is_rounded_ = precision == Precision::Bf16; }
 
   void prepare(const Kernels& kernels, std::span<const Tensor* const> states) override {
@@ -53,32 +59,64 @@ class NormedConv2dGradientsStep final : public Step {
     normalized_.resize(call.scratch.size());
     auto* const dx = reinterpret_cast<float*>(call.outputs[0]);
     const FilterGradient gradient(convolution, call.kernels, is_rounded_, tile_);
+    std::vector<double> sums;
+    if (has_relu_) sums.assign(static_cast<std::size_t>(x.count * 2 * x.channels), 0.0);
+    const auto go_through_relu = [&](std::int64_t image) {
+      const std::int64_t at = image * x.size();
+      add_channel_products(call.kernels,
+                           {.rows = x.height * x.width,
+                            .n = x.channels,
+                            .dy = dx + at,
+                            .more = floats(kMore) == nullptr ? nullptr : floats(kMore) + at,
+                            .relu = floats(1) + at,
+                            .g = dx + at,
+                            .x = floats(kFront) + at,
+                            .center = floats(kFront + 2),
+                            .sums = nullptr,
+                            .products = nullptr},
+                           sums.data() + image * 2 * x.channels);
+    };
+    const auto make_some = [&](std::int64_t first, std::int64_t count,
+                               int thread) -> FilterGradient::Some {
+      AlignedBuffer& own = normalized_[static_cast<std::size_t>(thread)];
+      own.reserve(count * dy.size() * static_cast<std::int64_t>(sizeof(float)));
+      call.kernels.scale_channels_backward({.rows = count * dy.height * dy.width,
+                                            .n = dy.channels,
+                                            .dy = floats(0) + first * dy.size(),
+                                            .x = floats(3) + first * dy.size(),
+                                            .center = floats(4),
+                                            .factor = floats(5),
+                                            .shift = floats(6),
+                                            .slope = floats(7),
+                                            .dx = own.floats()});
+      const float* const seen = floats(1) + first * x.size();
+      const ImageOperands operands{.x = own.floats(), .y = dx + first * x.size()};
+      AlignedBuffer& scratch = call.scratch[static_cast<std::size_t>(thread)];
+      if (tile_ != 0)
+        multiply_winograd_images(call.kernels, backwards, tile_filters_, operands, 0, count,
+                                 scratch);
+      else if (split_ != nullptr && in_parts_.is_packed())
+        multiply_image_in_parts(call.kernels, *split_, product, *split_frame(product), filters_,
+                                in_parts_, operands, seen, scratch);
+      else
+        multiply_image(call.kernels, product, filters_, operands, scratch);
+      if (has_relu_)
+        for (std::int64_t image = first; image < first + count; ++image) go_through_relu(image);
+      return {seen, own.floats()};
+    };
     gradient.run(reinterpret_cast<float*>(call.outputs[1]), sums_, call.scratch, call.parallel,
-                 [&](std::int64_t first, std::int64_t count, int thread) -> FilterGradient::Some {
-                   AlignedBuffer& own = normalized_[static_cast<std::size_t>(thread)];
-                   own.reserve(count * dy.size() * static_cast<std::int64_t>(sizeof(float)));
-                   call.kernels.scale_channels_backward({.rows = count * dy.height * dy.width,
-                                                         .n = dy.channels,
-                                                         .dy = floats(0) + first * dy.size(),
-                                                         .x = floats(3) + first * dy.size(),
-                                                         .center = floats(4),
-                                                         .factor = floats(5),
-                                                         .shift = floats(6),
-                                                         .slope = floats(7),
-                                                         .dx = own.floats()});
-                   const float* const seen = floats(1) + first * x.size();
-                   const ImageOperands operands{.x = own.floats(), .y = dx + first * x.size()};
-                   AlignedBuffer& scratch = call.scratch[static_cast<std::size_t>(thread)];
-                   if (tile_ != 0)
-                     multiply_winograd_images(call.kernels, backwards, tile_filters_, operands, 0,
-                                              count, scratch);
-                   else if (split_ != nullptr && in_parts_.is_packed())
-                     multiply_image_in_parts(call.kernels, *split_, product, *split_frame(product),
-                                             filters_, in_parts_, operands, seen, scratch);
-                   else
-                     multiply_image(call.kernels, product, filters_, operands, scratch);
-                   return {seen, own.floats()};
-                 });
+                 make_some);
+    if (!has_relu_) return;
+    const auto result = [&](std::size_t index) {
+      return reinterpret_cast<float*>(call.outputs[index]);
+    };
+    put_channel_gradients({.parts = sums,
+                           .n = x.channels,
+                           .count = static_cast<double>(x.count * x.height * x.width),
+                           .eps = call.graph.attribute(call.node).real("eps"),
+                           .weight = floats(kFront + 1),
+                           .variance = floats(kFront + 3)},
+                          {result(2), result(3), result(4), result(5), result(6)});
   }
 
  private:
@@ -115,6 +153,7 @@ class NormedConv2dGradientsStep final : public Step {
   GradientPart part_;  // of one image: windows are one pixel apart, so that there is one
   bool is_rounded_ = false, is_prepared_ = false;
   int tile_;  // of Winograd's products, or 0
+  bool has_relu_;
   const SplitWindowKernels* split_ = nullptr;
   // A run is one at a time.
   mutable PackedFilters filters_;
@@ -126,8 +165,8 @@ class NormedConv2dGradientsStep final : public Step {
 
 // Where windows are one pixel apart, and an image has enough to do for one thread.
 std::unique_ptr<Step> make_gradients(const Graph& graph, NodeId id) {
-  for (std::size_t i = 0; i < graph.inputs(id).size(); ++i)
-    if (graph.type(graph.input(id, i)).dtype != DType::F32) return nullptr;
+  for (const Value& value : graph.inputs(id))
+    if (!value.is_none() && graph.type(value).dtype != DType::F32) return nullptr;
   for (const std::size_t operand : {0, 1, 2}) {
     const Type& type = graph.type(graph.input(id, operand));
     for (std::size_t axis = operand == 2 ? 0 : 1; axis < type.rank(); ++axis)
@@ -144,11 +183,14 @@ std::unique_ptr<Step> make_gradients(const Graph& graph, NodeId id) {
   std::vector<GradientPart> parts = gradient_parts(convolution);
   if (parts.size() != 1 || !split_frame(parts.front().product)) return nullptr;
   return std::make_unique<NormedConv2dGradientsStep>(
-      std::move(parts.front()), static_cast<int>(graph.attribute(id).integer("tile")));
+      std::move(parts.front()), static_cast<int>(graph.attribute(id).integer("tile")),
+      graph.is(id, "image_relu_normed_conv2d_gradients"));
 }
 
 const Register image_normed_conv2d_gradients{
     CpuKernel{"image_normed_conv2d_gradients", make_gradients}};
+const Register image_relu_normed_conv2d_gradients{
+    CpuKernel{"image_relu_normed_conv2d_gradients", make_gradients}};
 
 }  // namespace
 }  // namespace lathe::engine
