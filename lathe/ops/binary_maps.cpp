@@ -7,6 +7,7 @@
 #include "lathe/ops/gradient_nodes.h"
 #include "lathe/ops/operand_checks.h"
 #include "lathe/ops/packing.h"
+#include "lathe/ops/whole.h"
 
 // Ops on pairs of elements: y[i] = f(a[i], b[i]), with operands broadcast to a common shape.
 namespace lathe::ops::binary_maps {
@@ -18,24 +19,67 @@ struct BinaryMap {
   std::string name;
   std::string summary;
   double (*function)(double, double);
+  Whole (*of_integers)(Whole, Whole);
   bool is_commutative;
-  bool takes_integers;
   GradientRule gradient;  ///< before sums over broadcast axes
 };
 
-// NaN wins over any number, whichever operand it comes from.
-double minimum(double a, double b) {
-  return std::isnan(a) || a < b ? a : b;
+template <typename Number>
+Number sum(Number a, Number b) {
+  return a + b;
 }
-double maximum(double a, double b) {
-  return std::isnan(a) || a > b ? a : b;
+template <typename Number>
+Number difference(Number a, Number b) {
+  return a - b;
+}
+template <typename Number>
+Number product(Number a, Number b) {
+  return a * b;
+}
+
+// NaN, which alone is not itself, wins over any number, whichever operand it comes from.
+template <typename Number>
+Number minimum(Number a, Number b) {
+  return a != a || a < b ? a : b;
+}
+template <typename Number>
+Number maximum(Number a, Number b) {
+  return a != a || a > b ? a : b;
+}
+
+// Toward zero. The least number has no opposite, and wraps around to itself.
+Whole quotient(Whole a, Whole b) {
+  if (b.value == 0) fail("{} is divided by 0", a.value);
+  return b.value == -1 ? Whole{} - a : Whole{a.value / b.value};
 }
 
 // A remainder by 0 is 0, as of whole numbers nothing else can be said.
-double floored_remainder(double a, double b) {
-  if (b == 0) return 0.0;
-  const double rest = std::fmod(a, b);
-  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+double remainder(double a, double b) {
+  return std::fmod(a, b);
+}
+Whole remainder(Whole a, Whole b) {
+  return b.value == 0 || b.value == -1 ? Whole{} : Whole{a.value % b.value};
+}
+template <typename Number>
+Number floored_remainder(Number a, Number b) {
+  if (b == Number{}) return Number{};
+  const Number rest = remainder(a, b);
+  return rest != Number{} && (rest < Number{}) != (b < Number{}) ? rest + b : rest;
+}
+
+// By squares. Of a negative exponent what is left of 1 / a^-b without its fraction.
+Whole power(Whole a, Whole b) {
+  if (b.value < 0) {
+    if (a.value == 0) fail("0 is raised to the power {}", b.value);
+    if (a.value != 1 && a.value != -1) return {0};
+    return {a.value == 1 || b.value % 2 == 0 ? 1 : -1};
+  }
+  Whole result{1};
+  for (std::uint64_t rest = b.bits(); rest > 0; rest >>= 1) {
+    if (rest % 2 == 1) result = result * a;
+    a = a * a;
+  }
+  return result;
 }
 
 std::vector<Value> add_gradient(Graph&, NodeId, Value dy) {
@@ -81,39 +125,47 @@ std::vector<Value> looked_up_gradient(Graph& graph, NodeId node, Value dy) {
 
 std::vector<BinaryMap> binary_maps() {
   return {
-      {"add", "a + b", [](double a, double b) { return a + b; }, true, true, add_gradient},
-      {"div", "a / b", [](double a, double b) { return a / b; }, false, false, div_gradient},
-      {"fmod", "the remainder of a / b, with the sign of a",
-       [](double a, double b) { return std::fmod(a, b); }, false, true, remainder_gradient},
-      {"maximum", "the larger of a and b", maximum, true, true, looked_up_gradient},
-      {"minimum", "the smaller of a and b", minimum, true, true, looked_up_gradient},
-      {"mod", "the remainder of a / b, with the sign of b", floored_remainder, false, true,
+      {"add", "a + b", sum, sum, true, add_gradient},
+      {"div", "a / b, of whole numbers without the fraction",
+       [](double a, double b) { return a / b; }, quotient, false, div_gradient},
+      {"fmod", "the remainder of a / b, with the sign of a", remainder, remainder, false,
        remainder_gradient},
-      {"mul", "a * b", [](double a, double b) { return a * b; }, true, true, mul_gradient},
-      {"pow", "a to the power b", [](double a, double b) { return std::pow(a, b); }, false, false,
+      {"maximum", "the larger of a and b", maximum, maximum, true, looked_up_gradient},
+      {"minimum", "the smaller of a and b", minimum, minimum, true, looked_up_gradient},
+      {"mod", "the remainder of a / b, with the sign of b", floored_remainder, floored_remainder,
+       false, remainder_gradient},
+      {"mul", "a * b", product, product, true, mul_gradient},
+      {"pow", "a to the power b", [](double a, double b) { return std::pow(a, b); }, power, false,
        looked_up_gradient},
-      {"sub", "a - b", [](double a, double b) { return a - b; }, false, true, sub_gradient},
+      {"sub", "a - b", difference, difference, false, sub_gradient},
   };
 }
 
 std::vector<Type> infer(const BinaryMap& map, const OpCall& call) {
-  if (!map.takes_integers) require_floating(map.name, call, 0);
   const Type& a = call.input(0);
   const Type& b = call.input(1);
   require_same_dtype(map.name, a, b);
   return {{.dtype = a.dtype, .shape = broadcast_shapes(map.name, a, b)}};
 }
 
-void reference(const BinaryMap& map, const KernelCall& call) {
-  const std::vector<double> a = read_elements(call.input(0));
-  const std::vector<double> b = read_elements(call.input(1));
+template <typename Number>
+void map_pairs(const KernelCall& call, Number (*function)(Number, Number)) {
+  const std::vector<Number> a = read_numbers<Number>(call.input(0));
+  const std::vector<Number> b = read_numbers<Number>(call.input(1));
   const auto a_index = broadcast_indices(call.input(0).dims(), call.outputs[0].dims());
   const auto b_index = broadcast_indices(call.input(1).dims(), call.outputs[0].dims());
-  std::vector<double> y(a_index.size());
+  std::vector<Number> y(a_index.size());
   for (std::size_t i = 0; i < y.size(); ++i)
-    y[i] = map.function(a[static_cast<std::size_t>(a_index[i])],
-                        b[static_cast<std::size_t>(b_index[i])]);
-  write_elements(call.outputs[0], y);
+    y[i] =
+        function(a[static_cast<std::size_t>(a_index[i])], b[static_cast<std::size_t>(b_index[i])]);
+  write_numbers(call.outputs[0], y);
+}
+
+void reference(const BinaryMap& map, const KernelCall& call) {
+  if (is_floating(call.outputs[0].dtype()))
+    map_pairs(call, map.function);
+  else
+    map_pairs(call, map.of_integers);
 }
 
 // An operand that held no tokens but as many axes as the padded one: [1,1,n] loses an axis with it.

@@ -3,9 +3,11 @@
 #include "lathe/core/op.h"
 #include "lathe/ops/gradient_nodes.h"
 #include "lathe/ops/operand_checks.h"
+#include "lathe/ops/whole.h"
 
 // cast(x): the elements of x in the dtype written on the node; floats round to nearest even, floats
-// to integers toward zero.
+// to integers toward zero and no further than those go, integers to narrower ones by their low
+// bits.
 namespace lathe::ops::cast {
 namespace {
 
@@ -15,6 +17,10 @@ std::vector<Type> infer(const OpCall& call) {
 
 void reference(const KernelCall& call) {
   Tensor& y = call.outputs[0];
+  if (!is_floating(y.dtype()) && !is_floating(call.input(0).dtype())) {
+    write_numbers(y, read_numbers<Whole>(call.input(0)));
+    return;
+  }
   const Tensor converted = call.input(0).converted(y.dtype());
   std::memcpy(y.mutable_bytes(), converted.bytes(), static_cast<std::size_t>(y.num_bytes()));
 }

@@ -1,7 +1,7 @@
 #include "lathe/core/op.h"
 #include "lathe/ops/axes.h"
-#include "lathe/ops/elements.h"
 #include "lathe/ops/gradient_nodes.h"
+#include "lathe/ops/whole.h"
 
 // cumulative_sum(x) {axis, exclusive, reverse}: each element is the sum of those before it along
 // the axis and of itself, or without itself; or of those behind it.
@@ -14,27 +14,32 @@ std::vector<Type> infer(const OpCall& call) {
   return {{.dtype = x.dtype, .shape = x.shape}};
 }
 
-void reference(const KernelCall& call) {
+template <typename Number>
+void add_up(const KernelCall& call) {
   const Tensor& x = call.input(0);
   const AxisSplit split =
       split_around(x.dims(), axis_position(call.attributes.integer("axis"), x.rank()));
   const bool is_exclusive = call.attributes.flag("exclusive");
   const bool is_reverse = call.attributes.flag("reverse");
-  std::vector<double> values = read_elements(x);
+  std::vector<Number> values = read_numbers<Number>(x);
   for (std::int64_t o = 0; o < split.outer; ++o) {
     for (std::int64_t n = 0; n < split.inner; ++n) {
-      double sum = 0;
+      Number sum{};
       for (std::int64_t i = 0; i < split.size; ++i) {
         const std::int64_t along = is_reverse ? split.size - 1 - i : i;
-        double& value =
+        Number& value =
             values[static_cast<std::size_t>((o * split.size + along) * split.inner + n)];
-        const double before = sum;
-        sum += value;
+        const Number before = sum;
+        sum = sum + value;
         value = is_exclusive ? before : sum;
       }
     }
   }
-  write_elements(call.outputs[0], values);
+  write_numbers(call.outputs[0], values);
+}
+
+void reference(const KernelCall& call) {
+  with_numbers_of(call.outputs[0].dtype(), [&](auto zero) { add_up<decltype(zero)>(call); });
 }
 
 // An element is in the sums of those behind it: their gradients are summed the other way.

@@ -100,5 +100,24 @@ TEST(Remainders, HaveTheSignOfOneOperand) {
   EXPECT_THAT(result_of("fmod(f32[2], f32[2])", {a, b}), ElementsAre(-1, 1));
 }
 
+TEST(Elements, OfWholeNumbersKeepAllTheirBits) {
+  constexpr std::int64_t kLarge = (std::int64_t{1} << 53) + 1;
+  const Tensor x = i64({2}, {kLarge, kLarge - 1});
+  const auto integers = [](const std::string& call, const std::vector<Tensor>& inputs) {
+    return read_integers(evaluate(call, inputs)[0]);
+  };
+  EXPECT_THAT(integers("pad(i64[2]) {pads=[1,0]}", {x}), ElementsAre(0, kLarge, kLarge - 1));
+  EXPECT_THAT(integers("top_k(i64[2]) {k=1}", {x}), ElementsAre(kLarge));
+  EXPECT_THAT(integers("cumulative_sum(i64[2])", {x}), ElementsAre(kLarge, 2 * kLarge - 1));
+  EXPECT_THAT(integers("sum(i64[2])", {x}), ElementsAre(2 * kLarge - 1));
+  EXPECT_THAT(integers("max(i64[2])", {x}), ElementsAre(kLarge));
+  EXPECT_THAT(integers("product(i64[2])", {i64({2}, {kLarge, 3})}), ElementsAre(3 * kLarge));
+  EXPECT_THAT(integers("scatter_elements(i64[2], i64[1], i64[1])",
+                       {x, i64({1}, {1}), i64({1}, {kLarge + 1})}),
+              ElementsAre(kLarge, kLarge + 1));
+  EXPECT_THAT(integers("cast(i64[2]) : i32[2]", {x}), ElementsAre(1, 0));
+  EXPECT_THAT(integers("neg(i64[2])", {x}), ElementsAre(-kLarge, 1 - kLarge));
+}
+
 }  // namespace
 }  // namespace lathe::ops

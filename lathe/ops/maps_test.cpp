@@ -64,6 +64,27 @@ TEST(BinaryMaps, ComputeWhatTheirNamesSay) {
   EXPECT_THAT(result_of("maximum(f32[2], f32[2])", inputs), ElementsAre(6, 4));
 }
 
+// What is beyond 2^53 is no double, and what is too large wraps around.
+TEST(BinaryMaps, ComputeExactlyWithWholeNumbers) {
+  constexpr std::int64_t kLarge = (std::int64_t{1} << 53) + 1;
+  constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
+  const auto integers = [](const std::string& op, std::int64_t a, std::int64_t b) {
+    return read_integers(evaluate(op + "(i64[1], i64[1])", {i64({1}, {a}), i64({1}, {b})})[0])[0];
+  };
+  EXPECT_EQ(integers("add", kLarge, 2), kLarge + 2);
+  EXPECT_EQ(integers("sub", kLeast, 1), std::numeric_limits<std::int64_t>::max());
+  EXPECT_EQ(integers("mul", kLarge, 3), 3 * kLarge);
+  EXPECT_EQ(integers("div", -7, 2), -3);
+  EXPECT_EQ(integers("div", kLeast, -1), kLeast);
+  EXPECT_EQ(integers("mod", kLarge, 2), 1);
+  EXPECT_EQ(integers("mod", -7, 3), 2);
+  EXPECT_EQ(integers("fmod", -7, 3), -1);
+  EXPECT_EQ(integers("minimum", kLarge, kLarge - 1), kLarge - 1);
+  EXPECT_EQ(integers("pow", 3, 39), 4052555153018976267);
+  EXPECT_EQ(integers("pow", -1, -3), -1);
+  EXPECT_EQ(integers("pow", 2, -1), 0);
+}
+
 TEST(BinaryMaps, BroadcastSizesOfOne) {
   EXPECT_THAT(result_of("add(f32[2,1], f32[3])", {f32({2, 1}, {10, 20}), f32({3}, {1, 2, 3})}),
               ElementsAre(11, 12, 13, 21, 22, 23));

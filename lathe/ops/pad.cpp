@@ -1,3 +1,5 @@
+#include <cstring>
+
 #include "lathe/core/op.h"
 #include "lathe/ops/axes.h"
 #include "lathe/ops/elements.h"
@@ -69,13 +71,17 @@ std::vector<std::int64_t> sources(std::span<const std::int64_t> from,
 }
 
 void reference(const KernelCall& call) {
-  const std::vector<double> x = read_elements(call.input(0));
-  const auto places = sources(call.input(0).dims(), call.outputs[0].dims(), call.attributes);
-  const double value = call.attributes.real("value");
-  std::vector<double> y;
-  for (const std::int64_t place : places)
-    y.push_back(place < 0 ? value : x[static_cast<std::size_t>(place)]);
-  write_elements(call.outputs[0], y);
+  const Tensor& x = call.input(0);
+  Tensor& y = call.outputs[0];
+  const auto places = sources(x.dims(), y.dims(), call.attributes);
+  // Filled first, then what is there is copied, so that its bits stay as they are.
+  write_elements(y, std::vector<double>(places.size(), call.attributes.real("value")));
+  const auto size = static_cast<std::size_t>(size_of(y.dtype()));
+  std::byte* target = y.mutable_bytes();
+  for (const std::int64_t place : places) {
+    if (place >= 0) std::memcpy(target, x.bytes() + place * size_of(y.dtype()), size);
+    target += size;
+  }
 }
 
 void gradient_reference(const KernelCall& call) {

@@ -1,6 +1,6 @@
 #include "lathe/core/op.h"
 #include "lathe/ops/axes.h"
-#include "lathe/ops/elements.h"
+#include "lathe/ops/whole.h"
 
 // product(x) {axes, keep}: the product of the elements over some axes.
 namespace lathe::ops::product {
@@ -19,7 +19,8 @@ std::vector<Type> infer(const OpCall& call) {
   return {result};
 }
 
-void reference(const KernelCall& call) {
+template <typename Number>
+void multiply(const KernelCall& call) {
   const Tensor& x = call.input(0);
   const std::vector<bool> is_reduced = reduced_axes(call.attributes.integers("axes"), x.rank());
   std::vector<std::int64_t> kept;
@@ -29,11 +30,17 @@ void reference(const KernelCall& call) {
   for (std::size_t axis = 0; axis < x.rank(); ++axis)
     if (is_reduced[axis]) strides[axis] = 0;
   const std::vector<std::int64_t> targets = strided_indices(x.dims(), strides);
-  const std::vector<double> values = read_elements(x);
-  std::vector<double> y(static_cast<std::size_t>(call.outputs[0].num_elements()), 1.0);
-  for (std::size_t i = 0; i < values.size(); ++i)
-    y[static_cast<std::size_t>(targets[i])] *= values[i];
-  write_elements(call.outputs[0], y);
+  const std::vector<Number> values = read_numbers<Number>(x);
+  std::vector<Number> y(static_cast<std::size_t>(call.outputs[0].num_elements()), Number{1});
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    Number& product = y[static_cast<std::size_t>(targets[i])];
+    product = product * values[i];
+  }
+  write_numbers(call.outputs[0], y);
+}
+
+void reference(const KernelCall& call) {
+  with_numbers_of(call.outputs[0].dtype(), [&](auto zero) { multiply<decltype(zero)>(call); });
 }
 
 const Register registration{Op{

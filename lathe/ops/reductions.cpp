@@ -8,6 +8,7 @@
 #include "lathe/ops/gradient_nodes.h"
 #include "lathe/ops/operand_checks.h"
 #include "lathe/ops/packing.h"
+#include "lathe/ops/whole.h"
 
 // sum, mean and max over some axes, or all of them. With `keep` those axes stay with size 1, so
 // that the result broadcasts against x. Mean over two spatial axes is global average pooling.
@@ -17,24 +18,30 @@ namespace {
 struct Reduction {
   std::string name;
   std::string summary;
-  double start;
   double (*join)(double, double);
+  Whole (*join_integers)(Whole, Whole);  ///< null: floats alone
   bool divides = false;
-  bool takes_integers = true;
 };
 
+template <typename Number>
+Number larger(Number a, Number b) {
+  return a != a || a > b ? a : b;  // NaN stays
+}
+template <typename Number>
+Number sum(Number a, Number b) {
+  return a + b;
+}
+
 std::vector<Reduction> reductions() {
-  constexpr double kLowest = -std::numeric_limits<double>::infinity();
   return {
-      {"max", "the largest element", kLowest,
-       [](double a, double b) { return a != a || a > b ? a : b; }},  // NaN stays
-      {"mean", "the mean", 0.0, [](double a, double b) { return a + b; }, true, false},
-      {"sum", "the sum", 0.0, [](double a, double b) { return a + b; }},
+      {"max", "the largest element", larger, larger},
+      {"mean", "the mean", sum, nullptr, true},
+      {"sum", "the sum", sum, sum},
   };
 }
 
 std::vector<Type> infer(const Reduction& reduction, const OpCall& call) {
-  if (!reduction.takes_integers) require_floating(reduction.name, call, 0);
+  if (reduction.join_integers == nullptr) require_floating(reduction.name, call, 0);
   const Type& x = call.input(0);
   for (const std::int64_t axis : call.attributes().integers("axes"))
     axis_position(reduction.name, axis, x);
@@ -49,7 +56,17 @@ std::vector<Type> infer(const Reduction& reduction, const OpCall& call) {
   return {result};
 }
 
-void reference(const Reduction& reduction, const KernelCall& call) {
+// What is left of no elements: 0, and of the largest the least there is.
+double start_of(const Reduction& reduction, double, DType) {
+  return reduction.name == "max" ? -std::numeric_limits<double>::infinity() : 0.0;
+}
+Whole start_of(const Reduction& reduction, Whole, DType dtype) {
+  if (reduction.name != "max" || dtype == DType::U8 || dtype == DType::Bool) return {0};
+  return {std::numeric_limits<std::int64_t>::min() >> (64 - 8 * size_of(dtype))};
+}
+
+template <typename Number>
+void reduce(const Reduction& reduction, Number (*join)(Number, Number), const KernelCall& call) {
   const Tensor& x = call.input(0);
   const std::vector<bool> is_reduced = reduced_axes(call.attributes.integers("axes"), x.rank());
   std::vector<std::int64_t> kept = x.dims();
@@ -59,16 +76,25 @@ void reference(const Reduction& reduction, const KernelCall& call) {
     count *= kept[axis];
     kept[axis] = 1;
   }
-  const std::vector<double> values = read_elements(x);
+  const std::vector<Number> values = read_numbers<Number>(x);
   const std::vector<std::int64_t> target = broadcast_indices(kept, x.dims());
-  std::vector<double> y(static_cast<std::size_t>(call.outputs[0].num_elements()), reduction.start);
+  std::vector<Number> y(static_cast<std::size_t>(call.outputs[0].num_elements()),
+                        start_of(reduction, Number{}, x.dtype()));
   for (std::size_t i = 0; i < values.size(); ++i) {
-    double& total = y[static_cast<std::size_t>(target[i])];
-    total = reduction.join(total, values[i]);
+    Number& total = y[static_cast<std::size_t>(target[i])];
+    total = join(total, values[i]);
   }
-  if (reduction.divides)
-    for (double& total : y) total /= static_cast<double>(count);
-  write_elements(call.outputs[0], y);
+  if constexpr (std::is_same_v<Number, double>)
+    if (reduction.divides)
+      for (double& total : y) total /= static_cast<double>(count);
+  write_numbers(call.outputs[0], y);
+}
+
+void reference(const Reduction& reduction, const KernelCall& call) {
+  if (is_floating(call.outputs[0].dtype()))
+    reduce(reduction, reduction.join, call);
+  else
+    reduce(reduction, reduction.join_integers, call);
 }
 
 // With dy in a shape that broadcasts against x: a sum hands it to every element, a mean its share,

@@ -1,9 +1,9 @@
 #include "lathe/core/op.h"
 #include "lathe/ops/axes.h"
-#include "lathe/ops/elements.h"
 #include "lathe/ops/gradient_nodes.h"
 #include "lathe/ops/indexed_elements.h"
 #include "lathe/ops/operand_checks.h"
+#include "lathe/ops/whole.h"
 
 // scatter_elements(x, indices, updates) {axis, reduction}: x with updates at the places of
 // gather_elements; scatter_parts(x, indices[..,n], updates) {reduction} at those of gather_parts.
@@ -12,15 +12,18 @@
 namespace lathe::ops::scatter_elements {
 namespace {
 
-using Combine = double (*)(double, double);
+template <typename Number>
+using Combine = Number (*)(Number, Number);
 
-Combine find_combine(const AttributeReader& attributes) {
+template <typename Number>
+Combine<Number> find_combine(const AttributeReader& attributes) {
   const std::string& name = attributes.text("reduction");
-  if (name == "none") return [](double, double b) { return b; };
-  if (name == "add") return [](double a, double b) { return a + b; };
-  if (name == "mul") return [](double a, double b) { return a * b; };
-  if (name == "max") return [](double a, double b) { return a > b ? a : b; };
-  if (name == "min") return [](double a, double b) { return a < b ? a : b; };
+  if (name == "none") return [](Number, Number b) { return b; };
+  if (name == "add") return [](Number a, Number b) { return a + b; };
+  if (name == "mul") return [](Number a, Number b) { return a * b; };
+  // NaN, which alone is not itself, stays.
+  if (name == "max") return [](Number a, Number b) { return a != a || a > b ? a : b; };
+  if (name == "min") return [](Number a, Number b) { return a != a || a < b ? a : b; };
   throw unknown_name("reduction", name, {"add", "max", "min", "mul", "none"});
 }
 
@@ -31,7 +34,7 @@ std::vector<Type> infer_elements(const OpCall& call) {
   require_rank("scatter_elements", "indices", indices, x.rank());
   require_same_dtype("scatter", x, call.input(2));
   axis_position("scatter_elements", call.attributes().integer("axis"), x);
-  find_combine(call.attributes());
+  find_combine<double>(call.attributes());
   if (call.input(2).shape != indices.shape)
     fail("scatter_elements: updates {} and indices {} differ in shape", to_text(call.input(2)),
          to_text(indices));
@@ -44,7 +47,7 @@ std::vector<Type> infer_parts(const OpCall& call) {
   require_integer("scatter_parts", "indices", indices);
   require_rank_at_least("scatter_parts", "indices", indices, 1);
   require_same_dtype("scatter", x, call.input(2));
-  find_combine(call.attributes());
+  find_combine<double>(call.attributes());
   const std::int64_t length = constant_size("scatter_parts", indices.axis(-1), indices);
   if (length < 1 || length > static_cast<std::int64_t>(x.rank()))
     fail("scatter_parts: indices {} do not fit {}", to_text(indices), to_text(x));
@@ -56,14 +59,17 @@ std::vector<Type> infer_parts(const OpCall& call) {
 }
 
 void scatter(const KernelCall& call, std::span<const std::int64_t> places) {
-  const Combine combine = find_combine(call.attributes);
-  std::vector<double> values = read_elements(call.input(0));
-  const std::vector<double> updates = read_elements(call.input(2));
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    double& value = values[static_cast<std::size_t>(places[i])];
-    value = combine(value, updates[i]);
-  }
-  write_elements(call.outputs[0], values);
+  with_numbers_of(call.outputs[0].dtype(), [&](auto zero) {
+    using Number = decltype(zero);
+    const Combine<Number> combine = find_combine<Number>(call.attributes);
+    std::vector<Number> values = read_numbers<Number>(call.input(0));
+    const std::vector<Number> updates = read_numbers<Number>(call.input(2));
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      Number& value = values[static_cast<std::size_t>(places[i])];
+      value = combine(value, updates[i]);
+    }
+    write_numbers(call.outputs[0], values);
+  });
 }
 
 void elements_reference(const KernelCall& call) {

@@ -1,11 +1,10 @@
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 #include "lathe/core/op.h"
 #include "lathe/ops/axes.h"
-#include "lathe/ops/elements.h"
 #include "lathe/ops/gradient_nodes.h"
+#include "lathe/ops/whole.h"
 
 // top_k(x) {axis, k, largest}: the k largest elements along an axis, or the smallest, in their
 // order, and their indices; of equal ones those in front come first.
@@ -23,15 +22,16 @@ std::vector<Type> infer(const OpCall& call) {
   return {values, {.dtype = DType::I64, .shape = values.shape}};
 }
 
-void reference(const KernelCall& call) {
+template <typename Number>
+void choose(const KernelCall& call) {
   const Tensor& x = call.input(0);
   const std::size_t axis = axis_position(call.attributes.integer("axis"), x.rank());
   const AxisSplit split = split_around(x.dims(), axis);
   const std::int64_t k = call.attributes.integer("k");
   if (k > split.size) fail("top_k: k={} of an axis of size {}", k, split.size);
-  const double sign = call.attributes.flag("largest") ? 1.0 : -1.0;
-  const std::vector<double> values = read_elements(x);
-  std::vector<double> chosen(static_cast<std::size_t>(call.outputs[0].num_elements()));
+  const bool is_largest = call.attributes.flag("largest");
+  const std::vector<Number> values = read_numbers<Number>(x);
+  std::vector<Number> chosen(static_cast<std::size_t>(call.outputs[0].num_elements()));
   const std::span<std::int64_t> places = call.outputs[1].mutable_data<std::int64_t>();
   std::vector<std::int64_t> order(static_cast<std::size_t>(split.size));
   for (std::int64_t o = 0; o < split.outer; ++o) {
@@ -39,11 +39,14 @@ void reference(const KernelCall& call) {
       const auto at = [&](std::int64_t i) {
         return values[static_cast<std::size_t>((o * split.size + i) * split.inner + n)];
       };
-      // NaN is behind every number, so that the order is one.
-      const auto key = [&](std::int64_t i) { return std::isnan(at(i)) ? -INFINITY : sign * at(i); };
+      // NaN, which alone is not itself, is behind every number, so that the order is one.
+      const auto is_before = [&](std::int64_t i, std::int64_t j) {
+        const Number a = at(i), b = at(j);
+        if (a != a || b != b) return a == a && b != b;
+        return is_largest ? a > b : a < b;
+      };
       std::iota(order.begin(), order.end(), 0);
-      std::ranges::stable_sort(order,
-                               [&](std::int64_t a, std::int64_t b) { return key(a) > key(b); });
+      std::ranges::stable_sort(order, is_before);
       for (std::int64_t i = 0; i < k; ++i) {
         const auto target = static_cast<std::size_t>((o * k + i) * split.inner + n);
         chosen[target] = at(order[static_cast<std::size_t>(i)]);
@@ -51,7 +54,11 @@ void reference(const KernelCall& call) {
       }
     }
   }
-  write_elements(call.outputs[0], chosen);
+  write_numbers(call.outputs[0], chosen);
+}
+
+void reference(const KernelCall& call) {
+  with_numbers_of(call.input(0).dtype(), [&](auto zero) { choose<decltype(zero)>(call); });
 }
 
 std::vector<Value> gradient(Graph& graph, NodeId node, std::span<const Value> gradients) {

@@ -40,6 +40,18 @@ double gelu_derivative(double x, const AttributeReader& attributes) {
   return 0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * scale * (1.0 + 3.0 * kCubic * x * x);
 }
 
+// Of maps that leave whole numbers as they are.
+Whole itself(Whole x) {
+  return x;
+}
+// The least number has no opposite, and wraps around to itself.
+Whole minus(Whole x) {
+  return Whole{} - x;
+}
+Whole magnitude(Whole x) {
+  return x < Whole{} ? minus(x) : x;
+}
+
 // Of maps that are constant between their steps.
 double flat(double, const AttributeReader&) {
   return 0.0;
@@ -57,12 +69,12 @@ std::vector<UnaryMap> make_unary_maps() {
       {"abs", "the magnitude of x", [](double x, const auto&) { return std::fabs(x); },
        [](double x, const auto&) { return x > 0   ? 1.0
                                           : x < 0 ? -1.0
-                                                  : x; }, true},
+                                                  : x; }, magnitude},
       {"atan", "the angle in radians whose tangent is x",
        [](double x, const auto&) { return std::atan(x); },
        [](double x, const auto&) { return 1.0 / (1.0 + x * x); }},
       {"ceil", "the least whole number that is not below x",
-       [](double x, const auto&) { return std::ceil(x); }, flat, true},
+       [](double x, const auto&) { return std::ceil(x); }, flat, itself},
       {"cos", "the cosine of x in radians", [](double x, const auto&) { return std::cos(x); },
        [](double x, const auto&) { return -std::sin(x); }},
       {"cosh", "the hyperbolic cosine of x", [](double x, const auto&) { return std::cosh(x); },
@@ -72,12 +84,12 @@ std::vector<UnaryMap> make_unary_maps() {
       {"exp", "e to the power x", [](double x, const auto&) { return std::exp(x); },
        [](double x, const auto&) { return std::exp(x); }},
       {"floor", "the largest whole number that is not above x",
-       [](double x, const auto&) { return std::floor(x); }, flat, true},
+       [](double x, const auto&) { return std::floor(x); }, flat, itself},
       {"gelu",
        "x times the normal distribution function of x",
        gelu,
        gelu_derivative,
-       false,
+       nullptr,
        {{"approximate", std::string("none"), "\"none\" by erf, or \"tanh\" by its approximation"}},
        " {approximate=\"tanh\"}",
        check_gelu},
@@ -85,7 +97,7 @@ std::vector<UnaryMap> make_unary_maps() {
        "x itself",
        [](double x, const auto&) { return x; },
        [](double, const auto&) { return 1.0; },
-       true,
+       itself,
        {},
        {},
        {},
@@ -94,13 +106,13 @@ std::vector<UnaryMap> make_unary_maps() {
        "x where it is positive, slope * x elsewhere",
        [](double x, const auto& attributes) { return x > 0 ? x : attributes.real("slope") * x; },
        [](double x, const auto& attributes) { return x > 0 ? 1.0 : attributes.real("slope"); },
-       false,
+       nullptr,
        {{"slope", 0.01, "the slope below zero"}},
        " {slope=0.1}"},
       {"log", "the natural logarithm of x", [](double x, const auto&) { return std::log(x); },
        [](double x, const auto&) { return 1.0 / x; }},
       {"neg", "minus x", [](double x, const auto&) { return -x; },
-       [](double, const auto&) { return -1.0; }, true},
+       [](double, const auto&) { return -1.0; }, minus},
       {"quick_gelu", "x * sigmoid(1.702 * x)",
        [](double x, const auto&) { return x * sigmoid(1.702 * x); },
        [](double x, const auto&) { return swish_derivative(x, 1.702); }},
@@ -109,15 +121,19 @@ std::vector<UnaryMap> make_unary_maps() {
       // Written so that NaN passes through.
       {"relu", "x where it is positive, 0 elsewhere",
        [](double x, const auto&) { return x < 0 ? 0.0 : x; },
-       [](double x, const auto&) { return x > 0 ? 1.0 : 0.0; }, true},
+       [](double x, const auto&) { return x > 0 ? 1.0 : 0.0; },
+       [](Whole x) { return x < Whole{} ? Whole{} : x; }},
       {"round", "the nearest whole number, ties to even",
-       [](double x, const auto&) { return std::nearbyint(x); }, flat, true},
+       [](double x, const auto&) { return std::nearbyint(x); }, flat, itself},
       {"sigmoid", "1 / (1 + exp(-x))", [](double x, const auto&) { return sigmoid(x); },
        [](double x, const auto&) { return sigmoid(x) * (1.0 - sigmoid(x)); }},
       {"sign", "-1, 0 or 1 as x is below, at or above zero",
        [](double x, const auto&) { return x > 0   ? 1.0
                                           : x < 0 ? -1.0
-                                                  : x; }, flat, true},
+                                                  : x; }, flat,
+       [](Whole x) { return x > Whole{}   ? Whole{1}
+                            : x < Whole{} ? Whole{-1}
+                                          : x; }},
       {"silu", "x * sigmoid(x)", [](double x, const auto&) { return x * sigmoid(x); },
        [](double x, const auto&) { return swish_derivative(x, 1.0); }},
       {"sin", "the sine of x in radians", [](double x, const auto&) { return std::sin(x); },
@@ -155,16 +171,22 @@ Op unary_op(const UnaryMap& map) {
       .operands = {{.name = "x"}},
       .attributes = map.attributes,
       .infer = [map](const OpCall& call) -> std::vector<Type> {
-        if (!map.takes_integers) require_floating(map.name, call, 0);
+        if (map.of_integers == nullptr) require_floating(map.name, call, 0);
         if (map.check_attributes != nullptr) map.check_attributes(call.attributes());
         return {{.dtype = call.input(0).dtype, .shape = call.input(0).shape}};
       },
       // One an element, whatever the function: maps cost memory traffic, not arithmetic.
       .flops = [](const OpCall& call) { return call.input(0).num_elements(); },
       .reference =
-          [function = map.function](const KernelCall& call) {
+          [map](const KernelCall& call) {
+            if (!is_floating(call.outputs[0].dtype())) {
+              std::vector<Whole> numbers = read_numbers<Whole>(call.input(0));
+              for (Whole& number : numbers) number = map.of_integers(number);
+              write_numbers(call.outputs[0], numbers);
+              return;
+            }
             std::vector<double> values = read_elements(call.input(0));
-            for (double& value : values) value = function(value, call.attributes);
+            for (double& value : values) value = map.function(value, call.attributes);
             write_elements(call.outputs[0], values);
           },
       .gradient = gradient,

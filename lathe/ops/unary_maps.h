@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "lathe/core/attribute.h"
+#include "lathe/ops/whole.h"
 
 namespace lathe::ops {
 
@@ -15,7 +16,7 @@ struct UnaryMap {
   std::string summary;
   Function function;
   Function derivative;
-  bool takes_integers = false;
+  Whole (*of_integers)(Whole) = nullptr;  ///< null: floats alone
   std::vector<AttributeSpec> attributes = {};
   std::string example_attributes = {};
   void (*check_attributes)(const AttributeReader&) = nullptr;

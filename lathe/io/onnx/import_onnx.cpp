@@ -340,7 +340,7 @@ class Importer {
       for (std::int64_t i = 0; i < count; ++i) numbers.push_back(tensor.at(i));
     bool is_exact = !numbers.empty();
     for (const double number : numbers)
-      is_exact = is_exact && (!is_whole || std::fabs(number) <= 0x1p53);
+      is_exact = is_exact && (!is_whole || std::fabs(number) < 0x1p53);
     if (is_exact)
       return {result_.graph.add({.name = name,
                                  .op = "constant",

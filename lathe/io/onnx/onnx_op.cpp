@@ -106,6 +106,8 @@ double OnnxCall::need_number(std::size_t index, std::string_view what) const {
   const Tensor& tensor = need_constant(index, what);
   if (tensor.num_elements() != 1)
     refuse("{} is {}, expected one number", what, to_text(tensor.dims()));
+  if (tensor.dtype() == DType::I64 && std::fabs(tensor.at(0)) >= 0x1p53)
+    refuse("{} is {}, beyond what doubles hold exactly", what, ops::read_integers(tensor)[0]);
   return tensor.at(0);
 }
 

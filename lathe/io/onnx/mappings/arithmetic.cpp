@@ -10,12 +10,10 @@ struct Twin {
   const char* ours;
 };
 constexpr Twin kTwins[] = {
-    {"Add", "add"},         {"And", "logical_and"},
-    {"Equal", "equal"},     {"Greater", "greater"},
-    {"Less", "less"},       {"GreaterOrEqual", "greater_equal"},
-    {"Mul", "mul"},         {"LessOrEqual", "less_equal"},
-    {"Or", "logical_or"},   {"Sub", "sub"},
-    {"Xor", "logical_xor"},
+    {"Add", "add"},         {"And", "logical_and"}, {"Equal", "equal"},
+    {"Greater", "greater"}, {"Div", "div"},         {"GreaterOrEqual", "greater_equal"},
+    {"Less", "less"},       {"Mul", "mul"},         {"LessOrEqual", "less_equal"},
+    {"Or", "logical_or"},   {"Sub", "sub"},         {"Xor", "logical_xor"},
 };
 
 const char* twin_of(const std::string& op) {
@@ -51,20 +49,6 @@ void map_twin(OnnxCall& call) {
   call.give(call.add(twin_of(call.node().op), {a, b}));
 }
 
-void map_div(OnnxCall& call) {
-  const Value a = call.value(0);
-  const Value b = call.value(1);
-  const DType dtype = call.type_of(a).dtype;
-  if (is_floating(dtype)) {
-    call.give(call.add("div", {a, b}));
-    return;
-  }
-  // Whole numbers: the cast back rounds toward zero.
-  const Value quotient =
-      call.add("div", {call.cast(a, DType::F64), call.cast(b, DType::F64)}, {}, {}, "quotient");
-  call.give(call.cast(quotient, dtype));
-}
-
 // The exponent may have another type than the base, which the result has.
 void map_pow(OnnxCall& call) {
   Value a = call.value(0);
@@ -78,6 +62,10 @@ void map_pow(OnnxCall& call) {
       call.give(call.add("mul", {a, a}));
       return;
     }
+    call.give(call.add("pow", {a, call.cast(b, dtype)}));
+    return;
+  }
+  if (!is_floating(call.type_of(b).dtype)) {
     call.give(call.add("pow", {a, call.cast(b, dtype)}));
     return;
   }
@@ -123,7 +111,6 @@ const std::vector<Register> registrations = [] {
   for (const Twin& twin : kTwins)
     result.emplace_back(OnnxOp{.name = twin.onnx, .map = map_twin, .fold = fold_arithmetic});
   const OnnxOp others[] = {
-      {.name = "Div", .map = map_div, .fold = fold_arithmetic},
       {.name = "Max", .map = map_max, .fold = fold_arithmetic},
       {.name = "Mean", .map = map_mean},
       {.name = "Min", .map = map_min, .fold = fold_arithmetic},
