@@ -70,6 +70,9 @@ std::vector<UnaryMap> make_unary_maps() {
        [](double x, const auto&) { return x > 0   ? 1.0
                                           : x < 0 ? -1.0
                                                   : x; }, magnitude},
+      {"asinh", "the number whose hyperbolic sine is x",
+       [](double x, const auto&) { return std::asinh(x); },
+       [](double x, const auto&) { return 1.0 / std::sqrt(x * x + 1.0); }},
       {"atan", "the angle in radians whose tangent is x",
        [](double x, const auto&) { return std::atan(x); },
        [](double x, const auto&) { return 1.0 / (1.0 + x * x); }},

@@ -14,6 +14,7 @@ struct Twin {
 constexpr Twin kTwins[] = {
     {"abs", "Abs"},
     {"add", "Add"},
+    {"asinh", "Asinh"},
     {"atan", "Atan"},
     {"ceil", "Ceil"},
     {"cos", "Cos"},

@@ -14,6 +14,7 @@ struct Twin {
 };
 constexpr Twin kTwins[] = {
     {"Abs", "abs"},
+    {"Asinh", "asinh"},
     {"Atan", "atan"},
     {"Ceil", "ceil"},
     {"Cos", "cos"},
@@ -71,20 +72,13 @@ void map_acos(OnnxCall& call) {
   call.give(step(call, "sub", {like(call, std::numbers::pi / 2), arc_sine(call)}));
 }
 
-// asinh is odd; of a positive number it is log(x + sqrt(x^2 + 1)), where nothing cancels.
-void map_asinh(OnnxCall& call) {
-  const Value x = call.value(0);
-  const Value size = step(call, "abs", {x});
-  const Value root =
-      step(call, "sqrt", {step(call, "add", {step(call, "mul", {x, x}), like(call, 1)})});
-  const Value result = step(call, "log", {step(call, "add", {size, root})});
-  call.give(step(call, "mul", {step(call, "sign", {x}), result}));
-}
-
+// log(x + sqrt(x^2 - 1)), the root in two factors so that no square overflows.
 void map_acosh(OnnxCall& call) {
   const Value x = call.value(0);
-  const Value root =
-      step(call, "sqrt", {step(call, "sub", {step(call, "mul", {x, x}), like(call, 1)})});
+  const Value one = like(call, 1);
+  const Value root = step(call, "mul",
+                          {step(call, "sqrt", {step(call, "sub", {x, one})}),
+                           step(call, "sqrt", {step(call, "add", {x, one})})});
   call.give(step(call, "log", {step(call, "add", {x, root})}));
 }
 
@@ -249,7 +243,6 @@ const std::vector<Register> registrations = [] {
       {"Acos", map_acos},
       {"Acosh", map_acosh},
       {"Asin", map_asin},
-      {"Asinh", map_asinh},
       {"Atanh", map_atanh},
       {"Celu", map_celu},
       {"Clip", map_clip},

@@ -45,14 +45,18 @@ void map_sum(OnnxCall& call) {
 void map_mean(OnnxCall& call) {
   call.give(reduce(call, "mean", call.value(0), read_axes(call)));
 }
-// Of truth values, whether all or any are true.
+// x in the other order, from the smallest to the largest, and back. Of integers it is -1 - x, for
+// the least of them has no opposite; and of truth values, whether all or any are true.
+Value turned(OnnxCall& call, Value x) {
+  if (is_floating(call.type_of(x).dtype)) return map_one(call, "neg", x);
+  return call.add("sub", {call.number(-1, DType::I64), call.cast(x, DType::I64)}, {}, {}, "turned");
+}
 Value extreme(OnnxCall& call, bool is_largest) {
   Value x = call.value(0);
   const DType dtype = call.type_of(x).dtype;
-  if (dtype == DType::Bool) x = call.cast(x, DType::I64);
-  if (!is_largest) x = map_one(call, "neg", x);
+  if (!is_largest) x = turned(call, x);
   x = reduce(call, "max", x, read_axes(call));
-  if (!is_largest) x = map_one(call, "neg", x);
+  if (!is_largest) x = turned(call, x);
   return call.cast(x, dtype);
 }
 void map_max(OnnxCall& call) {
@@ -81,13 +85,18 @@ void map_log_sum(OnnxCall& call) {
   call.give(map_one(call, "log", reduce(call, "sum", call.value(0), read_axes(call))));
 }
 
-// log(sum(exp(x))) = m + log(sum(exp(x - m))) with the largest m, which cannot overflow.
+// log(sum(exp(x))) = m + log(sum(exp(x - m))) with the largest m, which cannot overflow; where that
+// is no number to subtract, with 0.
 void map_log_sum_exp(OnnxCall& call) {
   const Value x = call.value(0);
   const Axes axes = read_axes(call);
   Axes kept = axes;
   kept.keeps = true;
-  const Value largest = reduce(call, "max", x, kept);
+  Value largest = reduce(call, "max", x, kept);
+  largest = call.add(
+      "where",
+      {map_one(call, "is_infinite", largest), call.number(0, call.type_of(largest).dtype), largest},
+      {}, {}, "finite");
   const Value shifted = call.add("sub", {x, largest}, {}, {}, "shifted");
   const Value logarithm =
       map_one(call, "log", reduce(call, "sum", map_one(call, "exp", shifted), kept));
@@ -110,7 +119,7 @@ void arg_extreme(OnnxCall& call, bool is_largest) {
   const Type type = call.type_of(x);
   const std::size_t axis = axis_at(call, call.integer("axis", 0), type.rank());
   const bool takes_last = call.integer("select_last_index", 0) != 0;
-  if (!is_largest) x = map_one(call, "neg", x);
+  if (!is_largest) x = turned(call, x);
   std::vector<std::int64_t> order;
   for (std::size_t i = 0; i < type.rank(); ++i)
     if (i != axis) order.push_back(static_cast<std::int64_t>(i));

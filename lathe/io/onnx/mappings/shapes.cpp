@@ -199,11 +199,12 @@ Cut cut_axis(OnnxCall& call, const Size& size, const Size& start, const Size& en
     return {first, count > 1 ? step : 1, Size(count)};
   }
   if (step != 1) call.refuse("steps of {} along an axis of {}", step, size.text());
-  // With symbols, from the front or the end of the axis.
-  constexpr std::int64_t kFar = std::int64_t{1} << 31;
+  // With symbols, from the front or the end of the axis. The largest number of 32 bits and all
+  // beyond are how exporters write "to the end".
+  constexpr std::int64_t kFar = std::numeric_limits<std::int32_t>::max();
   Size begin = start, stop = end;
-  if (begin.is_constant() && begin.constant() < 0) begin += size;
   if (begin.is_constant() && begin.constant() <= -kFar) begin = Size(0);
+  if (begin.is_constant() && begin.constant() < 0) begin += size;
   if (stop.is_constant() && stop.constant() >= kFar) stop = size;
   if (stop.is_constant() && stop.constant() < 0) stop += size;
   if (!begin.is_constant()) {
@@ -356,7 +357,9 @@ void map_depth_to_space(OnnxCall& call) {
     call.refuse("{} by blocks of {}", to_text(x), block.text());
   const std::optional<Size> depth = exact_quotient(x.shape[1], block * block);
   if (!depth) call.refuse("{} channels by blocks of {}", x.shape[1].text(), block.text());
-  const bool is_crd = call.text("mode", "DCR") == "CRD";
+  const std::string mode = call.text("mode", "DCR");
+  if (mode != "DCR" && mode != "CRD") call.refuse("mode \"{}\" is not supported", mode);
+  const bool is_crd = mode == "CRD";
   const Size &n = x.shape[0], &h = x.shape[2], &w = x.shape[3];
   const Value spread = call.reshape(
       call.value(0),

@@ -65,13 +65,17 @@ Window read_window(OnnxCall& call, std::vector<std::int64_t> kernel, const Type&
     for (const std::int64_t number : *list)
       if (number < 1 || number > kMostWindow) call.refuse("a window of {}", number);
   const std::string automatic = call.text("auto_pad", "NOTSET");
+  const bool is_same = automatic == "SAME_UPPER" || automatic == "SAME_LOWER";
+  const bool is_given = automatic == "NOTSET" || automatic.empty();
+  if (!is_same && !is_given && automatic != "VALID")
+    call.refuse("auto_pad \"{}\" is none of ONNX's", automatic);
   std::vector<std::int64_t> pads(2 * dimensions, 0);
-  if (automatic == "NOTSET" || automatic.empty()) pads = call.integers("pads", pads);
+  if (is_given) pads = call.integers("pads", pads);
   if (pads.size() != 2 * dimensions) call.refuse("{} pads for {} axes", pads.size(), dimensions);
   for (const std::int64_t pad : pads)
     if (pad < 0 || pad > kMostWindow) call.refuse("padding of {}", pad);
   window.pads = dimensions == 2 ? pads : std::vector<std::int64_t>{0, pads[0], 0, pads[1]};
-  if (automatic == "SAME_UPPER" || automatic == "SAME_LOWER") {
+  if (is_same) {
     for (std::size_t i = 0; i < 2; ++i) {
       const std::int64_t size = constant_axis(call, image, i + 2);
       const std::int64_t outputs = (size + window.strides[i] - 1) / window.strides[i];
@@ -86,22 +90,25 @@ Window read_window(OnnxCall& call, std::vector<std::int64_t> kernel, const Type&
   return window;
 }
 
-// The filters' type, which has as many axes as what they are applied to.
-Type weight_type(OnnxCall& call) {
-  Type weight = call.type(1);
+// The sizes of filters, which have as many axes as what they are applied to. What the file says of
+// them beside must be the same.
+std::vector<std::int64_t> filter_sizes(OnnxCall& call) {
+  const Type weight = call.type(1);
   if (weight.rank() != call.type(0).rank())
     call.refuse("weight {} does not fit {}", to_text(weight), to_text(call.type(0)));
-  return weight;
+  std::vector<std::int64_t> sizes;
+  for (std::size_t axis = 2; axis < weight.rank(); ++axis)
+    sizes.push_back(constant_axis(call, weight, axis));
+  if (const std::vector<std::int64_t> said = call.integers("kernel_shape", sizes); said != sizes)
+    call.refuse("weight {} and kernel_shape {} differ", to_text(weight), to_text(said));
+  return sizes;
 }
 
 void map_conv(OnnxCall& call) {
   const std::size_t dimensions = spatial_rank(call);
-  const Type weight = weight_type(call);
-  std::vector<std::int64_t> kernel;
-  for (std::size_t axis = 2; axis < weight.rank(); ++axis)
-    kernel.push_back(constant_axis(call, weight, axis));
+  std::vector<std::int64_t> kernel = filter_sizes(call);
   const Value x = as_image(call, call.value(0), "image");
-  const Window window = read_window(call, kernel, call.type_of(x), dimensions);
+  const Window window = read_window(call, std::move(kernel), call.type_of(x), dimensions);
   std::vector<Value> operands{x, as_image(call, call.value(1), "window")};
   if (call.has(2)) operands.push_back(call.value(2));
   const Value y = call.add("conv2d", operands,
@@ -116,16 +123,13 @@ void map_conv(OnnxCall& call) {
 // windows turned around.
 void map_conv_transpose(OnnxCall& call) {
   const std::size_t dimensions = spatial_rank(call);
-  weight_type(call);
+  std::vector<std::int64_t> kernel = filter_sizes(call);
   const Value x = as_image(call, call.value(0), "image");
   const Type image = call.type_of(x);
   const Value filters = as_image(call, call.value(1), "window");
   const Type weight = call.type_of(filters);
   const std::int64_t groups = call.integer("group", 1);
-  std::vector<std::int64_t> kernel;
-  for (std::size_t axis = 4 - dimensions; axis < 4; ++axis)
-    kernel.push_back(constant_axis(call, weight, axis));
-  Window window = read_window(call, kernel, image, dimensions);
+  Window window = read_window(call, std::move(kernel), image, dimensions);
   std::vector<std::int64_t> extra =
       two(call, call.integers("output_padding", std::vector<std::int64_t>(dimensions, 0)), 0,
           dimensions);
@@ -191,29 +195,52 @@ void map_conv_transpose(OnnxCall& call) {
   call.give(from_image(call, y, dimensions));
 }
 
-// With ceil_mode the last window may hang over the end, if it begins before it.
-void widen_for_ceiling(OnnxCall& call, const Type& image, Window& window) {
+// With ceil_mode the last window may hang over the end, if it begins before it. Says whether one
+// does.
+bool widen_for_ceiling(OnnxCall& call, const Type& image, Window& window) {
+  bool hangs_over = false;
   for (std::size_t i = 0; i < 2; ++i) {
     const std::int64_t size = constant_axis(call, image, i + 2);
     const std::int64_t room = size + window.pads[i] + window.pads[i + 2] - window.kernel[i];
     std::int64_t last = (room + window.strides[i] - 1) / window.strides[i];
     if (last * window.strides[i] >= size + window.pads[i]) --last;
-    window.pads[i + 2] += std::max<std::int64_t>(0, last * window.strides[i] - room);
+    const std::int64_t beyond = std::max<std::int64_t>(0, last * window.strides[i] - room);
+    window.pads[i + 2] += beyond;
+    hangs_over = hangs_over || beyond > 0;
   }
+  return hangs_over;
+}
+
+// Zeros around the image itself, which then has them as pixels.
+Value pad_image(OnnxCall& call, Value x, const std::vector<std::int64_t>& pads) {
+  return call.add(
+      "pad", {x},
+      {{"pads", std::vector<std::int64_t>{0, 0, pads[0], pads[1], 0, 0, pads[2], pads[3]}}}, {},
+      "padded");
 }
 
 void map_pool(OnnxCall& call, const char* op) {
   const std::size_t dimensions = spatial_rank(call);
   if (call.wants(1)) call.refuse("indices as an output are not supported");
-  const Value x = as_image(call, call.value(0), "image");
+  Value x = as_image(call, call.value(0), "image");
   Window window = read_window(call, call.integers("kernel_shape"), call.type_of(x), dimensions);
   if (window.dilations != std::vector<std::int64_t>{1, 1})
     call.refuse("windows with gaps are not supported");
-  if (call.integer("ceil_mode", 0) != 0) widen_for_ceiling(call, call.type_of(x), window);
+  const bool is_mean = std::string_view(op) == "avg_pool2d";
+  bool counts_padding = is_mean && call.integer("count_include_pad", 0) != 0;
+  if (call.integer("ceil_mode", 0) != 0) {
+    Window ceiling = window;
+    // What hangs over counts for nothing, even where padding counts: that becomes pixels first.
+    if (widen_for_ceiling(call, call.type_of(x), ceiling) && counts_padding) {
+      x = pad_image(call, x, window.pads);
+      for (std::size_t i = 0; i < 4; ++i) ceiling.pads[i] -= window.pads[i];
+      counts_padding = false;
+    }
+    window = ceiling;
+  }
   Attributes attributes{
       {"kernel", window.kernel}, {"strides", window.strides}, {"pads", window.pads}};
-  if (std::string_view(op) == "avg_pool2d")
-    attributes["count_include_pad"] = call.integer("count_include_pad", 0) != 0;
+  if (is_mean) attributes["count_include_pad"] = counts_padding;
   call.give(from_image(call, call.add(op, {x}, std::move(attributes)), dimensions));
 }
 

@@ -1,0 +1,166 @@
+// What single nodes mean, by the values that constants fold to.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "lathe/io/onnx/import_onnx.h"
+#include "lathe/io/testing/refusal.h"
+#include "lathe/ops/elements.h"
+#include "lathe/ops/run_reference.h"
+
+namespace lathe::io::onnx {
+namespace {
+
+using testing::ElementsAre;
+using testing::FloatEq;
+
+constexpr std::int64_t kBeyondDoubles = (std::int64_t{1} << 53) + 1;
+
+Tensor i64(std::vector<std::int64_t> values) {
+  return Tensor::from<std::int64_t>({static_cast<std::int64_t>(values.size())},
+                                    std::span<const std::int64_t>(values));
+}
+Tensor u8(std::vector<std::uint8_t> values) {
+  return Tensor::from<std::uint8_t>({static_cast<std::int64_t>(values.size())},
+                                    std::span<const std::uint8_t>(values));
+}
+Tensor f32(std::vector<float> values) {
+  return Tensor::from<float>({static_cast<std::int64_t>(values.size())},
+                             std::span<const float>(values));
+}
+
+using NodeAttributes = std::map<std::string, AttributeValue, std::less<>>;
+
+OnnxModel model_of(const std::string& op, const std::vector<Tensor>& operands,
+                   NodeAttributes attributes) {
+  OnnxModel model{.opsets = {{"", 17}}};
+  OnnxNode node{.op = op, .outputs = {"y"}, .attributes = std::move(attributes)};
+  for (const Tensor& operand : operands) {
+    node.inputs.push_back(fmt::format("x{}", node.inputs.size()));
+    model.graph.initializers.emplace_back(node.inputs.back(), operand);
+  }
+  model.graph.nodes = {std::move(node)};
+  model.graph.outputs = {{.name = "y", .has_shape = false}};
+  return model;
+}
+
+Tensor value_of(const std::string& op, const std::vector<Tensor>& operands,
+                NodeAttributes attributes = {}) {
+  const ImportedGraph imported = import_onnx(model_of(op, operands, std::move(attributes)));
+  const NodeId node = imported.graph.output("y")->node;
+  if (imported.graph.is(node, "state")) return imported.state.at(imported.graph.name(node));
+  return ops::run_reference(imported.graph, node, {}, {})[0];
+}
+
+std::string refusal_of(const std::string& op, const std::vector<Tensor>& operands,
+                       NodeAttributes attributes = {}) {
+  return refusal("", [&] { value_of(op, operands, std::move(attributes)); });
+}
+
+std::vector<std::int64_t> integers(const std::string& op, const std::vector<Tensor>& operands,
+                                   NodeAttributes attributes = {}) {
+  return ops::read_integers(value_of(op, operands, std::move(attributes)));
+}
+
+std::vector<float> floats(const std::string& op, const std::vector<Tensor>& operands,
+                          NodeAttributes attributes = {}) {
+  const Tensor value = value_of(op, operands, std::move(attributes));
+  return {value.data<float>().begin(), value.data<float>().end()};
+}
+
+TEST(OnnxMappings, ComputeWithWholeNumbersBeyondDoubles) {
+  const Tensor a = i64({kBeyondDoubles, -7}), b = i64({3, 2});
+  EXPECT_THAT(integers("Add", {a, b}), ElementsAre(kBeyondDoubles + 3, -5));
+  EXPECT_THAT(integers("Mul", {a, b}), ElementsAre(3 * kBeyondDoubles, -14));
+  EXPECT_THAT(integers("Div", {a, b}), ElementsAre(kBeyondDoubles / 3, -3));
+  EXPECT_THAT(integers("Mod", {a, b}), ElementsAre(kBeyondDoubles % 3, 1));
+  EXPECT_THAT(integers("Max", {a, b}), ElementsAre(kBeyondDoubles, 2));
+  EXPECT_THAT(integers("Pow", {i64({3, -3}), i64({39, 3})}), ElementsAre(4052555153018976267, -27));
+  EXPECT_THAT(integers("Identity", {i64({kBeyondDoubles, kBeyondDoubles - 1})}),
+              ElementsAre(kBeyondDoubles, kBeyondDoubles - 1));
+}
+
+TEST(OnnxMappings, LetNarrowIntegersWrapAround) {
+  EXPECT_THAT(integers("Add", {u8({200, 3}), u8({100, 4})}), ElementsAre(44, 7));
+  EXPECT_THAT(integers("Sub", {u8({0, 9}), u8({3, 4})}), ElementsAre(253, 5));
+  EXPECT_THAT(integers("Cast", {i64({300, -1, kBeyondDoubles})}, {{"to", std::int64_t{2}}}),
+              ElementsAre(44, 255, 1));
+}
+
+TEST(OnnxMappings, FindTheLeastOfUnsignedNumbersAndOfTheLeastNumber) {
+  const NodeAttributes axes{{"axes", std::vector<std::int64_t>{0}}};
+  EXPECT_THAT(integers("ReduceMin", {u8({200, 3, 5})}, axes), ElementsAre(3));
+  EXPECT_THAT(integers("ArgMin", {u8({200, 3, 5})}), ElementsAre(1));
+  constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
+  EXPECT_THAT(integers("ReduceMin", {i64({0, kLeast, 5})}, axes), ElementsAre(kLeast));
+}
+
+TEST(OnnxMappings, RefuseToDivideByNothing) {
+  EXPECT_EQ(refusal_of("Div", {i64({7}), i64({0})}), "node \"y\" (\"Div\"): 7 is divided by 0");
+}
+
+TEST(OnnxMappings, InvertHyperbolicSinesOfLargeAndSmallNumbers) {
+  EXPECT_THAT(floats("Asinh", {f32({1e20F, -1e-8F})}),
+              ElementsAre(FloatEq(46.744849F), FloatEq(-1e-8F)));
+  EXPECT_THAT(floats("Acosh", {f32({1e20F, 1})}), ElementsAre(FloatEq(46.744849F), 0));
+}
+
+TEST(OnnxMappings, AddExponentialsOfInfinities) {
+  constexpr float kInfinite = std::numeric_limits<float>::infinity();
+  const NodeAttributes axes{{"axes", std::vector<std::int64_t>{0}}};
+  EXPECT_THAT(floats("ReduceLogSumExp", {f32({-kInfinite, -kInfinite})}, axes),
+              ElementsAre(-kInfinite));
+  EXPECT_THAT(floats("ReduceLogSumExp", {f32({1, kInfinite})}, axes), ElementsAre(kInfinite));
+}
+
+// The last window hangs over the end: it is the mean of what it has, and where padding counts, that
+// of the file counts and no more.
+TEST(OnnxMappings, CountPaddingButNotWhatHangsOver) {
+  const Tensor x = f32({1, 2, 3, 4, 6}).reshaped({1, 1, 5});
+  NodeAttributes attributes{{"kernel_shape", std::vector<std::int64_t>{2}},
+                            {"strides", std::vector<std::int64_t>{2}},
+                            {"ceil_mode", std::int64_t{1}},
+                            {"count_include_pad", std::int64_t{1}}};
+  EXPECT_THAT(floats("AveragePool", {x}, attributes), ElementsAre(1.5F, 3.5F, 6));
+  attributes["kernel_shape"] = std::vector<std::int64_t>{3};
+  attributes["pads"] = std::vector<std::int64_t>{1, 0};
+  EXPECT_THAT(floats("AveragePool", {x}, attributes), ElementsAre(1, 3, 5));
+}
+
+TEST(OnnxMappings, RefuseWordsThatOnnxHasNot) {
+  const Tensor image(DType::F32, {1, 4, 2, 2}), filters(DType::F32, {1, 4, 2, 2});
+  EXPECT_EQ(refusal_of("Conv", {image, filters}, {{"auto_pad", std::string("SAME")}}),
+            "node \"y\" (\"Conv\"): Conv (opset 17): auto_pad \"SAME\" is none of ONNX's");
+  EXPECT_EQ(
+      refusal_of("Conv", {image, filters}, {{"kernel_shape", std::vector<std::int64_t>{3, 3}}}),
+      "node \"y\" (\"Conv\"): Conv (opset 17): weight f32[1,4,2,2] and kernel_shape [3,3] differ");
+  EXPECT_EQ(
+      refusal_of("DepthToSpace", {image},
+                 {{"blocksize", std::int64_t{2}}, {"mode", std::string("RCD")}}),
+      "node \"y\" (\"DepthToSpace\"): DepthToSpace (opset 17): mode \"RCD\" is not supported");
+}
+
+TEST(OnnxMappings, RefuseAFillingThatDoublesCannotHold) {
+  EXPECT_EQ(
+      refusal_of("Pad", {i64({1}), i64({1, 0}), Tensor::from<std::int64_t>({}, {kBeyondDoubles})}),
+      "node \"y\" (\"Pad\"): Pad (opset 17): the constant is 9007199254740993, beyond what "
+      "doubles hold exactly");
+}
+
+// Exporters write the largest number of 32 bits for the end.
+TEST(OnnxMappings, SliceToTheEndOfAnAxisThatIsNotKnown) {
+  OnnxModel model = model_of("Slice",
+                             {Tensor(DType::F32, {1}), i64({2}),
+                              i64({std::numeric_limits<std::int32_t>::max()}), i64({0})},
+                             {});
+  model.graph.nodes[0].inputs[0] = "x";
+  model.graph.inputs = {{.name = "x", .shape = {{.name = "rows"}, {.number = 3}}}};
+  const ImportedGraph imported = import_onnx(model);
+  EXPECT_EQ(to_text(imported.graph.type(*imported.graph.output("y"))), "f32[B-2,3]");
+}
+
+}  // namespace
+}  // namespace lathe::io::onnx
