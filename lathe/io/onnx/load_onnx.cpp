@@ -1,5 +1,6 @@
 #include "lathe/io/onnx/load_onnx.h"
 
+#include <algorithm>
 #include <set>
 
 #include "lathe/core/pass.h"
@@ -7,6 +8,7 @@
 #include "lathe/io/model_config.h"
 #include "lathe/io/onnx/import_onnx.h"
 #include "lathe/io/onnx/name_layers.h"
+#include "lathe/io/onnx/rows_apart.h"
 #include "lathe/models/set_label_count.h"
 
 namespace lathe::io::onnx {
@@ -22,7 +24,13 @@ constexpr const char* kPasses[] = {"merge-reshapes",      "join-biases",
                                    "merge-reshapes",      "eliminate-common-subexpressions",
                                    "remove-dead-nodes"};
 
-// A file may be exported for a single row. It means any number where the graph allows it.
+// Without axes it drops every axis of 1, that of a single row among them.
+bool drops_any_axis(const OnnxNode& node) {
+  return node.op == "Squeeze" && node.inputs.size() < 2 && !node.attributes.contains("axes");
+}
+
+// A file may be exported for a single row. It means any number where the graph allows it and
+// computes each from itself alone; a mean over the first axis, of one row, would be one over all.
 ImportedGraph import_with_rows(OnnxModel& model) {
   bool has_one_row = !model.graph.inputs.empty();
   std::set<std::string> initializers;
@@ -30,7 +38,8 @@ ImportedGraph import_with_rows(OnnxModel& model) {
   for (const OnnxValue& input : model.graph.inputs)
     if (!initializers.contains(input.name))
       has_one_row = has_one_row && !input.shape.empty() && input.shape[0].number == 1;
-  if (!has_one_row) return import_onnx(model);
+  if (!has_one_row || std::ranges::any_of(model.graph.nodes, drops_any_axis))
+    return import_onnx(model);
   OnnxModel free = model;
   for (OnnxValue& input : free.graph.inputs)
     if (!initializers.contains(input.name)) input.shape[0] = {.number = {}, .name = "\nrows"};
@@ -40,7 +49,7 @@ ImportedGraph import_with_rows(OnnxModel& model) {
       if (imported.graph.type(value).rank() == 0 ||
           imported.graph.type(value).shape[0] != Size::symbol("B"))
         return import_onnx(model);
-    return imported;
+    return keeps_rows_apart(imported.graph, "B") ? std::move(imported) : import_onnx(model);
   } catch (const UserError&) {
     return import_onnx(model);
   }
