@@ -59,6 +59,7 @@ const std::vector<CostKind>& cost_kinds() {
   static const std::vector<CostKind> kinds{
       {"weight-bits", "average stored bits of the layers' weights, scales included"},
       {"data-bits", "average bits of what the layers read"},
+      {"bits", "the mean of both"},
       {"parameters", "numbers that are not pruned"},
       {"flops", "operations of one example"},
       {"bit-operations", "products of one example times the bits of both factors"},
@@ -139,6 +140,7 @@ Costs CandidateCosts::known(const Candidate& candidate) const {
   }
   return {{"weight-bits", bits.weights},
           {"data-bits", bits.data},
+          {"bits", (bits.weights + bits.data) / 2},
           {"parameters", built.parameters - pruned},
           {"flops", built.flops},
           {"bit-operations", bit_operations},

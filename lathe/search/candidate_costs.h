@@ -22,7 +22,7 @@ struct CostKind {
   std::string name, summary;
   bool is_measured = false;  ///< of the built model; others follow from sizes and formats
 };
-/// weight-bits, data-bits, parameters, flops, bit-operations, bytes; latency, lut, dsp, bram,
+/// weight-bits, data-bits, bits, parameters, flops, bit-operations, bytes; latency, lut, dsp, bram,
 /// cycles.
 const std::vector<CostKind>& cost_kinds();
 /// The kind of that name; fails with the nearest one.

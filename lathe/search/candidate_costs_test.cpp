@@ -42,6 +42,7 @@ TEST(CandidateCosts, CountWhatIsStoredAndComputed) {
   EXPECT_EQ(small.at("parameters"), plain.at("parameters") - kWeights / 2);
   EXPECT_EQ(small.at("weight-bits"), 8);
   EXPECT_EQ(small.at("data-bits"), 4);
+  EXPECT_EQ(small.at("bits"), 6);
   EXPECT_EQ(small.at("bit-operations"), kWeights / 2 * 8 * 4 * 10);
   EXPECT_EQ(small.at("bytes"), plain.at("bytes") - 4 * kWeights + kWeights * (4 + 1) / 8);
   EXPECT_EQ(small.at("flops"), plain.at("flops"));
@@ -52,7 +53,7 @@ TEST(CandidateCosts, OfAWiderModelAreMore) {
   const CandidateCosts costs(base, 10);
   const Candidate wide{.architecture = {{"hidden_size", std::int64_t{16}}}};
   for (const auto& [name, cost] : costs.known(wide))
-    if (name != "weight-bits" && name != "data-bits") {
+    if (!name.ends_with("bits")) {
       EXPECT_GT(cost, costs.known({}).at(name));
     }
 }

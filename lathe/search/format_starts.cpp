@@ -36,6 +36,18 @@ std::string damage_name(const std::string& layer, const TensorChoices& tensors,
 
 }  // namespace
 
+BitBudget front_budget(const BitBudget& least, const BitBudget& most, int number) {
+  // Multiples of the golden section fill an interval evenly; with those of its like for a square,
+  // where x^3 = x + 1 takes the place of x^2 = x + 1, they fill a square.
+  const auto between = [&](const std::optional<double>& low, const std::optional<double>& high,
+                           double step) -> std::optional<double> {
+    if (!low || !high) return std::nullopt;
+    return *low * std::pow(std::max(1.0, *high / *low), std::fmod(step * (number + 1), 1.0));
+  };
+  return {.weights = between(least.weights, most.weights, 0.6180339887498949),
+          .data = between(least.data, most.data, 0.7548776662466927)};
+}
+
 FormatStarts::FormatStarts(const SearchOptions& options, const engine::ExecutionOptions& execution,
                            const experiment::Callbacks& callbacks, const SearchSpace& space,
                            const TrialData& data, std::vector<std::string> layers,
@@ -166,17 +178,22 @@ void FormatStarts::find_starts(const PrecisionCosts& costs) {
            .data = budget_.data.value_or(std::max({kFewDataBits, bits, least_data + kBitShare}))});
 }
 
-// What a point is drawn within. For a front, weights have a budget of their own each time, as many
-// small ones as large.
+// What a point is drawn within. For a front, weights have a budget of their own each time, and data
+// where its bits count, too.
 BitBudget FormatStarts::budget_of(int number) const {
   if (options_.front.empty()) return budget_;
-  BitBudget budget = budget_;
-  const double least = *allocation_->smallest().weights + kBitShare;
-  const double most = std::max(
-      least, budget_.weights.value_or(std::min(kManyBits, *allocation_->largest().weights)));
-  // The golden section fills an interval evenly, however many are drawn.
-  const double share = std::fmod(0.6180339887498949 * (number + 1), 1.0);
-  budget.weights = least * std::pow(most / least, share);
+  const auto raised = [](std::optional<double> bits) { return bits.value_or(0) + kBitShare; };
+  const BitBudget largest = allocation_->largest(), smallest = allocation_->smallest();
+  BitBudget least{.weights = raised(smallest.weights)};
+  BitBudget most{.weights = budget_.weights.value_or(std::min(kManyBits, *largest.weights))};
+  const bool counts_data = options_.front == "bits" || options_.front == "data-bits" ||
+                           options_.front == "bit-operations";
+  if (counts_data) {
+    least.data = raised(smallest.data);
+    most.data = budget_.data.value_or(std::min(kManyBits, *largest.data));
+  }
+  BitBudget budget = front_budget(least, most, number);
+  if (!counts_data) budget.data = budget_.data;
   return budget;
 }
 

@@ -8,6 +8,11 @@
 
 namespace lathe::search {
 
+/// What the point of that number is drawn within for a front: budgets lie between both, as many
+/// small ones as large, evenly however many are drawn; those of weights and of data apart. What has
+/// no bounds has no budget.
+BitBudget front_budget(const BitBudget& least, const BitBudget& most, int number);
+
 /// Where searches for formats begin: the best by damage within the budget, of a front also within
 /// what each format costs that all layers have. Damage is how far answers move with one layer's
 /// tensors alone in a format, and of weights also what Fisher information says of the same; both
