@@ -3,6 +3,7 @@
 
 #include "lathe/io/model.h"
 #include "lathe/io/safetensors.h"
+#include "lathe/io/testing/refusal.h"
 #include "lathe/io/testing/scratch_directory.h"
 #include "lathe/io/weight_directory.h"
 
@@ -65,6 +66,25 @@ TEST(DecoderDirectory, IsReadAsItWasFirstPublished) {
   EXPECT_THAT(read.fresh, IsEmpty());
   EXPECT_THAT(read.left_out, IsEmpty());
   expect_same_state(read, model);
+}
+
+TEST(DecoderDirectory, LooksForTheTableInTheHeadOnlyWhereTheyAreTied) {
+  const ScratchDirectory scratch;
+  const Model model = small();
+  write_huggingface(scratch / "m", model);
+  State weights = read_weights(scratch / "m");
+  weights["lm_head.weight"] = weights.at("transformer.wte.weight");
+  weights.erase("transformer.wte.weight");
+  write_safetensors(scratch / "m/model.safetensors", weights);
+  expect_same_state(load_model((scratch / "m").string()), model);
+
+  scratch.write("m/config.json",
+                R"({"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_embd": 8,
+                 "n_layer": 2, "n_head": 2, "vocab_size": 11, "n_positions": 8,
+                 "tie_word_embeddings": false})");
+  const std::string directory = (scratch / "m").string();
+  EXPECT_EQ(refusal(directory, [&] { load_model(directory); }),
+            "tensor \"transformer.wte.weight\" is missing: expected f32[11,8]");
 }
 
 TEST(DecoderDirectory, StartsAClassifierFresh) {

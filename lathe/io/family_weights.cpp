@@ -1,5 +1,6 @@
 #include "lathe/io/family_weights.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -49,11 +50,12 @@ State read_tensor_names(const models::ModelFamily& family, const State& tensors)
   return result;
 }
 
-std::optional<FoundTensor> find_tensor(const models::ModelFamily& family, const State& tensors,
-                                       const std::string& state) {
+std::optional<FoundTensor> find_tensor(const models::ModelFamily& family, const Attributes& config,
+                                       const State& tensors, const std::string& state) {
   std::vector<std::string> names = models::names_in_files(family, state);
+  const AttributeReader keys(config, family.config);
   for (const models::TiedName& tied : family.naming.tied)
-    if (tied.state == state)
+    if (tied.state == state && (keys.flag(tied.key) || models::belongs_to_head(family, state)))
       for (std::string& name : models::names_in_files(family, tied.name)) names.push_back(name);
   for (const std::string& name : names) {
     const auto found = tensors.find(name);
@@ -64,15 +66,33 @@ std::optional<FoundTensor> find_tensor(const models::ModelFamily& family, const 
   return std::nullopt;
 }
 
-std::vector<SecondName> find_second_names(const models::ModelFamily& family, const State& tensors) {
+std::vector<SecondName> find_second_names(const models::ModelFamily& family,
+                                          const Attributes& config, const State& tensors) {
   std::vector<SecondName> found;
   for (const models::TiedName& tied : family.naming.tied) {
-    const std::optional<FoundTensor> second = find_tensor(family, tensors, tied.name);
-    const std::optional<FoundTensor> first = find_tensor(family, tensors, tied.state);
+    const std::optional<FoundTensor> second = find_tensor(family, config, tensors, tied.name);
+    const std::optional<FoundTensor> first = find_tensor(family, config, tensors, tied.state);
     if (!second || !first || first->name == second->name) continue;
     found.push_back({&tied, second->name, has_same_values(first->value, second->value)});
   }
   return found;
+}
+
+std::vector<std::string> parts_of_base(const models::ModelFamily& family, const State& tensors,
+                                       const std::vector<std::string>& names) {
+  const std::string& prefix = family.naming.base_prefix;
+  const bool is_bare = std::ranges::none_of(
+      tensors, [&](const auto& entry) { return entry.first.starts_with(prefix); });
+  std::vector<std::string> parts;
+  for (const std::string& name : names) {
+    const std::string full = name.starts_with(prefix) ? name : prefix + name;
+    // A part may be there twice, with the prefix and without.
+    const bool is_base = full == name || is_bare || tensors.contains(full);
+    if (is_base && !models::belongs_to_head(family, full) &&
+        !models::belongs_to_head(family, name) && !models::may_be_unread(family, full))
+      parts.push_back(name);
+  }
+  return parts;
 }
 
 State to_file_layout(const models::ModelFamily& family, const State& state) {

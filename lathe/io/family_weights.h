@@ -20,9 +20,10 @@ struct FoundTensor {
   Tensor value;
 };
 /// The tensor a state is stored in, if the file has it: under its own name, or else under that of
-/// one that is tied to it.
-std::optional<FoundTensor> find_tensor(const models::ModelFamily& family, const State& tensors,
-                                       const std::string& state);
+/// one that the configuration ties to it. (A head's own tensors that have two names are the same
+/// under either.)
+std::optional<FoundTensor> find_tensor(const models::ModelFamily& family, const Attributes& config,
+                                       const State& tensors, const std::string& state);
 
 /// A tied tensor that a file also holds under its second name.
 struct SecondName {
@@ -30,7 +31,14 @@ struct SecondName {
   std::string name;      ///< what the file calls it
   bool is_same = false;  ///< as the state it is tied to
 };
-std::vector<SecondName> find_second_names(const models::ModelFamily& family, const State& tensors);
+std::vector<SecondName> find_second_names(const models::ModelFamily& family,
+                                          const Attributes& config, const State& tensors);
+
+/// Those of the tensors named that are parts of the base model, whatever the task: what is left
+/// of `tensors` when heads of other tasks are taken away. A graph that reads none of them computes
+/// another model than the file's.
+std::vector<std::string> parts_of_base(const models::ModelFamily& family, const State& tensors,
+                                       const std::vector<std::string>& names);
 
 /// The model's states as files hold them.
 State to_file_layout(const models::ModelFamily& family, const State& state);

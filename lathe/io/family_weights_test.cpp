@@ -54,7 +54,7 @@ models::ModelFamily turned() {
 
 TEST(FindTensor, TurnsWhatFilesHoldTransposed) {
   const State file{{"a.dense.weight", Tensor::from<float>({2, 3}, {1, 2, 3, 4, 5, 6})}};
-  const auto found = find_tensor(turned(), file, "a.dense.weight");
+  const auto found = find_tensor(turned(), {}, file, "a.dense.weight");
   ASSERT_TRUE(found);
   EXPECT_THAT(found->value.dims(), ElementsAre(3, 2));
   EXPECT_THAT(found->value.data<float>(), ElementsAre(1, 4, 2, 5, 3, 6));
@@ -64,8 +64,16 @@ TEST(FindTensor, TurnsWhatFilesHoldTransposed) {
 
 TEST(FindTensor, LooksForTheBaseModelsNameToo) {
   const State file{{"pooler.bias", pair(1, 2)}};
-  EXPECT_EQ(find_tensor(bert(), file, "bert.pooler.bias")->name, "pooler.bias");
-  EXPECT_FALSE(find_tensor(bert(), file, "bert.other"));
+  EXPECT_EQ(find_tensor(bert(), {}, file, "bert.pooler.bias")->name, "pooler.bias");
+  EXPECT_FALSE(find_tensor(bert(), {}, file, "bert.other"));
+}
+
+TEST(PartsOfBase, AreNoHeadsOfOtherTasks) {
+  const std::vector<std::string> names{"bert.encoder.layer.9.output.dense.bias", "bert.pooler.bias",
+                                       "cls.seq_relationship.bias", "qa_outputs.bias"};
+  State file{{"bert.embeddings.LayerNorm.bias", pair(1, 2)}};
+  for (const std::string& name : names) file[name] = pair(1, 2);
+  EXPECT_THAT(parts_of_base(bert(), file, names), ElementsAre(names[0]));
 }
 
 TEST(FindNonFinite, GivesTheFirstIndex) {

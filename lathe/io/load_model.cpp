@@ -50,7 +50,8 @@ void add_missing_heads(const Model& model, const State& weights, std::vector<std
   for (const NodeId id : model.graph.nodes_of("state")) {
     const std::string& name = model.graph.name(id);
     if (models::belongs_to_head(*model.family, name) &&
-        std::ranges::find(fresh, name) == fresh.end() && !find_tensor(*model.family, weights, name))
+        std::ranges::find(fresh, name) == fresh.end() &&
+        !find_tensor(*model.family, model.config, weights, name))
       fresh.push_back(name);
   }
 }
@@ -69,7 +70,8 @@ void fill_state(Model& model, const State& weights, const std::vector<std::strin
   std::set<std::string> used;
   for (const NodeId id : model.graph.nodes_of("state")) {
     const std::string& name = model.graph.name(id);
-    const std::optional<FoundTensor> stored = find_tensor(*model.family, weights, name);
+    const std::optional<FoundTensor> stored =
+        find_tensor(*model.family, model.config, weights, name);
     if (stored) used.insert(stored->name);
     if (std::ranges::find(fresh, name) != fresh.end()) {
       start_fresh(model, id, options);
@@ -79,10 +81,24 @@ void fill_state(Model& model, const State& weights, const std::vector<std::strin
       fail("tensor \"{}\" is missing: expected {}", name, to_text(model.graph.types(id)[0]));
     set_state(model, id, fit_state(model.graph, id, *stored), options);
   }
-  for (const SecondName& second : find_second_names(*model.family, weights))
+  for (const SecondName& second : find_second_names(*model.family, model.config, weights))
     if (second.is_same && model.graph.find(second.tied->state)) used.insert(second.name);
   for (const auto& [name, tensor] : weights)
     if (!used.contains(name)) model.left_out.push_back(name);
+}
+
+// Layers, norms and biases that the file has and the configuration does not would be missing from
+// every answer; heads of other tasks are not.
+void refuse_unread_parts(const Model& model, const State& weights) {
+  const std::vector<std::string> parts = parts_of_base(*model.family, weights, model.left_out);
+  if (parts.empty()) return;
+  throw UserError(
+      fmt::format("tensor \"{}\"{} has no place in the {} model that config.json describes",
+                  parts.front(),
+                  parts.size() == 1 ? "" : fmt::format(" (and {} more)", parts.size() - 1),
+                  model.family->name),
+      "the number of layers, which of them have biases, and model_type must be those of the "
+      "weights");
 }
 
 const models::ModelFamily& find_family(const json& config, const State& weights) {
@@ -170,7 +186,7 @@ std::vector<std::string> choose_labels(Model& model, const LoadOptions& options)
 // A tensor with a second name is one only while both are the same: where a file says otherwise, the
 // model has two.
 void untie_what_differs(Model& model, const State& weights) {
-  for (const SecondName& second : find_second_names(*model.family, weights))
+  for (const SecondName& second : find_second_names(*model.family, model.config, weights))
     if (!second.is_same) model.config[second.tied->key] = false;
 }
 
@@ -203,7 +219,10 @@ Model load_huggingface(const fs::path& directory, const LoadOptions& options) {
     return choose_labels(model, options);
   });
   add_missing_heads(model, weights, fresh);
-  with_place(directory.string(), [&] { fill_state(model, weights, fresh, options); });
+  with_place(directory.string(), [&] {
+    fill_state(model, weights, fresh, options);
+    refuse_unread_parts(model, weights);
+  });
   return model;
 }
 

@@ -62,6 +62,27 @@ TEST(LoadModel, ListsWhatTheGraphHasNoUseFor) {
   EXPECT_THAT(model.left_out, ElementsAre("cls.predictions.bias"));
 }
 
+TEST(LoadModel, RefusesPartsOfTheEncoderThatTheConfigurationDoesNotHave) {
+  const ScratchDirectory scratch;
+  for (const char* const name :
+       {"bert.encoder.layer.7.output.dense.bias",
+        "bert.encoder.layer.0.attention.self.q_norm.weight", "embeddings.word_embeddings.weight"}) {
+    SCOPED_TRACE(name);
+    State weights = tiny_weights();
+    weights[name] = Tensor(DType::F32, {8});
+    EXPECT_EQ(refusal_of(write_tiny_bert(scratch, name, weights)),
+              fmt::format("tensor \"{}\" has no place in the bert model that config.json describes",
+                          name));
+  }
+  State bare;
+  for (const auto& [name, tensor] : tiny_weights())
+    if (name.starts_with("bert.")) bare[name.substr(5)] = tensor;
+  bare["encoder.norm.weight"] = bare["encoder.norm.bias"] = Tensor(DType::F32, {8});
+  EXPECT_EQ(refusal_of(write_tiny_bert(scratch, "bare", bare)),
+            "tensor \"encoder.norm.bias\" (and 1 more) has no place in the bert model that "
+            "config.json describes");
+}
+
 TEST(LoadModel, StartsAMissingHeadFreshFromTheSeed) {
   const ScratchDirectory scratch;
   State weights = tiny_weights();

@@ -223,6 +223,8 @@ TensorNaming deberta_naming() {
   const std::string head = "cls.predictions.", tie = "tie_word_embeddings";
   return {.base_prefix = "deberta.",
           .meaningless = {"embeddings.position_ids"},
+          // Files hold the table also where position_biased_input is false.
+          .unread = {"embeddings.position_embeddings.weight"},
           .older = {{"LayerNorm.gamma", "LayerNorm.weight"}, {"LayerNorm.beta", "LayerNorm.bias"}},
           .tied = {{head + "decoder.weight", "deberta.embeddings.word_embeddings.weight", tie},
                    // One bias has two names in a tied model, and files have either.

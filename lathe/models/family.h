@@ -40,8 +40,8 @@ struct TokenKeys {
 /// Where else than under its own name configurations of Hugging Face hold a key.
 struct ConfigPlace {
   std::string key;
-  /// Paths such as `rope_parameters.rope_theta`, the first that is there counts; where none is, it
-  /// is written to the first. Empty: it stands under its name.
+  /// Paths such as `rope_parameters.rope_theta`, which must say the same where several are there;
+  /// where none is, it is written to the first. Empty: it stands under its name.
   std::vector<std::string> paths = {};
   /// What null stands for; nullopt: the same as nothing.
   std::optional<Attribute> null = std::nullopt;
@@ -73,6 +73,8 @@ struct TensorNaming {
   std::vector<std::string> transposed = {};
   /// Endings of tensors that say nothing: buffers that every program makes itself.
   std::vector<std::string> meaningless = {};
+  /// Endings of tensors of the base model that files hold also where no graph reads them.
+  std::vector<std::string> unread = {};
   /// Endings in older files, each with today's.
   std::vector<std::pair<std::string, std::string>> older = {};
   std::vector<TiedName> tied = {};

@@ -36,6 +36,10 @@ std::string current_name(const ModelFamily& family, std::string_view tensor) {
   return name_from_elsewhere(family, tensor);
 }
 
+bool may_be_unread(const ModelFamily& family, std::string_view tensor) {
+  return ends_with_any(tensor, family.naming.unread);
+}
+
 bool belongs_to_head(const ModelFamily& family, std::string_view state) {
   return std::any_of(family.head_prefixes.begin(), family.head_prefixes.end(),
                      [&](const std::string& prefix) { return state.starts_with(prefix); });

@@ -22,6 +22,9 @@ bool is_meaningless(const ModelFamily& family, std::string_view tensor);
 /// Today's name of a tensor that an older file may call otherwise.
 std::string current_name(const ModelFamily& family, std::string_view tensor);
 
+/// Whether files may hold the tensor, a part of the base model, where no graph reads it.
+bool may_be_unread(const ModelFamily& family, std::string_view tensor);
+
 /// Whether a file made for another task may lack the state, so that it starts fresh.
 bool belongs_to_head(const ModelFamily& family, std::string_view state);
 

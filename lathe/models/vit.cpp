@@ -216,7 +216,8 @@ const Register registration{ModelFamily{
                 {"vit-base", sizes(12, 768, 12)},
                 {"vit-large", sizes(24, 1024, 16)}},
     .keys_without_default = {"head_dim"},
-    .naming = {.base_prefix = "vit."},
+    // What masked patches are replaced with when a model learns from images alone.
+    .naming = {.base_prefix = "vit.", .unread = {"embeddings.mask_token"}},
     .head_prefixes = {"vit.pooler.", "classifier."},
     .build = build,
     .read_sizes = read_sizes,
