@@ -23,6 +23,11 @@ json to_json(const Reading& reading) {
   return result;
 }
 
+std::string shown(const json& value) {
+  const std::string text = value.dump();
+  return text.size() > 60 ? text.substr(0, 60) + "..." : text;
+}
+
 // A list of texts is the same as one with strokes between them, as Hugging Face reads either.
 std::optional<std::string> joined_texts(const json& value) {
   if (!value.is_array()) return std::nullopt;
@@ -71,9 +76,7 @@ Attribute read_attribute(const AttributeSpec& spec, const json& value) {
       return list;
     }
   }
-  std::string shown = value.dump();
-  if (shown.size() > 60) shown = shown.substr(0, 60) + "...";
-  fail("{} is {}: expected {}", spec.name, shown, name(kind));
+  fail("{} is {}: expected {}", spec.name, shown(value), name(kind));
 }
 
 json to_json(const Attribute& attribute) {
@@ -110,6 +113,39 @@ std::optional<json::json_pointer> find_path(const json& config,
   return std::nullopt;
 }
 
+// Fails where something else than an object stands on the way to a path.
+void check_way(const json& config, std::string_view path) {
+  for (std::size_t end = path.find('.'); end != path.npos; end = path.find('.', end + 1)) {
+    const json::json_pointer way = to_pointer(path.substr(0, end));
+    if (!config.contains(way)) return;
+    if (const json& there = config.at(way); !there.is_object() && !there.is_null())
+      fail("{} is {}: expected an object", path.substr(0, end), shown(there));
+  }
+}
+
+// What stands at the paths of a key, all of which must say the same; nullopt where nothing does.
+std::optional<Attribute> read_places(const AttributeSpec& spec, const models::ConfigPlace& place,
+                                     const json& config) {
+  std::optional<Attribute> read;
+  std::string_view read_at;
+  bool has_null = false;
+  for (const std::string& path : place.paths) {
+    check_way(config, path);
+    const json::json_pointer pointer = to_pointer(path);
+    if (!config.contains(pointer)) continue;
+    const json& found = config.at(pointer);
+    has_null |= found.is_null();
+    if (found.is_null()) continue;
+    const Attribute value = read_attribute(spec, found);
+    if (read && *read != value)
+      fail("{} is {} and {} is {}: expected the same", read_at, to_text(*read), path,
+           to_text(value));
+    read = value;
+    read_at = path;
+  }
+  return !read && has_null ? place.null : read;
+}
+
 // Writes a value and the objects on the way to it.
 void write_path(json& config, const json::json_pointer& pointer, json value) {
   const json::json_pointer parent = pointer.parent_pointer();
@@ -125,13 +161,8 @@ Attributes read_family_config(const models::ModelFamily& family, const json& con
   Attributes result;
   for (const AttributeSpec& spec : family.config) {
     const models::ConfigPlace place = place_of(family, spec.name);
-    const std::optional<json::json_pointer> path = find_path(config, place.paths);
-    if (!path) continue;
-    const json& found = config.at(*path);
-    if (!found.is_null())
-      result[spec.name] = read_attribute(spec, found);
-    else if (place.null)
-      result[spec.name] = *place.null;
+    if (std::optional<Attribute> value = read_places(spec, place, config))
+      result[spec.name] = *std::move(value);
   }
   check_attributes(result, family.config);
   return result;

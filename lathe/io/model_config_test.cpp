@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "lathe/core/json_reader.h"
+#include "lathe/core/testing/error_text.h"
 #include "lathe/io/testing/refusal.h"
 
 namespace lathe::io {
@@ -112,6 +113,24 @@ TEST(FamilyConfig, IsFoundWhereverFilesHoldIt) {
       EXPECT_EQ(written.value(key, json()), given.value(key, json())) << key;
   }
   EXPECT_TRUE(read_family_config(llama, parse_json(R"({"rope_scaling": null})")).empty());
+}
+
+TEST(FamilyConfig, IsRefusedWhereItsPlacesContradictEachOther) {
+  const models::ModelFamily& llama = models::FamilyRegistry::instance().at("llama", "family");
+  const auto refusal = [&](const char* config) {
+    return error_text([&] { read_family_config(llama, parse_json(config)); });
+  };
+  EXPECT_EQ(refusal(R"({"rope_theta": 1e4, "rope_parameters": {"rope_theta": 5e5}})"),
+            "rope_theta is 10000.0 and rope_parameters.rope_theta is 500000.0: expected the same");
+  EXPECT_EQ(refusal(R"({"rope_scaling": {"type": "default", "rope_type": "linear"}})"),
+            "rope_scaling.rope_type is \"linear\" and rope_scaling.type is \"default\": expected "
+            "the same");
+  EXPECT_EQ(refusal(R"({"rope_scaling": "linear"})"),
+            "rope_scaling is \"linear\": expected an object");
+  // Nothing contradicts nothing, and both may stand there.
+  const Attributes read = read_family_config(
+      llama, parse_json(R"({"rope_theta": null, "rope_parameters": {"rope_theta": 5e5}})"));
+  EXPECT_EQ(std::get<double>(read.at("rope_theta")), 5e5);
 }
 
 TEST(FamilyConfig, IsWrittenWhereEveryVersionReadsIt) {

@@ -109,6 +109,10 @@ TEST(Llama, RefusesConfigurationsThatItCannotBuild) {
             "original_max_position_embeddings is 0: rope_type llama3 expects 1 or more");
   EXPECT_EQ(refusal("llama", "rope_type=\"linear\", rope_factor=0.5"),
             "the factor of rope_type linear is 0.5: expected 1 or more");
+  EXPECT_EQ(refusal("llama", "partial_rotary_factor=0.5"),
+            "partial_rotary_factor is 0.5, which is not supported: expected 1");
+  EXPECT_EQ(refusal("llama", "rms_norm_eps=-1.0"),
+            "the epsilon of model.layers.0.input_layernorm is -1: expected 0 or more");
   EXPECT_EQ(refusal("llama", "hidden_size=30, num_attention_heads=4"),
             "hidden_size 30 is not a multiple of num_attention_heads 4");
   EXPECT_EQ(refusal("llama", "num_attention_heads=32, num_key_value_heads=5"),

@@ -3,6 +3,15 @@
 #include <cmath>
 
 namespace lathe::models {
+namespace {
+
+// Below zero a root would be of negative numbers, and every answer none.
+void check_epsilon(const std::string& norm, double eps) {
+  if (!(eps >= 0) || std::isinf(eps))
+    fail("the epsilon of {} is {}: expected 0 or more", norm, eps);
+}
+
+}  // namespace
 
 Value ModuleBuilder::input(const std::string& name, Type type) {
   return {graph_.add({.name = name, .op = "input", .inputs = {}, .types = {std::move(type)}}), 0};
@@ -47,6 +56,7 @@ Value ModuleBuilder::embedding(const std::string& name, Value ids, std::int64_t 
 }
 
 Value ModuleBuilder::layer_norm(const std::string& name, Value x, double eps) {
+  check_epsilon(name, eps);
   const Size width = graph_.type(x).axis(-1);
   const Value weight = state(name + ".weight", {width}, "ones");
   const Value bias = state(name + ".bias", {width}, "zeros");
@@ -54,11 +64,13 @@ Value ModuleBuilder::layer_norm(const std::string& name, Value x, double eps) {
 }
 
 Value ModuleBuilder::rms_norm(const std::string& name, Value x, double eps) {
+  check_epsilon(name, eps);
   const Value weight = state(name + ".weight", {graph_.type(x).axis(-1)}, "ones");
   return add(name, "rms_norm", {x, weight}, {{"eps", eps}});
 }
 
 Value ModuleBuilder::batch_norm(const std::string& name, Value x, double eps) {
+  check_epsilon(name, eps);
   const Size channels = graph_.type(x).axis(1);
   std::vector<Value> operands{x};
   for (const auto& [part, init] : {std::pair(".weight", "ones"), {".bias", "zeros"}})

@@ -55,6 +55,8 @@ struct RotaryDecoder {
   static Attributes rope_attributes(const AttributeReader& config) {
     const double theta = config.real("rope_theta");
     if (!(theta > 0)) fail("rope_theta is {}: expected above 0", theta);
+    if (const double part = config.real("partial_rotary_factor"); part != 1)
+      fail("partial_rotary_factor is {}, which is not supported: expected 1", part);
     Attributes attributes{{"theta", theta}};
     const std::string& kind = config.text("rope_type");
     if (kind == "default") return attributes;
@@ -202,6 +204,7 @@ ModelFamily rotary_decoder_family(const std::string& name, const std::string& ti
                  {"rope_type", std::string("default"),
                   "how positions are stretched: default, linear, llama3"},
                  {"rope_factor", 1.0, "by how much they are stretched"},
+                 {"partial_rotary_factor", 1.0, "share of a head's features that are turned"},
                  {"low_freq_factor", 1.0, "llama3: turns below which they are, wholly"},
                  {"high_freq_factor", 4.0, "llama3: turns above which they are not"},
                  {"original_max_position_embeddings", std::int64_t{0},
@@ -212,17 +215,19 @@ ModelFamily rotary_decoder_family(const std::string& name, const std::string& ti
                  {"tie_word_embeddings", false, "predict words with the table they are read with"}},
       .presets = {},
       .keys_without_default = {"num_key_value_heads", "head_dim", "rope_type", "rope_factor",
-                               "low_freq_factor", "high_freq_factor",
+                               "partial_rotary_factor", "low_freq_factor", "high_freq_factor",
                                "original_max_position_embeddings", "pad_token_id"},
-      .config_places = {{"rope_theta", {"rope_theta", "rope_parameters.rope_theta"}},
-                        {"rope_type",
-                         {"rope_scaling.rope_type", "rope_scaling.type",
-                          "rope_parameters.rope_type"}},
-                        {"rope_factor", scaling("factor")},
-                        {"low_freq_factor", scaling("low_freq_factor")},
-                        {"high_freq_factor", scaling("high_freq_factor")},
-                        {"original_max_position_embeddings",
-                         scaling("original_max_position_embeddings")}},
+      .config_places =
+          {{"rope_theta", {"rope_theta", "rope_parameters.rope_theta", "rope_scaling.rope_theta"}},
+           {"partial_rotary_factor",
+            {"partial_rotary_factor", "rope_scaling.partial_rotary_factor",
+             "rope_parameters.partial_rotary_factor"}},
+           {"rope_type",
+            {"rope_scaling.rope_type", "rope_scaling.type", "rope_parameters.rope_type"}},
+           {"rope_factor", scaling("factor")},
+           {"low_freq_factor", scaling("low_freq_factor")},
+           {"high_freq_factor", scaling("high_freq_factor")},
+           {"original_max_position_embeddings", scaling("original_max_position_embeddings")}},
       .stand_ins = {{"attention_mask", "attention_mask", "input_ids", 1}},
       .naming = {.base_prefix = "model.",
                  .meaningless = {".rotary_emb.inv_freq"},
