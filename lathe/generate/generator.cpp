@@ -176,6 +176,11 @@ std::vector<Continuation> Generator::run(
       results[sequence.prompt].cache_bytes = sequence.cached * row_bytes_;
       if (sequence.pending() > 0) continue;  // the rest of its prompt comes with the next run
       const std::int32_t token = next_token(outputs, row, sequence, options.sampling);
+      if (token == kNoToken)
+        fail(
+            "the logits behind {} tokens of prompt {} are not numbers (NaN): expected a model "
+            "whose weights do not overflow",
+            sequence.tokens.size(), sequence.prompt);
       sequence.tokens.push_back(token);
       Continuation& result = results[sequence.prompt];
       result.tokens.push_back(token);

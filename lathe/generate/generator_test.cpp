@@ -108,6 +108,26 @@ TEST_P(EveryDecoder, ContinuesGreedilyWithTheLikeliestToken) {
   }
 }
 
+// Weights that are finite may be too large for what they are multiplied with.
+TEST_P(EveryDecoder, RefusesLogitsThatAreNotNumbers) {
+  const auto [family, device] = GetParam();
+  if (std::string_view(device) == "cuda") {
+    LATHE_NEEDS_GPU();
+  }
+  io::Model model = small(family);
+  for (auto& [name, tensor] : model.state)
+    if (name.find("mlp.") != name.npos && name.ends_with(".weight"))
+      std::ranges::fill(tensor.mutable_data<float>(), 3e38f);
+  Generator generator(model, {.device = device});
+  for (const double temperature : {0.0, 1.0})
+    EXPECT_EQ(
+        error_text([&] {
+          generator.run(std::vector<Tokens>{{3, 1, 4}}, {.sampling = {.temperature = temperature}});
+        }),
+        "the logits behind 3 tokens of prompt 0 are not numbers (NaN): expected a model "
+        "whose weights do not overflow");
+}
+
 // A single sequence, whose tokens come one by one: kernels of their own.
 TEST_P(EveryDecoder, ContinuesAPromptAlone) {
   const auto [family, device] = GetParam();

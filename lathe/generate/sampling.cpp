@@ -46,6 +46,9 @@ void check_sampling(const Sampling& sampling) {
 std::int32_t choose_token(std::span<const float> logits, const Sampling& sampling,
                           std::uint32_t prompt, std::uint32_t position) {
   check(!logits.empty(), "a vocabulary has tokens");
+  bool has_nan = false;
+  for (const float logit : logits) has_nan |= std::isnan(logit);
+  if (has_nan) return kNoToken;
   if (sampling.temperature == 0)
     return static_cast<std::int32_t>(std::max_element(logits.begin(), logits.end()) -
                                      logits.begin());

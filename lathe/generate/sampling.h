@@ -16,6 +16,9 @@ struct Sampling {
 /// Fails on a number that means nothing, and on one that greedy choice would pass over.
 void check_sampling(const Sampling& sampling);
 
+/// What is chosen where a logit is NaN: no token is the likeliest then (as `argmax` says it).
+constexpr std::int32_t kNoToken = -1;
+
 /// The token to put at `position` of prompt number `prompt`. Random numbers depend on the seed and
 /// these two alone: not on what else is generated, nor in which order. Of equally likely ones the
 /// first counts.

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "lathe/core/testing/error_text.h"
@@ -31,6 +32,13 @@ void expect_shares(const Sampling& sampling, const std::array<double, 4>& expect
 TEST(Sampling, TakesTheFirstOfTheLikeliestWithoutATemperature) {
   EXPECT_EQ(choose_token(kLogits, {}, 0, 0), 1);
   EXPECT_EQ(choose_token(std::vector<float>{1, 3, 3}, {}, 0, 0), 1);
+}
+
+TEST(Sampling, ChoosesNoTokenBesideANaN) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (const std::vector<float>& logits : {std::vector<float>{nan, 1, 2}, {1, nan, 2}, {2, 1, nan}})
+    for (const double temperature : {0.0, 1.0})
+      EXPECT_EQ(choose_token(logits, {.temperature = temperature}, 0, 0), kNoToken);
 }
 
 TEST(Sampling, DrawsTokensAsOftenAsTheyAreLikely) {

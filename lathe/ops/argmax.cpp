@@ -1,9 +1,12 @@
+#include <cmath>
+#include <type_traits>
+
 #include "lathe/ops/elements.h"
 #include "lathe/ops/integer/integer_result.h"
 #include "lathe/ops/operand_checks.h"
 
 // argmax(x[..,n]): the index of the largest element along the last axis, i32[..]; of several equal
-// ones the first.
+// ones the first. Beside a NaN no element is the largest: -1.
 namespace lathe::ops::argmax {
 namespace {
 
@@ -21,9 +24,12 @@ std::vector<std::int64_t> places(const std::vector<Element>& x, std::size_t n) {
   std::vector<std::int64_t> result;
   for (std::size_t row = 0; row < x.size(); row += n) {
     std::size_t best = 0;
-    for (std::size_t i = 1; i < n; ++i)
+    bool has_nan = false;
+    for (std::size_t i = 0; i < n; ++i) {
       if (x[row + i] > x[row + best]) best = i;
-    result.push_back(static_cast<std::int64_t>(best));
+      if constexpr (std::is_floating_point_v<Element>) has_nan |= std::isnan(x[row + i]);
+    }
+    result.push_back(has_nan ? -1 : static_cast<std::int64_t>(best));
   }
   return result;
 }

@@ -136,5 +136,11 @@ TEST(Argmax, TakesTheFirstOfEqualOnes) {
             (Integers{1, 2}));
 }
 
+TEST(Argmax, FindsNoneBesideANaN) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const Tensor x = Tensor::from<float>({4, 3}, {1, 2, nan, nan, 2, 1, 1, nan, 3, 1, 3, 2});
+  EXPECT_EQ(run("argmax(f32[4,3])", {x}), (Integers{-1, -1, -1, 1}));
+}
+
 }  // namespace
 }  // namespace lathe::ops

@@ -1,4 +1,4 @@
-// The index of the largest number of each row: a block has a row.
+// The index of the largest number of each row, -1 where one is not a number: a block has a row.
 
 #include "lathe/engine/cuda/kernels/kernels.cuh"
 #include "lathe/engine/cuda/kernels/launch.cuh"
@@ -12,10 +12,10 @@ struct Place {
   float value;
   std::int32_t index;
 };
-// Of equals the first; what is not a number is larger than nothing.
+// Of equals the first; what is not a number stays.
 struct LargerFirst {
   __device__ Place operator()(Place a, Place b) const {
-    return b.value > a.value || (b.value == a.value && b.index < a.index) ? b : a;
+    return b.value > a.value || (b.value == a.value && b.index < a.index) || isnan(b.value) ? b : a;
   }
 };
 __device__ Place join_places(Place own) {
@@ -34,18 +34,18 @@ __global__ void __launch_bounds__(kArgmaxThreads) argmax_kernel(ArgmaxArgs args)
       continue;
     }
     const float* const x = args.x + row * args.n;
-    // Everybody begins with the first, which stays if it is not a number.
+    // Everybody begins with the first.
     Place best{x[0], 0};
     for (std::int64_t i = threadIdx.x; i < args.n; i += kArgmaxThreads) {
       const float value = x[i];
-      if (value > best.value) best = {value, static_cast<std::int32_t>(i)};
+      if (value > best.value || isnan(value)) best = {value, static_cast<std::int32_t>(i)};
     }
     best = join_places(best);
     if (threadIdx.x % kWarp == 0) room[threadIdx.x / kWarp] = best;
     __syncthreads();
     if (threadIdx.x < kWarp) {
       best = join_places(room[threadIdx.x]);
-      if (threadIdx.x == 0) args.y[row] = best.index;
+      if (threadIdx.x == 0) args.y[row] = isnan(best.value) ? -1 : best.index;
     }
     __syncthreads();
   }
