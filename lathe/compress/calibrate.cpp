@@ -120,7 +120,7 @@ void set_activation_scales(const Graph& graph, State& state,
     if (quantizer.is_parameter || !has_given_scale(quantizer.format)) continue;
     const auto seen = observations.find(graph.name(quantizer.node));
     if (seen == observations.end() || seen->second.count == 0)
-      fail("\"{}\" was never seen on the calibration data", quantizer.tensor);
+      fail("\"{}\" held no finite number on the calibration data", quantizer.tensor);
     std::vector<float> values = seen->second.sample;
     values.push_back(static_cast<float>(seen->second.minimum));
     values.push_back(static_cast<float>(seen->second.maximum));

@@ -95,7 +95,7 @@ TEST(SetActivationScales, CoversWhatWasSeen) {
 TEST(SetActivationScales, NamesATensorThatWasNeverSeen) {
   io::Model model = with_inputs("int:8");
   EXPECT_EQ(error_text([&] { set_activation_scales(model.graph, model.state, {}, kExtremes); }),
-            "\"a\" was never seen on the calibration data");
+            "\"a\" held no finite number on the calibration data");
 }
 
 TEST(SetParameterScales, TakesEachRowsLargestMagnitude) {

@@ -50,21 +50,26 @@ class Inserter {
 
  private:
   void visit(NodeId id) {
-    const std::string& op = graph_.op(id).name;
-    for (std::size_t i = 0; i < rules_.size(); ++i) {
-      const QuantizationRule& rule = rules_[i];
-      if (!rule.matches(op, graph_.name(id))) continue;
-      used_[i] = true;
-      with_place(rule.place, [&] { apply(id, rule); });
-      return;
-    }
+    const auto rule = rule_of(id);
+    if (rule == rules_.end()) return;
+    used_[static_cast<std::size_t>(rule - rules_.begin())] = true;
+    with_place(rule->place, [&] { apply(id, *rule); });
+  }
+
+  // The first that matches.
+  std::vector<QuantizationRule>::const_iterator rule_of(NodeId id) const {
+    return std::ranges::find_if(rules_, [&](const QuantizationRule& rule) {
+      return rule.matches(graph_.op(id).name, graph_.name(id));
+    });
+  }
+
+  static Format format_of(const QuantizationRule& rule, TensorRole role) {
+    const auto found = rule.formats.find(role);
+    return found == rule.formats.end() ? nullptr : parse_format(found->second);
   }
 
   void apply(NodeId id, const QuantizationRule& rule) {
-    const auto format = [&](TensorRole role) -> Format {
-      const auto found = rule.formats.find(role);
-      return found == rule.formats.end() ? nullptr : parse_format(found->second);
-    };
+    const auto format = [&](TensorRole role) { return format_of(rule, role); };
     const std::optional<std::size_t> weight = find_operand(graph_, id, OperandRole::Weight);
     const std::optional<std::size_t> table = find_operand(graph_, id, OperandRole::Table);
     const bool is_layer = weight && is_parameter(graph_.input(id, *weight));
@@ -181,10 +186,29 @@ class Inserter {
       fail("{}: its table is quantized already", graph_.name(id));
     const bool fills_holes =
         masked_operand(graph_, graph_.input(id, table).node) && !has_zero(*format);
-    if (commutes_with_lookup(format->facts()) && !fills_holes)
+    if (commutes_with_lookup(format->facts()) && !fills_holes &&
+        !is_weight_too(graph_.input(id, table), *format))
       result(id, format);
     else
       operand(id, table, format, -1);
+  }
+
+  // Whether a layer multiplies with the table in the same format. One rounding serves both then,
+  // and one set of codes can stand for it; rows rounded behind the lookup would keep the table as
+  // floats.
+  bool is_weight_too(Value table, const NumberFormat& format) const {
+    const auto rank = static_cast<std::int64_t>(graph_.type(table).rank());
+    return std::ranges::any_of(graph_.uses(table.node), [&](const Use& use) {
+      if (use.kind != Use::Kind::Operand ||
+          operand_role(graph_, use.user, static_cast<std::size_t>(use.operand)) !=
+              OperandRole::Weight ||
+          ops::simplified_axis(rank, ops::weight_axis(graph_, use.user)) !=
+              ops::simplified_axis(rank, -1))
+        return false;
+      const auto rule = rule_of(use.user);
+      const Format own = rule == rules_.end() ? nullptr : format_of(*rule, TensorRole::Weights);
+      return own && own->facts().text == format.facts().text;
+    });
   }
 
   // A quantizer of this value in this format that another layer needed as well.

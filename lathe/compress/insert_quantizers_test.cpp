@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "lathe/compress/packed_weights.h"
 #include "lathe/compress/quantizers.h"
 #include "lathe/core/graph_text.h"
 #include "lathe/core/testing/error_text.h"
@@ -179,6 +180,32 @@ TEST(InsertQuantizers, RoundsLookedUpRowsUnlessTheirScalesAreTheTables) {
     SCOPED_TRACE(format);
     EXPECT_EQ(print(graph(format), "rows"), "rows = embedding(ids, table/quantized) : f32[B,4]");
     EXPECT_EQ(find_quantizers(graph(format)).at(0).role, TensorRole::Embeddings);
+  }
+}
+
+// A table that words are read with and predicted with is rounded once, so that codes stand for it.
+TEST(InsertQuantizers, RoundsATableOnceForALayerThatMultipliesWithIt) {
+  const char* const tied = R"(lathe-ir 2
+symbols B
+ids = input() : i32[B]
+table = state() : f32[6,4]
+rows = embedding(ids, table) : f32[B,4]
+y = linear(rows, table, none) : f32[B,6]
+output y <- y
+)";
+  for (const char* const format : {"fixed:8,4", "mxint:8", "int:8", "nf4", "int:8,channel"}) {
+    SCOPED_TRACE(format);
+    const auto graph = [&](const char* table) {
+      return quantize(
+                 tied,
+                 {{.formats = {{TensorRole::Embeddings, table}, {TensorRole::Weights, format}}}})
+          .graph;
+    };
+    const Graph same = graph(format);
+    EXPECT_EQ(print(same, "rows"), "rows = embedding(ids, table/quantized) : f32[B,4]");
+    EXPECT_EQ(print(same, "y"), "y = linear(rows, table/quantized, none) : f32[B,6]");
+    EXPECT_THAT(packable_parameters(same), ElementsAre("table"));
+    EXPECT_THAT(packable_parameters(graph("fixed:6,3")), IsEmpty());
   }
 }
 
