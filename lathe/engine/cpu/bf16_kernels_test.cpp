@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "lathe/engine/aligned_buffer.h"
-#include "lathe/engine/cpu/every_isa.h"
+#include "lathe/engine/cpu/exact_product.h"
 #include "lathe/engine/cpu/product_partition.h"
 
 namespace lathe::engine {
@@ -121,15 +121,16 @@ TEST_P(EveryBf16, AgreesWithADoubleLoopOverRoundedOperands) {
       const Matrix bias = Matrix::random(1, shape.n, 0, 3);
       Matrix y(shape.rows, shape.n, 3);
       operands.multiply(table(), {0, shape.rows, 0, shape.n}, bias, nullptr, y);
+      Matrix x(shape.rows, shape.k), b(shape.n, shape.k);
+      for (std::int64_t p = 0; p < shape.k; ++p) {
+        for (std::int64_t r = 0; r < shape.rows; ++r) x(r, p) = rounded(operands.x(r, p));
+        for (std::int64_t j = 0; j < shape.n; ++j) b(j, p) = rounded(operands.b(p, j));
+      }
       for (std::int64_t r = 0; r < shape.rows; ++r)
         for (std::int64_t j = 0; j < shape.n; ++j) {
-          double exact = rounded(bias(0, j)), magnitude = std::abs(exact);
-          for (std::int64_t p = 0; p < shape.k; ++p) {
-            const double term =
-                double{rounded(operands.x(r, p))} * double{rounded(operands.b(p, j))};
-            exact += term;
-            magnitude += std::abs(term);
-          }
+          const ExactSum dot = exact_dot(x, r, b, j);
+          const double exact = dot.value + rounded(bias(0, j));
+          const double magnitude = dot.magnitude + std::abs(rounded(bias(0, j)));
           const double sum_error = static_cast<double>(shape.k + 1) * kUnit * magnitude;
           const double rounding = lay == Lay::Gradient ? 0 : 0x1p-8 * (std::abs(exact) + sum_error);
           ASSERT_NEAR(y(r, j), exact, sum_error + rounding) << r << "," << j;
