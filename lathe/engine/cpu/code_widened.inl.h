@@ -202,40 +202,30 @@ inline void multiply_widened(const WidenedArgs& args) {
   if (args.step > 1 && args.is_few) return multiply_few_by_digits(args);
   if (args.step == 1 && args.rows <= kFewWidenedRows) return multiply_few(args);
   const RowTiles tiles(args.rows);
-  const DepthPieces pieces(args.k);
-  const bool is_copied = is_crowded(args.x_stride) && args.n >= kLeastCopied;
   auto* const copied = static_cast<float*>(args.scratch);
   float* const all_sums = copied + args.rows * kCopyStride;
   float* const panel = copied + gemm_block_scratch(args.rows, args.n);
-  for (std::int64_t piece = 0; piece < pieces.count; ++piece) {
-    const std::int64_t from = pieces.begin(piece), depth = pieces.begin(piece + 1) - from;
-    const bool is_last = piece + 1 == pieces.count;
-    const float* const x = is_copied ? copied : args.x + from;
-    const std::int64_t x_stride = is_copied ? kCopyStride : args.x_stride;
-    if (is_copied)
-      for (std::int64_t r = 0; r < args.rows; ++r)
-        map(args.x + r * args.x_stride + from, depth, copied + r * kCopyStride,
-            [](Vec a) { return a; });
+  over_depth_pieces(args, copied, [&](const DepthPiece& piece) {
     for (std::int64_t column = 0; column < args.n; column += kPanel) {
       const std::int64_t columns = smaller(args.n - column, kPanel);
-      widen_panel(args, column, from, depth, panel);
+      widen_panel(args, column, piece.from, piece.depth, panel);
       for (std::int64_t t = 0; t < tiles.count; ++t) {
         const std::int64_t row = tiles.begin(t), rows = tiles.begin(t + 1) - row;
         float* const sums = all_sums + column * args.rows + row * kPanel;
-        multiply_tile({.k = depth,
-                       .x = x + row * x_stride,
-                       .x_stride = x_stride,
+        multiply_tile({.k = piece.depth,
+                       .x = piece.x + row * piece.x_stride,
+                       .x_stride = piece.x_stride,
                        .panel = panel,
                        .y = sums,
                        .y_stride = kPanel,
                        .columns = columns,
                        .bias = args.bias ? args.bias + column : nullptr,
                        .scale = 1.0f,
-                       .accumulate = piece > 0,
-                       .is_partial = !is_last},
+                       .accumulate = !piece.is_first,
+                       .is_partial = !piece.is_last},
                       rows);
-        if (is_last) finish_widened(args, row, rows, column, sums);
+        if (piece.is_last) finish_widened(args, row, rows, column, sums);
       }
     }
-  }
+  });
 }
