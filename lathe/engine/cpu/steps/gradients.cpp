@@ -109,19 +109,6 @@ class LinearWeightGradientStep final : public Step {
   const Bf16Kernels* bf16_ = nullptr;
 };
 
-class SumRowsStep final : public Step {
- public:
-  explicit SumRowsStep(RowSpace space) : space_(std::move(space)) {}
-  const RowSpace* rows() const override { return &space_; }
-  void run_rows(const RowCall& call) const override {
-    const std::int64_t n = space_.input_widths[0];
-    call.kernels.sum_rows_accumulate(call.input(0), call.rows, n, n, call.output(0));
-  }
-
- private:
-  RowSpace space_;
-};
-
 class LayerNormGradientStep final : public Step {
  public:
   LayerNormGradientStep(RowSpace space, float eps) : space_(std::move(space)), eps_(eps) {}
@@ -208,12 +195,6 @@ MadeStep make_weight_gradient(const Graph& graph, NodeId id) {
   return std::make_unique<LinearWeightGradientStep>(RowSpace{dy->rows, {dy->width, x->width}, {0}});
 }
 
-MadeStep make_sum_rows(const Graph& graph, NodeId id) {
-  const std::optional<RowShape> x = row_shape(graph.type(graph.input(id, 0)));
-  if (!x) return nullptr;
-  return std::make_unique<SumRowsStep>(RowSpace{x->rows, {x->width}, {0}});
-}
-
 MadeStep make_layer_norm_gradient(const Graph& graph, NodeId id) {
   const std::optional<RowShape> dy = row_shape(graph.type(graph.input(id, 0)));
   if (!dy) return nullptr;
@@ -242,7 +223,6 @@ MadeStep make_map_gradient(const Graph& graph, NodeId id) {
 
 const Register linear_input_gradient{CpuKernel{"linear_input_gradient", make_input_gradient}};
 const Register linear_weight_gradient{CpuKernel{"linear_weight_gradient", make_weight_gradient}};
-const Register sum_rows{CpuKernel{"sum_rows", make_sum_rows}};
 const Register layer_norm_gradient{CpuKernel{"layer_norm_gradient", make_layer_norm_gradient}};
 const Register rms_norm_gradient{CpuKernel{"rms_norm_gradient", make_rms_norm_gradient}};
 const Register map_gradient{CpuKernel{"map_gradient", make_map_gradient}};

@@ -7,8 +7,8 @@ namespace lathe::engine {
 namespace {
 
 // sum_to(x): x summed over the axes that broadcasting stretched, where those lie side by side: x is
-// then [outer, summed, inner]. Leading axes alone are a sum over rows, which the plan adds up group
-// by group.
+// then [outer, summed, inner]. Leading axes alone are a sum over rows, as sum_rows(x) is, which the
+// plan adds up group by group.
 
 class SumLeadingStep final : public Step {
  public:
@@ -93,7 +93,14 @@ std::unique_ptr<Step> make_sum_to(const Graph& graph, NodeId id) {
   return std::make_unique<SumToStep>(std::move(outer), std::move(summed), std::move(inner));
 }
 
+std::unique_ptr<Step> make_sum_rows(const Graph& graph, NodeId id) {
+  const std::optional<RowShape> x = row_shape(graph.type(graph.input(id, 0)));
+  if (!x) return nullptr;
+  return std::make_unique<SumLeadingStep>(RowSpace{x->rows, {x->width}, {0}});
+}
+
 const Register sum_to{CpuKernel{"sum_to", make_sum_to}};
+const Register sum_rows{CpuKernel{"sum_rows", make_sum_rows}};
 
 }  // namespace
 }  // namespace lathe::engine
