@@ -337,8 +337,8 @@ struct Kernels {
   /// out[n] = or += the sum of the rows of x that `indices` names, in that order.
   void (*sum_selected_rows)(const float* x, std::int64_t stride, const std::int32_t* indices,
                             std::int64_t count, std::int64_t n, float* out, bool accumulate);
-  void (*layer_norm_backward)(const LayerNormBackwardArgs&);
-  void (*rms_norm_backward)(const RmsNormBackwardArgs&);
+  void (*layer_norm_backward)(const NormBackwardArgs&);
+  void (*rms_norm_backward)(const NormBackwardArgs&);
   void (*channel_moments)(const ChannelMomentsArgs&);
   void (*channel_products)(const ChannelProductsArgs&);
   void (*scale_channels)(const ScaleChannelsArgs&);

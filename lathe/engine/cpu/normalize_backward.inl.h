@@ -2,23 +2,6 @@
 //   dx = rstd (g - mean(g) - u mean(g u)),  dgamma = sum over rows of dy u,  dbeta = that of dy;
 // RMS norm has no mean to take off, so its dx lacks the second term and its dbeta does not exist.
 
-// The arguments of either.
-struct NormBackward {
-  std::int64_t rows, n;
-  const float* dy;
-  std::int64_t dy_stride;
-  const float* x;
-  std::int64_t x_stride;
-  const float* gamma;
-  float eps;
-  const float* dx_add;
-  std::int64_t dx_add_stride;
-  float* dx;
-  std::int64_t dx_stride;
-  float* dgamma;
-  float* dbeta;
-};
-
 // What dx of a row needs to know of all its elements; slope is mean(g u).
 struct NormRow {
   float center, mean_g, rstd, slope;
@@ -52,7 +35,7 @@ template <typename F>
 }
 
 template <bool Centered>
-void norm_backward(const NormBackward& args) {
+void norm_backward(const NormBackwardArgs& args) {
   const float n = static_cast<float>(args.n);
   const auto weighted = [&](std::int64_t r, std::int64_t c, auto lanes) {
     const Vec dy = load(args.dy + r * args.dy_stride + c, lanes);
@@ -111,36 +94,10 @@ void norm_backward(const NormBackward& args) {
   }
 }
 
-inline void layer_norm_backward(const LayerNormBackwardArgs& args) {
-  norm_backward<true>({.rows = args.rows,
-                       .n = args.n,
-                       .dy = args.dy,
-                       .dy_stride = args.dy_stride,
-                       .x = args.x,
-                       .x_stride = args.x_stride,
-                       .gamma = args.gamma,
-                       .eps = args.eps,
-                       .dx_add = args.dx_add,
-                       .dx_add_stride = args.dx_add_stride,
-                       .dx = args.dx,
-                       .dx_stride = args.dx_stride,
-                       .dgamma = args.dgamma,
-                       .dbeta = args.dbeta});
+inline void layer_norm_backward(const NormBackwardArgs& args) {
+  norm_backward<true>(args);
 }
 
-inline void rms_norm_backward(const RmsNormBackwardArgs& args) {
-  norm_backward<false>({.rows = args.rows,
-                        .n = args.n,
-                        .dy = args.dy,
-                        .dy_stride = args.dy_stride,
-                        .x = args.x,
-                        .x_stride = args.x_stride,
-                        .gamma = args.gamma,
-                        .eps = args.eps,
-                        .dx_add = args.dx_add,
-                        .dx_add_stride = args.dx_add_stride,
-                        .dx = args.dx,
-                        .dx_stride = args.dx_stride,
-                        .dgamma = args.dgamma,
-                        .dbeta = nullptr});
+inline void rms_norm_backward(const NormBackwardArgs& args) {
+  norm_backward<false>(args);
 }

@@ -80,8 +80,8 @@ double largest_rstd(const Matrix& x, bool centered) {
 
 class NormalizeBackwardKernel : public EveryIsa {
  protected:
-  static LayerNormBackwardArgs layer_norm(const Problem& problem, Matrix& dx, Matrix& dgamma,
-                                          Matrix& dbeta) {
+  static NormBackwardArgs layer_norm(const Problem& problem, Matrix& dx, Matrix& dgamma,
+                                     Matrix& dbeta) {
     return {.rows = kRows,
             .n = problem.x.columns(),
             .dy = problem.dy.data(),
@@ -108,7 +108,7 @@ TEST_P(NormalizeBackwardKernel, LayerNormAgreesWithADoubleLoop) {
         Matrix dx(kRows, n, 4);
         Matrix dgamma = problem.start;
         Matrix dbeta = problem.start;
-        LayerNormBackwardArgs args = layer_norm(problem, dx, dgamma, dbeta);
+        NormBackwardArgs args = layer_norm(problem, dx, dgamma, dbeta);
         if (!with_gamma) args.gamma = nullptr;
         if (with_add) args.dx_add = problem.dx_add.data();
         table().layer_norm_backward(args);
@@ -145,7 +145,8 @@ TEST_P(NormalizeBackwardKernel, RmsNormAgreesWithADoubleLoop) {
                                    .dx_add_stride = problem.dx_add.stride(),
                                    .dx = dx.data(),
                                    .dx_stride = dx.stride(),
-                                   .dgamma = dgamma.data()});
+                                   .dgamma = dgamma.data(),
+                                   .dbeta = nullptr});
         const double worst = bound(n, largest_rstd(problem.x, false));
         for (std::int64_t c = 0; c < n; ++c) {
           for (std::int64_t r = 0; r < kRows; ++r)
@@ -164,7 +165,7 @@ TEST_P(NormalizeBackwardKernel, WorksInPlaceAndWithoutParameterGradients) {
   Matrix dbeta(1, 45);
   table().layer_norm_backward(layer_norm(problem, apart, dgamma, dbeta));
   Problem copy = problem;
-  LayerNormBackwardArgs args = layer_norm(copy, copy.dy, dgamma, dbeta);
+  NormBackwardArgs args = layer_norm(copy, copy.dy, dgamma, dbeta);
   args.dgamma = nullptr;
   args.dbeta = nullptr;
   table().layer_norm_backward(args);
@@ -187,7 +188,7 @@ TEST_P(NormalizeBackwardKernel, RowsInSeveralCallsHaveTheBitsOfOne) {
   Matrix dgamma_parts(1, 50);
   Matrix dbeta_parts(1, 50);
   for (std::int64_t r = 0; r < kRows; ++r) {
-    LayerNormBackwardArgs args = layer_norm(problem, dx_parts, dgamma_parts, dbeta_parts);
+    NormBackwardArgs args = layer_norm(problem, dx_parts, dgamma_parts, dbeta_parts);
     args.rows = 1;
     args.dy = problem.dy.row(r);
     args.x = problem.x.row(r);

@@ -61,8 +61,9 @@ struct WeightGradientArgs {
   bool accumulate;  ///< start the sums from dw instead of 0
 };
 
-/// The gradients of y = layer_norm(x) from dy; mean and variance are computed from x again.
-struct LayerNormBackwardArgs {
+/// The gradients of y = layer_norm(x) or rms_norm(x) from dy; mean and variance are computed from
+/// x again.
+struct NormBackwardArgs {
   std::int64_t rows, n;
   const float* dy;
   std::int64_t dy_stride;
@@ -75,23 +76,7 @@ struct LayerNormBackwardArgs {
   float* dx;  ///< may be dy or x
   std::int64_t dx_stride;
   float* dgamma;  ///< n sums that the rows are added to in ascending order, or null
-  float* dbeta;   ///< likewise
-};
-
-/// The gradients of y = rms_norm(x) from dy.
-struct RmsNormBackwardArgs {
-  std::int64_t rows, n;
-  const float* dy;
-  std::int64_t dy_stride;
-  const float* x;
-  std::int64_t x_stride;
-  const float* gamma;  ///< or null for 1
-  float eps;
-  const float* dx_add;  ///< added to dx, or null; may be dx itself
-  std::int64_t dx_add_stride;
-  float* dx;  ///< may be dy or x
-  std::int64_t dx_stride;
-  float* dgamma;  ///< n sums that the rows are added to in ascending order, or null
+  float* dbeta;   ///< likewise; null of rms_norm, which has none
 };
 
 /// The gradient of y = softmax(x), dx = y (dy - sum(dy y)) with what is below kLeastScoreGradient

@@ -109,52 +109,30 @@ class LinearWeightGradientStep final : public Step {
   const Bf16Kernels* bf16_ = nullptr;
 };
 
-class LayerNormGradientStep final : public Step {
+// layer_norm_gradient and rms_norm_gradient, which has no sum of dy.
+class NormGradientStep final : public Step {
  public:
-  LayerNormGradientStep(RowSpace space, float eps) : space_(std::move(space)), eps_(eps) {}
+  NormGradientStep(RowSpace space, float eps) : space_(std::move(space)), eps_(eps) {}
   const RowSpace* rows() const override { return &space_; }
   void run_rows(const RowCall& call) const override {
     const std::int64_t n = space_.input_widths[0];
-    call.kernels.layer_norm_backward({.rows = call.rows,
-                                      .n = n,
-                                      .dy = call.input(0),
-                                      .dy_stride = n,
-                                      .x = call.input(1),
-                                      .x_stride = n,
-                                      .gamma = call.input(2),
-                                      .eps = eps_,
-                                      .dx_add = nullptr,
-                                      .dx_add_stride = 0,
-                                      .dx = call.output(0),
-                                      .dx_stride = n,
-                                      .dgamma = call.output(1),
-                                      .dbeta = call.output(2)});
-  }
-
- private:
-  RowSpace space_;
-  float eps_;
-};
-
-class RmsNormGradientStep final : public Step {
- public:
-  RmsNormGradientStep(RowSpace space, float eps) : space_(std::move(space)), eps_(eps) {}
-  const RowSpace* rows() const override { return &space_; }
-  void run_rows(const RowCall& call) const override {
-    const std::int64_t n = space_.input_widths[0];
-    call.kernels.rms_norm_backward({.rows = call.rows,
-                                    .n = n,
-                                    .dy = call.input(0),
-                                    .dy_stride = n,
-                                    .x = call.input(1),
-                                    .x_stride = n,
-                                    .gamma = call.input(2),
-                                    .eps = eps_,
-                                    .dx_add = nullptr,
-                                    .dx_add_stride = 0,
-                                    .dx = call.output(0),
-                                    .dx_stride = n,
-                                    .dgamma = call.output(1)});
+    const bool is_centered = call.outputs.size() == 3;
+    const auto backward =
+        is_centered ? call.kernels.layer_norm_backward : call.kernels.rms_norm_backward;
+    backward({.rows = call.rows,
+              .n = n,
+              .dy = call.input(0),
+              .dy_stride = n,
+              .x = call.input(1),
+              .x_stride = n,
+              .gamma = call.input(2),
+              .eps = eps_,
+              .dx_add = nullptr,
+              .dx_add_stride = 0,
+              .dx = call.output(0),
+              .dx_stride = n,
+              .dgamma = call.output(1),
+              .dbeta = is_centered ? call.output(2) : nullptr});
   }
 
  private:
@@ -195,20 +173,13 @@ MadeStep make_weight_gradient(const Graph& graph, NodeId id) {
   return std::make_unique<LinearWeightGradientStep>(RowSpace{dy->rows, {dy->width, x->width}, {0}});
 }
 
-MadeStep make_layer_norm_gradient(const Graph& graph, NodeId id) {
+MadeStep make_norm_gradient(const Graph& graph, NodeId id) {
   const std::optional<RowShape> dy = row_shape(graph.type(graph.input(id, 0)));
   if (!dy) return nullptr;
-  return std::make_unique<LayerNormGradientStep>(
-      RowSpace{dy->rows, {dy->width, dy->width, 0}, {dy->width, 0, 0}},
-      static_cast<float>(graph.attribute(id).real("eps")));
-}
-
-MadeStep make_rms_norm_gradient(const Graph& graph, NodeId id) {
-  const std::optional<RowShape> dy = row_shape(graph.type(graph.input(id, 0)));
-  if (!dy) return nullptr;
-  return std::make_unique<RmsNormGradientStep>(
-      RowSpace{dy->rows, {dy->width, dy->width, 0}, {dy->width, 0}},
-      static_cast<float>(graph.attribute(id).real("eps")));
+  RowSpace space{dy->rows, {dy->width, dy->width, 0}, {dy->width}};
+  space.output_widths.resize(graph.types(id).size(), 0);  // the rest are sums over rows
+  return std::make_unique<NormGradientStep>(std::move(space),
+                                            static_cast<float>(graph.attribute(id).real("eps")));
 }
 
 MadeStep make_map_gradient(const Graph& graph, NodeId id) {
@@ -223,8 +194,8 @@ MadeStep make_map_gradient(const Graph& graph, NodeId id) {
 
 const Register linear_input_gradient{CpuKernel{"linear_input_gradient", make_input_gradient}};
 const Register linear_weight_gradient{CpuKernel{"linear_weight_gradient", make_weight_gradient}};
-const Register layer_norm_gradient{CpuKernel{"layer_norm_gradient", make_layer_norm_gradient}};
-const Register rms_norm_gradient{CpuKernel{"rms_norm_gradient", make_rms_norm_gradient}};
+const Register layer_norm_gradient{CpuKernel{"layer_norm_gradient", make_norm_gradient}};
+const Register rms_norm_gradient{CpuKernel{"rms_norm_gradient", make_norm_gradient}};
 const Register map_gradient{CpuKernel{"map_gradient", make_map_gradient}};
 
 }  // namespace
