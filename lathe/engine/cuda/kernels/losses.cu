@@ -59,6 +59,21 @@ __global__ void softmax_kernel(SoftmaxArgs args) {
   }
 }
 
+// The largest logit of a row, and the sum of the exponentials of what the others are below it, by
+// all threads of a block.
+struct RowExponentials {
+  float highest, sum;
+};
+__device__ RowExponentials exponentials_of_row(const float* x, std::int64_t classes,
+                                               float (&room)[kWarp]) {
+  float highest = -INFINITY;
+  for (std::int64_t i = threadIdx.x; i < classes; i += blockDim.x) highest = fmaxf(highest, x[i]);
+  highest = join_block(highest, -INFINITY, room, Larger());
+  float sum = 0;
+  for (std::int64_t i = threadIdx.x; i < classes; i += blockDim.x) sum += expf(x[i] - highest);
+  return {highest, join_block(sum, 0.0f, room, Add())};
+}
+
 // A block of threads for each row. A label that is none makes the row NaN, so that no optimizer
 // moves before the fault is seen.
 __global__ void cross_entropy_kernel(CrossEntropyArgs args) {
@@ -72,14 +87,7 @@ __global__ void cross_entropy_kernel(CrossEntropyArgs args) {
       continue;
     }
     const float* const x = args.logits + row * args.classes;
-    float highest = -INFINITY;
-    for (std::int64_t i = threadIdx.x; i < args.classes; i += blockDim.x)
-      highest = fmaxf(highest, x[i]);
-    highest = join_block(highest, -INFINITY, room, Larger());
-    float sum = 0;
-    for (std::int64_t i = threadIdx.x; i < args.classes; i += blockDim.x)
-      sum += expf(x[i] - highest);
-    sum = join_block(sum, 0.0f, room, Add());
+    const auto [highest, sum] = exponentials_of_row(x, args.classes, room);
     if (threadIdx.x != 0) continue;
     const bool is_label = label >= 0 && label < args.classes;
     if (!is_label) report(args.fault);
@@ -116,14 +124,7 @@ __global__ void cross_entropy_gradient_kernel(CrossEntropyGradientArgs args) {
       continue;
     }
     const float* const x = args.logits + row * args.classes;
-    float highest = -INFINITY;
-    for (std::int64_t i = threadIdx.x; i < args.classes; i += blockDim.x)
-      highest = fmaxf(highest, x[i]);
-    highest = join_block(highest, -INFINITY, room, Larger());
-    float sum = 0;
-    for (std::int64_t i = threadIdx.x; i < args.classes; i += blockDim.x)
-      sum += expf(x[i] - highest);
-    sum = join_block(sum, 0.0f, room, Add());
+    const auto [highest, sum] = exponentials_of_row(x, args.classes, room);
     const bool is_label = label >= 0 && label < args.classes;
     if (!is_label && threadIdx.x == 0) report(args.fault);
     const float dsum = is_label ? *args.dsum : NAN, scale = dsum / sum;
