@@ -22,9 +22,11 @@ void ProgressLine::show(const experiment::Progress& now) {
   if (bar_ == nullptr || activity_ != now.activity) {
     finish();
     activity_ = now.activity;
-    bar_ = std::make_unique<report::Progress>(
-        stderr,
-        report::ProgressOptions{.is_enabled = !is_quiet_, .label = now.activity, .unit = now.unit});
+    bar_ = std::make_unique<report::Progress>(stderr,
+                                              report::ProgressOptions{.is_enabled = !is_quiet_,
+                                                                      .label = now.activity,
+                                                                      .unit = now.unit,
+                                                                      .done_before = now.done});
   }
   bar_->update(now.done, now.total, now.note);
 }

@@ -90,7 +90,8 @@ void Progress::draw() {
   last_drawn_ = now;
   is_drawn_ = true;
   const double elapsed = now - start_;
-  const double rate = elapsed > 0 ? static_cast<double>(done_) / elapsed : 0;
+  const auto since = static_cast<double>(done_ - options_.done_before);
+  const double rate = elapsed > 0 ? since / elapsed : 0;
   const bool has_total = total_ > 0;
   const double share =
       has_total ? std::clamp(static_cast<double>(done_) / static_cast<double>(total_), 0.0, 1.0)

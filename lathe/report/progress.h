@@ -11,9 +11,10 @@ namespace lathe::report {
 
 /// How progress is shown. The last three are found out when left empty; tests set them.
 struct ProgressOptions {
-  bool is_enabled = true;  ///< false: nothing is ever written
-  std::string label = {};  ///< what is being done: "train"
-  std::string unit = {};   ///< what is counted: "steps"; written behind the rate
+  bool is_enabled = true;        ///< false: nothing is ever written
+  std::string label = {};        ///< what is being done: "train"
+  std::string unit = {};         ///< what is counted: "steps"; written behind the rate
+  std::int64_t done_before = 0;  ///< when the clock began, so that the rate leaves it out
   std::optional<bool> is_terminal = {};
   std::optional<int> width = {};         ///< columns of the terminal
   std::function<double()> seconds = {};  ///< a clock that never goes back

@@ -54,6 +54,18 @@ TEST(Progress, DrawsABarWithRateAndTimeLeft) {
       "\rtrain  25% [=======>                      ] 50/200  5 steps/s  0:30 left  loss 0.5\x1b[K");
 }
 
+TEST(Progress, CountsNothingThatWasDoneBefore) {
+  Screen screen;
+  ProgressOptions options = screen.terminal(100);
+  options.done_before = 150;
+  Progress progress(screen.stream(), options);
+  progress.update(150, 200);
+  screen.now += 10;
+  progress.update(170, 200);
+  EXPECT_THAT(screen.text(), testing::HasSubstr("150/200  0:00"));
+  EXPECT_THAT(screen.text(), testing::HasSubstr("170/200  2 steps/s  0:15 left"));
+}
+
 TEST(Progress, RedrawsAtMostTenTimesASecond) {
   Screen screen;
   Progress progress(screen.stream(), screen.terminal());
