@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <set>
 
 #include "lathe/core/error.h"
 
@@ -133,10 +134,12 @@ ImageReading parse_image_reading(std::string_view text, ImageReading base) {
   static const std::vector<std::string> kKeys = {"colour", "crop",     "deviation", "mean",
                                                  "resize", "resample", "shortest",  "white"};
   if (text.empty()) return base;
+  std::set<std::string> given;
   for (const std::string_view item : split(text, ',')) {
     const std::size_t equals = std::min(item.find('='), item.size());
     const std::string key(item.substr(0, equals));
     if (std::ranges::find(kKeys, key) == kKeys.end()) throw unknown_name("setting", key, kKeys);
+    if (!given.insert(key).second) fail("{} is there twice", key);
     if (key == "colour") {
       if (equals != item.size()) fail("{}: expected colour alone", item);
       base.is_colour = true;
@@ -145,6 +148,9 @@ ImageReading parse_image_reading(std::string_view text, ImageReading base) {
     if (equals == item.size()) fail("{}: expected {}=VALUE", key, key);
     with_place(key, [&] { set(base, key, item.substr(equals + 1)); });
   }
+  // Each alone replaces the other of the base.
+  if (given.contains("resize") && given.contains("shortest"))
+    fail("resize and shortest: expected one");
   check_image_reading(base);
   return base;
 }

@@ -40,6 +40,8 @@ TEST(ImageReading, RefusesWhatNoImageCanHave) {
   EXPECT_EQ(refusal("mean"), "mean: expected mean=VALUE");
   EXPECT_EQ(refusal("resize=4,crop=5"),
             "crop 5x5: is larger than the 4x4 that images are resized to");
+  EXPECT_EQ(refusal("crop=4,crop=3"), "crop is there twice");
+  EXPECT_EQ(refusal("shortest=4,resize=3"), "resize and shortest: expected one");
   EXPECT_THAT(refusal("means=1"), testing::StartsWith("unknown setting \"means\""));
 }
 
