@@ -1,7 +1,7 @@
 // How fast a training step of a convolutional network runs on this machine's cores.
 //
 //   bench_cnn_training MODEL BATCH [--threads N] [--seconds S | --rounds N] [--warm-up S] [--each]
-//   [--steps] [--device D] [--precision P]
+//   [--steps] [--device D] [--precision P] [--plain-convolutions]
 //
 // MODEL is a directory or a builder's name (resnet20: 28 x 28 images of one channel). The images
 // are made up, as bench_convolution's. AdamW with clipping. Prints one JSON line;

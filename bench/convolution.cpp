@@ -121,13 +121,11 @@ void round_convolutions(Graph& graph, State& state) {
 }
 
 int run(int argc, char** argv) {
-  bench::ImageArguments arguments = bench::read_image_arguments(
-      argc, argv, "bench_convolution MODEL.onnx", " [--integers] [--plain-convolutions]",
-      [](engine::ExecutionOptions& options, const std::string& word) {
-        if (word == "--integers") return options.uses_integers = true;
-        if (word == "--plain-convolutions") return options.plain_convolutions = true;
-        return false;
-      });
+  bench::ImageArguments arguments =
+      bench::read_image_arguments(argc, argv, "bench_convolution MODEL.onnx", " [--integers]",
+                                  [](engine::ExecutionOptions& options, const std::string& word) {
+                                    return word == "--integers" && (options.uses_integers = true);
+                                  });
   engine::ExecutionOptions& options = arguments.options;
   const std::int64_t batch = arguments.batch;
   ThreadPool pool(arguments.threads);

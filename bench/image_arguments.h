@@ -16,7 +16,7 @@
 namespace lathe::bench {
 
 /// MODEL BATCH [--threads N] [--seconds S | --rounds N] [--warm-up S] [--each] [--steps]
-/// [--device D] [--precision P], and what a bench adds.
+/// [--device D] [--precision P] [--plain-convolutions], and what a bench adds.
 struct ImageArguments {
   std::string model;
   std::int64_t batch = 1;
@@ -33,7 +33,7 @@ ImageArguments read_image_arguments(int argc, char** argv, const char* bench, co
   if (argc < 3)
     fail(
         "usage: {} BATCH [--threads N] [--seconds S | --rounds N] [--warm-up S] [--each] [--steps] "
-        "[--device D] [--precision P]{}",
+        "[--device D] [--precision P] [--plain-convolutions]{}",
         bench, own);
   ImageArguments arguments{
       .model = argv[1], .batch = std::atoll(argv[2]), .rounds = {}, .options = {}};
@@ -43,6 +43,8 @@ ImageArguments read_image_arguments(int argc, char** argv, const char* bench, co
     const std::string word = argv[i];
     if (word == "--steps")
       arguments.prints_steps = true;
+    else if (word == "--plain-convolutions")
+      arguments.options.plain_convolutions = true;
     else if (word == "--threads" && i + 1 < argc)
       arguments.threads = std::atoi(argv[++i]);
     else if (word == "--device" && i + 1 < argc)

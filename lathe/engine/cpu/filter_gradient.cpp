@@ -12,6 +12,8 @@ constexpr auto kFloat = static_cast<std::int64_t>(sizeof(float));
 // All parts together: they are written and read once more, which costs as much as some images.
 constexpr std::int64_t kMostFloats = std::int64_t{1} << 19;
 
+constexpr std::int64_t kRoundedPixels = 512;
+
 // Numbers at the points of tiles.
 struct TilePoints {
   std::int64_t count, size;  // and those of all filters' gradients
@@ -56,11 +58,17 @@ std::int64_t FilterGradient::scratch_bytes() const {
   }
   const std::int64_t floats = lines_ * columns_ * c_.x.channels + (c_.y.is_last ? 0 : c_.y.size());
   if (!frame_) return floats * kFloat;
-  return std::max(floats * kFloat, split_->gradient_scratch_bytes(*frame_, c_.y.channels));
+  return std::max(floats * kFloat,
+                  images_at_once() * split_->gradient_scratch_bytes(*frame_, c_.y.channels));
 }
 
 std::int64_t FilterGradient::images_at_once() const {
-  return tile_ != 0 ? winograd_images_at_once(c_, tile_) : 1;
+  if (tile_ != 0) return winograd_images_at_once(c_, tile_);
+  // Rounded images are multiplied so fast that sums had better not be written for each small one.
+  return frame_ && is_rounded_
+             ? std::max<std::int64_t>(
+                   1, kRoundedPixels / std::max<std::int64_t>(1, c_.y.height * c_.y.width))
+             : 1;
 }
 
 void FilterGradient::run(float* result, AlignedBuffer& sums, std::span<AlignedBuffer> scratch,
@@ -82,7 +90,7 @@ void FilterGradient::run(float* result, AlignedBuffer& sums, std::span<AlignedBu
       if (tile_ != 0)
         add_tiles(some, count, own.floats(), at_points, index > first);
       else
-        add(some.x, some.dy, own.floats(), total, index > first);
+        add(some, count, own.floats(), total, index > first);
     }
     if (tile_ != 0) put_taps(at_points, total);
   });
@@ -137,19 +145,27 @@ void FilterGradient::put_taps(const float* sums, float* total) const {
 
 // A part's sums are the gradient of a weight [O, kh, kw, C/groups]: taps before channels, as
 // windows have them.
-void FilterGradient::add(const float* x, const float* dy, float* scratch, float* total,
+void FilterGradient::add(const Some& images, std::int64_t count, float* scratch, float* total,
                          bool accumulate) const {
   // In parts, but where a number is too large for it.
   if (frame_ && split_->add_gradient({.frame = *frame_,
                                       .n = c_.y.channels,
+                                      .images = count,
                                       .is_rounded = is_rounded_,
-                                      .x = x,
-                                      .dy = dy,
+                                      .x = images.x,
+                                      .dy = images.dy,
                                       .dw = total,
                                       .dw_stride = c_.x.channels * c_.taps(),
                                       .accumulate = accumulate,
                                       .scratch = scratch}))
     return;
+  for (std::int64_t i = 0; i < count; ++i)
+    add_floats(images.x + i * c_.x.size(), images.dy + i * c_.y.size(), scratch, total,
+               accumulate || i > 0);
+}
+
+void FilterGradient::add_floats(const float* x, const float* dy, float* scratch, float* total,
+                                bool accumulate) const {
   for (std::int64_t line = 0; line < lines_; ++line)
     copy_line(kernels_, c_.x, x, line - c_.window.pads[0], -c_.window.pads[1], columns_,
               scratch + line * columns_ * c_.x.channels);

@@ -37,7 +37,10 @@ class FilterGradient {
  private:
   std::int64_t num_parts() const;
   std::int64_t scratch_bytes() const;
-  void add(const float* x, const float* dy, float* scratch, float* total, bool accumulate) const;
+  void add(const Some& images, std::int64_t count, float* scratch, float* total,
+           bool accumulate) const;
+  void add_floats(const float* x, const float* dy, float* scratch, float* total,
+                  bool accumulate) const;
   void add_tiles(const Some& images, std::int64_t count, float* scratch, float* sums,
                  bool accumulate) const;
   void put_taps(const float* sums, float* total) const;

@@ -136,6 +136,12 @@ void multiply_rounded_tiles(const RoundedLayout& layout, const std::uint16_t* x,
     }
 }
 
+// To nearest even by the processor's own conversion, as operands are; what is subnormal is 0.
+[[gnu::always_inline]] inline Vec rounded_result(Vec a) {
+  const __m256i bits = __builtin_bit_cast(__m256i, _mm512_cvtneps_pbh(a.value));
+  return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16))};
+}
+
 // Results of 16 filters from `f` on, whose sums of the windows from `first` on lie `step` floats
 // apart.
 inline void store_rounded(const SplitWindowArgs& args, const SplitFrame& frame, std::int64_t f,
@@ -151,7 +157,7 @@ inline void store_rounded(const SplitWindowArgs& args, const SplitFrame& frame, 
     float* const y = args.y + line * frame.out_width * args.n + f;
     const float* const of_line = sums + (begin - first) * step;
     for (std::int64_t w = from; w < to; ++w)
-      store(y + w * args.n, near_bf16(load(of_line + w * step) + bias));
+      store(y + w * args.n, rounded_result(load(of_line + w * step) + bias));
   }
 }
 

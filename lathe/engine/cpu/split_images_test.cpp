@@ -110,6 +110,7 @@ class EverySplitWindow : public testing::TestWithParam<const SplitWindowKernels*
         filled(table().gradient_scratch_bytes(c.frame, c.product.y.channels));
     return table().add_gradient({.frame = c.frame,
                                  .n = c.product.y.channels,
+                                 .images = 1,
                                  .is_rounded = c.in_parts.is_rounded(),
                                  .x = c.x.data(),
                                  .dy = c.dy.data(),
@@ -225,6 +226,36 @@ TEST_P(EverySplitWindow, MultipliesRoundedNumbers) {
     for (std::size_t i = 0; i < dw.size(); ++i)
       ASSERT_NEAR(dw[i], sums[i].value, tolerance(sums[i], windows)) << i;
   }
+}
+
+// Sums that stay in their registers from image to image.
+TEST_P(EverySplitWindow, AddsUpTheGradientsOfSomeImagesAsOfOneAfterAnother) {
+  constexpr std::int64_t kImages = 3;
+  for (const bool is_rounded : {false, true})
+    for (const Shape& shape : kShapes) {
+      const Case c(shape, table(), is_rounded);
+      std::vector<float> one(c.num_filters() * c.taps() * c.channels(), NAN), all = one;
+      for (std::int64_t i = 0; i < kImages; ++i) ASSERT_TRUE(add_gradient(c, one, i > 0));
+      std::vector<float> x, dy;
+      for (std::int64_t i = 0; i < kImages; ++i) {
+        x.insert(x.end(), c.x.begin(), c.x.end());
+        dy.insert(dy.end(), c.dy.begin(), c.dy.end());
+      }
+      const AlignedBuffer scratch =
+          filled(kImages * table().gradient_scratch_bytes(c.frame, c.product.y.channels));
+      ASSERT_TRUE(
+          table().add_gradient({.frame = c.frame,
+                                .n = c.product.y.channels,
+                                .images = kImages,
+                                .is_rounded = is_rounded,
+                                .x = x.data(),
+                                .dy = dy.data(),
+                                .dw = all.data(),
+                                .dw_stride = static_cast<std::int64_t>(c.taps() * c.channels()),
+                                .accumulate = false,
+                                .scratch = scratch.data()}));
+      EXPECT_EQ(all, one);
+    }
 }
 
 // As for `split_multiply`: the emulation adds six products one by one.

@@ -9,8 +9,11 @@
 
 constexpr std::int64_t kGradientStep = 32;
 constexpr int kMostTaps = 5;
-// Steps whose numbers are in the nearest cache while all taps meet them.
-constexpr std::int64_t kGradientSteps = 4;
+// Steps whose numbers are near while all taps meet them: of parts in the nearest cache; of rounded
+// numbers there are so few that sums are better left in registers for longer.
+constexpr std::int64_t gradient_steps(bool is_rounded) {
+  return is_rounded ? 16 : 4;
+}
 constexpr std::int64_t kPairNumbers = 2 * kWindowGrain;
 
 struct GradientScratch {
@@ -26,7 +29,7 @@ struct GradientScratch {
     copy = kParts * pairs * kPairNumbers;
     block = 2 * copy;
     dy = frame.channels / kWindowGrain * block * 2;
-    size = dy + n * steps * kGradientStep * kParts * 2;
+    size = dy + n * steps * kGradientStep * kParts * 2;  // a multiple of a cache line
   }
 };
 
@@ -56,7 +59,7 @@ struct FlatPixels {
 // The parts of x by pairs of pixels; whether all of it may be split.
 template <bool IsRounded>
 bool lay_out_pairs(const SplitWindowGradientArgs& args, const GradientScratch& parts,
-                   std::uint16_t* to) {
+                   const float* x, std::uint16_t* to) {
   const SplitFrame& frame = args.frame;
   const Vec limit = broadcast(kMostSplitGradient);
   Mask are_small = first_lanes(kWidth);
@@ -66,7 +69,7 @@ bool lay_out_pairs(const SplitWindowGradientArgs& args, const GradientScratch& p
   const __m512i in_pairs = _mm512_load_si512(order);
   const std::int64_t part_numbers = parts.pairs * kPairNumbers;
   for (std::int64_t c = 0; c < frame.channels; c += kWindowGrain, to += parts.block) {
-    FlatPixels pixels{.from = args.x + c,
+    FlatPixels pixels{.from = x + c,
                       .step = frame.channels,
                       .width = frame.width,
                       .height = frame.height,
@@ -103,12 +106,12 @@ bool lay_out_pairs(const SplitWindowGradientArgs& args, const GradientScratch& p
 // The parts of dy turned around; whether all of it may be split.
 template <bool IsRounded>
 bool lay_out_turned(const SplitWindowGradientArgs& args, const GradientScratch& parts,
-                    std::uint16_t* to) {
+                    const float* dy, std::uint16_t* to) {
   const SplitFrame& frame = args.frame;
   const Vec limit = broadcast(kMostSplitGradient);
   Mask are_small = first_lanes(kWidth);
   for (std::int64_t f = 0; f < args.n; f += kWindowGrain) {
-    FlatPixels windows{.from = args.dy + f,
+    FlatPixels windows{.from = dy + f,
                        .step = args.n,
                        .width = frame.out_width,
                        .height = frame.out_height,
@@ -142,6 +145,7 @@ struct GradientTaps {
   float* dw[kMostTaps];
   std::int64_t dw_bytes;  // from a filter to the next
   bool accumulate;
+  bool begins, ends;  // or the sums are in their registers, and stay there
 };
 
 template <int Taps, int At = 0>
@@ -174,7 +178,7 @@ template <int Taps, int At = 0>
 template <bool IsRounded, int Taps>
 void add_taps(const GradientTaps& taps) {
   static_assert(Taps <= kMostTaps);
-  start_taps<Taps>(taps);
+  if (taps.begins) start_taps<Taps>(taps);
   const std::int64_t part = taps.pairs * kPairNumbers;
   for (std::int64_t step = 0; step < taps.steps; ++step) {
     const std::uint16_t* const dy = taps.dy + step * kParts * kTileNumbers;
@@ -193,7 +197,7 @@ void add_taps(const GradientTaps& taps) {
     }
     multiply_taps<Taps>(taps, x);
   }
-  store_taps<Taps>(taps);
+  if (taps.ends) store_taps<Taps>(taps);
 }
 
 template <bool IsRounded, int Taps = kMostTaps>
@@ -208,35 +212,55 @@ bool add_window_gradient_of(const SplitWindowGradientArgs& args) {
   const SplitFrame& frame = args.frame;
   const GradientScratch parts(frame, args.n);
   auto* const memory = static_cast<unsigned char*>(args.scratch);
-  auto* const x = reinterpret_cast<std::uint16_t*>(memory);
-  auto* const dy = reinterpret_cast<std::uint16_t*>(memory + parts.dy);
-  if (!lay_out_turned<IsRounded>(args, parts, dy) || !lay_out_pairs<IsRounded>(args, parts, x))
-    return false;
+  const auto x_of = [&](std::int64_t image) {
+    return reinterpret_cast<std::uint16_t*>(memory + image * parts.size);
+  };
+  const auto dy_of = [&](std::int64_t image) {
+    return reinterpret_cast<std::uint16_t*>(memory + image * parts.size + parts.dy);
+  };
+  for (std::int64_t i = 0; i < args.images; ++i) {
+    const float* const x = args.x + i * frame.height * frame.width * frame.channels;
+    const float* const dy = args.dy + i * frame.out_height * frame.out_width * args.n;
+    if (!lay_out_turned<IsRounded>(args, parts, dy, dy_of(i)) ||
+        !lay_out_pairs<IsRounded>(args, parts, x, x_of(i)))
+      return false;
+  }
   const TileSession session;
   const std::int64_t taps = frame.rows * frame.columns, groups = divide_up(taps, kMostTaps);
-  for (std::int64_t step = 0; step < parts.steps; step += kGradientSteps) {
-    const std::int64_t rest = parts.steps - step;
+  // The steps of all images are counted through, and cut again where an image ends.
+  const std::int64_t steps = args.images * parts.steps;
+  for (std::int64_t begin = 0; begin < steps; begin += gradient_steps(IsRounded)) {
+    const std::int64_t rest = steps - begin;
+    const std::int64_t end =
+        begin + (rest < gradient_steps(IsRounded) ? rest : gradient_steps(IsRounded));
     for (std::int64_t c = 0; c < frame.channels; c += kWindowGrain)
       for (std::int64_t f = 0; f < args.n; f += kWindowGrain)
         for (std::int64_t group = 0; group < groups; ++group) {
           const std::int64_t first = group * taps / groups;
           const std::int64_t count = (group + 1) * taps / groups - first;
-          GradientTaps some{
-              .steps = rest < kGradientSteps ? rest : kGradientSteps,
-              .pairs = parts.pairs,
-              .dy = dy + (f / kWindowGrain * parts.steps + step) * kParts * kTileNumbers,
-              .x = {},
-              .dw = {},
-              .dw_bytes = args.dw_stride * 4,
-              .accumulate = args.accumulate || step > 0};
-          for (std::int64_t t = 0; t < count; ++t) {
-            const std::int64_t tap = first + t;
-            const std::int64_t shift = tap / frame.columns * frame.line + tap % frame.columns;
-            some.x[t] = x + c / kWindowGrain * parts.block + shift % 2 * parts.copy +
-                        (step * kGradientStep + shift) / 2 * kPairNumbers;
-            some.dw[t] = args.dw + f * args.dw_stride + tap * frame.channels + c;
+          for (std::int64_t at = begin; at < end;) {
+            const std::int64_t image = at / parts.steps, step = at % parts.steps;
+            const std::int64_t of_image = parts.steps - step;
+            GradientTaps some{.steps = end - at < of_image ? end - at : of_image,
+                              .pairs = parts.pairs,
+                              .dy = dy_of(image) +
+                                    (f / kWindowGrain * parts.steps + step) * kParts * kTileNumbers,
+                              .x = {},
+                              .dw = {},
+                              .dw_bytes = args.dw_stride * 4,
+                              .accumulate = args.accumulate || begin > 0,
+                              .begins = at == begin,
+                              .ends = end - at <= of_image};
+            for (std::int64_t t = 0; t < count; ++t) {
+              const std::int64_t tap = first + t;
+              const std::int64_t shift = tap / frame.columns * frame.line + tap % frame.columns;
+              some.x[t] = x_of(image) + c / kWindowGrain * parts.block + shift % 2 * parts.copy +
+                          (step * kGradientStep + shift) / 2 * kPairNumbers;
+              some.dw[t] = args.dw + f * args.dw_stride + tap * frame.channels + c;
+            }
+            add_up_to<IsRounded>(some, count);
+            at += some.steps;
           }
-          add_up_to<IsRounded>(some, count);
         }
   }
   return true;

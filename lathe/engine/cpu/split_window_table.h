@@ -40,17 +40,18 @@ struct SplitWindowArgs {
 };
 
 /// dw[n, window, channels], n rows of which are `dw_stride` apart, = or += the sum over the windows
-/// of one image of dy[window, n] times what is under it. Or both are rounded to bfloat16 before.
+/// of some images of dy[window, n] times what is under it. Or both are rounded to bfloat16 before.
 struct SplitWindowGradientArgs {
   SplitFrame frame;
   std::int64_t n;
+  std::int64_t images;  ///< of x and dy, one behind another
   bool is_rounded;
   const float* x;
   const float* dy;
   float* dw;
   std::int64_t dw_stride;
   bool accumulate;
-  void* scratch;  ///< gradient_scratch_bytes on a cache line
+  void* scratch;  ///< gradient_scratch_bytes for each image, on a cache line
 };
 
 /// Filters as panels of `panel` columns, as Kernels::pack_b wrote them: k counts taps, then

@@ -95,13 +95,15 @@ class NormedConv2dGradientsStep final : public Step {
       if (tile_ != 0)
         multiply_winograd_images(call.kernels, backwards, tile_filters_, operands, 0, count,
                                  scratch);
-      else if (split_ != nullptr && in_parts_.is_packed())
-        multiply_image_in_parts(call.kernels, *split_, product, *split_frame(product), filters_,
-                                in_parts_, operands, seen, scratch);
-      else
-        multiply_image(call.kernels, product, filters_, operands, scratch);
-      if (has_relu_)
-        for (std::int64_t image = first; image < first + count; ++image) go_through_relu(image);
+      for (std::int64_t i = 0; i < count; ++i) {
+        const ImageOperands one{.x = operands.x + i * dy.size(), .y = operands.y + i * x.size()};
+        if (split_ != nullptr && in_parts_.is_packed())
+          multiply_image_in_parts(call.kernels, *split_, product, *split_frame(product), filters_,
+                                  in_parts_, one, seen + i * x.size(), scratch);
+        else if (tile_ == 0)
+          multiply_image(call.kernels, product, filters_, one, scratch);
+        if (has_relu_) go_through_relu(first + i);
+      }
       return {seen, own.floats()};
     };
     gradient.run(reinterpret_cast<float*>(call.outputs[1]), sums_, call.scratch, call.parallel,
