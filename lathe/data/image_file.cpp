@@ -19,7 +19,8 @@ bool has_image_ending(const std::filesystem::path& path) {
 
 Image read_image(const std::filesystem::path& path) {
   std::error_code error;
-  if (!std::filesystem::exists(path, error)) fail("{}: no such file or folder", path.string());
+  if (!std::filesystem::exists(path, error))
+    fail("{}: cannot be opened: No such file or directory", path.string());
   if (!has_image_ending(path)) fail("{}: is no image: expected .png, .jpg or .jpeg", path.string());
   return has_jpeg_ending(path) ? read_jpeg(path) : read_png(path);
 }

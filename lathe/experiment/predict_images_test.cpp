@@ -67,7 +67,8 @@ TEST(PredictImages, RefusesWhatIsNoImageOrDoesNotFit) {
             "a.txt: is no image: expected .png, .jpg or .jpeg");
   EXPECT_EQ(refused(directory.write("b.png", png(3, 1, PNG_FORMAT_GRAY, {1, 2, 3}))),
             "b.png: the model reads examples of shape [2], but the data's are of shape [1,1,3]");
-  EXPECT_EQ(refused(directory.path() / "nowhere"), "nowhere: no such file or folder");
+  EXPECT_EQ(refused(directory.path() / "nowhere"),
+            "nowhere: cannot be opened: No such file or directory");
   directory.write("empty/readme", "nothing");
   EXPECT_EQ(refused(directory.path() / "empty"),
             "empty: holds no images: looked for .png, .jpg and .jpeg");
