@@ -185,6 +185,9 @@ std::optional<Value> make_attention(Graph& graph, NodeId product) {
   const Value values = unshared(graph, graph.input(product, 1));
   if (graph.type(keys).rank() != 4 || graph.type(values).shape != graph.type(keys).shape)
     return std::nullopt;
+  // What is later is known only of as many keys as queries.
+  if (scores->mask.is_causal && graph.type(scores->queries).shape[2] != graph.type(keys).shape[2])
+    return std::nullopt;
   const std::string name = graph.name(product);
   const std::optional<Heads> q = join_heads(graph, scores->queries, name + "/queries");
   const std::optional<Heads> k = join_heads(graph, keys, name + "/keys");

@@ -163,6 +163,28 @@ TEST(RecognizeAttention, ReadsScaleAndMasks) {
   EXPECT_EQ(graph.output("y")->node, graph.at("mixed/attention"));
 }
 
+TEST(RecognizeAttention, LeavesWhatHidesLaterOnesOfMoreKeysThanQueries) {
+  Graph graph = parse_graph(R"(
+    q = input() : f32[B,2,3,4]
+    k = input() : f32[B,2,5,4]
+    v = input() : f32[B,2,5,4]
+    scores = matmul(q, k) {transpose_b=true} : f32[B,2,3,5]
+    keys = range() : i64[5]
+    columns = reshape(keys) : i64[1,1,1,5]
+    queries = range() : i64[3]
+    rows = reshape(queries) : i64[1,1,3,1]
+    earlier = less_equal(columns, rows) : bool[1,1,3,5]
+    zero = constant() {values=[0.0]} : f32[]
+    low = constant() {values=[-inf]} : f32[]
+    bias = where(earlier, zero, low) : f32[1,1,3,5]
+    biased = add(scores, bias) : f32[B,2,3,5]
+    weights = softmax(biased) : f32[B,2,3,5]
+    mixed = matmul(weights, v) : f32[B,2,3,4]
+    output y <- mixed
+)");
+  EXPECT_EQ(run_pass("recognize-attention", graph), 0);
+}
+
 // A mask that only lowers scores a little is none.
 TEST(RecognizeAttention, LeavesBiasesThatHideNothing) {
   Graph graph = attention_graph("-2.0");
