@@ -55,7 +55,8 @@ ThreadPool::~ThreadPool() {
   for (std::thread& worker : workers_) worker.join();
 }
 
-void ThreadPool::run(std::int64_t num_tasks, const std::function<void(std::int64_t, int)>& task) {
+void ThreadPool::run(std::int64_t num_tasks, const std::function<void(std::int64_t, int)>& task,
+                     Shares shares) {
   if (num_tasks <= 0) return;
   if (workers_.empty() || num_tasks == 1) {
     for (std::int64_t index = 0; index < num_tasks; ++index) task(index, 0);
@@ -65,6 +66,7 @@ void ThreadPool::run(std::int64_t num_tasks, const std::function<void(std::int64
   check(num_tasks <= static_cast<std::int64_t>(kTasks), "fewer than 2^32 tasks");
   is_running_ = true;
   task_ = &task;
+  kind_ = shares;
   const Count open = (run_of(open_.load()) + kTasks + 1) | static_cast<std::uint64_t>(num_tasks);
   open_.store(open);
   // Who counts itself as a sleeper looks for a run afterwards, so one of the two sees the other.
@@ -94,9 +96,16 @@ std::int64_t ThreadPool::take_from(int owner, Count open) {
     const std::int64_t index = age == 0 ? tasks_of(before) : 0;
     if (age < 0 || index >= size) return -1;
     const Count after = run_of(open) | static_cast<std::uint64_t>(index + 1);
-    if (taken.compare_exchange_weak(before, after, std::memory_order_acq_rel))
-      return owner + index * threads;
+    if (taken.compare_exchange_weak(before, after, std::memory_order_acq_rel)) return index;
   }
+}
+
+// The first shares have one task more where threads do not divide them, in either kind.
+std::int64_t ThreadPool::task_of(int owner, std::int64_t index, Count open) const {
+  const std::int64_t threads = num_threads();
+  if (kind_ == Shares::Dealt) return owner + index * threads;
+  return owner * (tasks_of(open) / threads) +
+         std::min<std::int64_t>(owner, tasks_of(open) % threads) + index;
 }
 
 void ThreadPool::take_tasks(int thread, Count open) {
@@ -104,10 +113,11 @@ void ThreadPool::take_tasks(int thread, Count open) {
   for (int i = 0; i < num_threads(); ++i) {
     const std::uint64_t before = num_finished;
     for (;; ++num_finished) {
-      const std::int64_t index = take_from((thread + i) % num_threads(), open);
+      const int owner = (thread + i) % num_threads();
+      const std::int64_t index = take_from(owner, open);
       if (index < 0) break;
       try {
-        (*task_)(index, thread);
+        (*task_)(task_of(owner, index, open), thread);
       } catch (...) {
         const std::lock_guard lock(mutex_);
         if (!error_) error_ = std::current_exception();

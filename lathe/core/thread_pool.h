@@ -25,6 +25,12 @@ int num_available_threads();
 /// cores too, it may get to run long after that.
 class ThreadPool {
  public:
+  /// Which tasks a thread begins with.
+  enum class Shares {
+    Dealt,   ///< t, t + num_threads(), ...: all threads are near each other in the tasks' order
+    Ranges,  ///< neighbours: a thread finds what it made in an earlier run of the same order
+  };
+
   /// `num_threads` counts the calling thread; 0 means as many as are available.
   explicit ThreadPool(int num_threads = 0);
   ~ThreadPool();
@@ -35,7 +41,8 @@ class ThreadPool {
 
   /// Runs task(index, thread) for every index below `num_tasks`; `thread` is below num_threads().
   /// The first exception of a task is rethrown here once all are done. Not reentrant.
-  void run(std::int64_t num_tasks, const std::function<void(std::int64_t, int)>& task);
+  void run(std::int64_t num_tasks, const std::function<void(std::int64_t, int)>& task,
+           Shares shares = Shares::Dealt);
 
  private:
   /// The number of a run, and in the lower half how many tasks: of all, taken or finished.
@@ -45,7 +52,7 @@ class ThreadPool {
   struct alignas(kLine) Line {
     std::atomic<Count> count{0};
   };
-  /// Thread t's tasks are t, t + num_threads(), ... Whoever takes one counts it here.
+  /// The tasks that a thread begins with. Whoever takes one counts it here.
   struct Share {
     Line taken;
     Line finished;  ///< of all tasks, by this thread
@@ -54,6 +61,7 @@ class ThreadPool {
   void work(int thread);
   void take_tasks(int thread, Count open);
   std::int64_t take_from(int owner, Count open);
+  std::int64_t task_of(int owner, std::int64_t index, Count open) const;
   bool is_finished(Count open) const;
 
   std::vector<Share> shares_;
@@ -62,6 +70,7 @@ class ThreadPool {
   std::condition_variable wake_;
   // Of the run under way. Only who has taken a task of it may read it.
   const std::function<void(std::int64_t, int)>* task_ = nullptr;
+  Shares kind_ = Shares::Dealt;
   bool is_running_ = false;
   std::exception_ptr error_;
   alignas(kLine) std::atomic<Count> open_{0};

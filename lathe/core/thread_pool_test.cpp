@@ -9,11 +9,32 @@ namespace {
 
 TEST(ThreadPool, RunsEveryTaskExactlyOnce) {
   ThreadPool pool(3);
-  for (int round = 0; round < 200; ++round) {
-    std::vector<std::atomic<int>> counts(17);
-    pool.run(17, [&](std::int64_t index, int) { ++counts[static_cast<std::size_t>(index)]; });
-    for (const auto& count : counts) ASSERT_EQ(count.load(), 1);
-  }
+  for (const auto shares : {ThreadPool::Shares::Dealt, ThreadPool::Shares::Ranges})
+    for (int round = 0; round < 200; ++round) {
+      std::vector<std::atomic<int>> counts(static_cast<std::size_t>(2 + round % 17));
+      pool.run(
+          std::ssize(counts),
+          [&](std::int64_t index, int) { ++counts[static_cast<std::size_t>(index)]; }, shares);
+      for (const auto& count : counts) ASSERT_EQ(count.load(), 1);
+    }
+}
+
+// Every thread waits in its first task until all have one, so that none takes another's.
+TEST(ThreadPool, BeginsWithNeighboursWhereSharesAreRanges) {
+  ThreadPool pool(3);
+  std::vector<std::int64_t> first(3, -1);
+  std::atomic<int> begun{0};
+  pool.run(
+      8,
+      [&](std::int64_t index, int thread) {
+        std::int64_t& mine = first[static_cast<std::size_t>(thread)];
+        if (mine >= 0) return;
+        mine = index;
+        begun.fetch_add(1);
+        while (begun.load() < 3) std::this_thread::yield();
+      },
+      ThreadPool::Shares::Ranges);
+  EXPECT_EQ(first, (std::vector<std::int64_t>{0, 3, 6}));
 }
 
 TEST(ThreadPool, PassesATasksExceptionToTheCaller) {
