@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "lathe/ops/attention_weights.h"
 
@@ -98,19 +99,23 @@ std::vector<AttentionTask> attention_tasks(const AttentionShape& shape,
     for (std::int64_t begin = 0; begin < sequences[s].q_length; begin += range)
       for (std::int64_t head = 0; head < shape.heads; ++head)
         tasks.push_back({s, head, begin, std::min(sequences[s].q_length, begin + range)});
-  sort_by_work(tasks, sequences);
   return tasks;
 }
 
-void sort_by_work(std::vector<AttentionTask>& tasks,
-                  const std::vector<AttentionSequence>& sequences) {
+void run_attention_tasks(const WholeCall& call, const std::vector<AttentionSequence>& sequences,
+                         std::vector<AttentionTask> tasks,
+                         const std::function<void(const AttentionTask&, int)>& run) {
+  if (tasks.empty()) return;
   const auto work = [&](const AttentionTask& task) {
     const AttentionSequence& sequence = sequences[task.sequence];
     return sequence.q_length * sequence.k_length;
   };
-  std::stable_sort(tasks.begin(), tasks.end(), [&](const AttentionTask& a, const AttentionTask& b) {
-    return work(a) > work(b);
-  });
+  const auto [least, most] = std::ranges::minmax(tasks, {}, work);
+  const bool are_alike = 2 * work(least) >= work(most);
+  if (!are_alike) std::ranges::stable_sort(tasks, std::ranges::greater(), work);
+  (are_alike ? call.parallel_by_rows : call.parallel)(
+      std::ssize(tasks),
+      [&](std::int64_t index, int thread) { run(tasks[static_cast<std::size_t>(index)], thread); });
 }
 
 void fill_unseeing(const std::vector<AttentionSequence>& sequences, float* result,

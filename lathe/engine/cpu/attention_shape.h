@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "lathe/engine/cpu/step.h"
@@ -47,14 +48,18 @@ class AttentionShape {
   bool only_first_;  // packed, with one query a sequence: its first token's
 };
 
-/// All queries of all heads, in as many tasks as keep the threads busy.
+/// All queries of all heads, in the order of sequences and in as many tasks as keep the threads
+/// busy.
 std::vector<AttentionTask> attention_tasks(const AttentionShape& shape,
                                            const std::vector<AttentionSequence>& sequences,
                                            std::int64_t threads);
 
-/// Long ones first: the last task to start should be a short one.
-void sort_by_work(std::vector<AttentionTask>& tasks,
-                  const std::vector<AttentionSequence>& sequences);
+/// Runs tasks that are in the order of sequences. Where these are about as long as each other, a
+/// thread begins with those whose rows it has worked on before. Else the long ones come first,
+/// because the last task to start should be a short one.
+void run_attention_tasks(const WholeCall& call, const std::vector<AttentionSequence>& sequences,
+                         std::vector<AttentionTask> tasks,
+                         const std::function<void(const AttentionTask&, int)>& run);
 
 /// A query of a sequence without tokens sees nothing, and the kernels do nothing: its row is zero.
 void fill_unseeing(const std::vector<AttentionSequence>& sequences, float* result,

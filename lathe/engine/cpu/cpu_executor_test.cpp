@@ -340,25 +340,27 @@ TEST(CpuExecutor, ReportsItsPlan) {
 }
 
 // Gradients of small weights beside so many others that they leave their stage. Pieces follow from
-// the number of rows alone.
+// the number of rows alone, and threads take blocks in the order of rows.
 TEST(CpuExecutor, SumsSmallWeightsGradientsInPiecesOfManyRows) {
   std::string text = "symbols T\nx = input() : f32[T,260]\n";
   for (const std::string name : {"a", "b", "c", "d", "e"})
     text += name + " = input() : f32[T,250]\ng" + name + " = linear_weight_gradient(" + name +
             ", x)\noutput g" + name + " <- g" + name + "\n";
+  text += "w = state() : f32[250,260]\ndx = linear_input_gradient(a, w)\noutput dx <- dx\n";
   const Graph graph = parse_graph(text);
+  const State state = random_state(graph, 4);
   for (const std::int64_t rows : {0, 100, 1023, 1600}) {
     SCOPED_TRACE(rows);
     const Feed feed = random_feed(graph, {{"T", rows}}, 3);
-    const auto alone = make_executor(graph, {});
+    const auto alone = make_executor(graph, state);
     const Feed expected = alone->run(feed);
-    expect_near(expected, make_executor(graph, {}, {.device = "reference"})->run(feed),
+    expect_near(expected, make_executor(graph, state, {.device = "reference"})->run(feed),
                 1e-6 * static_cast<double>(rows) + 1e-6);
     const std::string& layout = alone->report().steps[0].layout;
     EXPECT_EQ(layout.find("pieces") != std::string::npos, rows >= 1024) << layout;
-    for (const int threads : {2, 5}) {
+    for (const int threads : {2, 5, 16}) {
       ThreadPool pool(threads);
-      expect_identical(make_executor(graph, {}, {.pool = &pool})->run(feed), expected);
+      expect_identical(make_executor(graph, state, {.pool = &pool})->run(feed), expected);
     }
   }
 }

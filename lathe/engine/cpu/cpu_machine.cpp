@@ -167,9 +167,10 @@ Feed CpuExecutor::Machine::take_outputs() {
 }
 
 void CpuExecutor::Machine::parallel(std::int64_t tasks,
-                                    const std::function<void(std::int64_t, int)>& task) {
+                                    const std::function<void(std::int64_t, int)>& task,
+                                    ThreadPool::Shares shares) {
   if (pool != nullptr) {
-    pool->run(tasks, task);
+    pool->run(tasks, task, shares);
     return;
   }
   for (std::int64_t index = 0; index < tasks; ++index) task(index, 0);

@@ -20,6 +20,9 @@ struct DepthCut {
   std::int64_t pieces = 1, depth = 0;
 };
 
+/// What sums over rows may take for their depth to be cut.
+inline constexpr std::int64_t kMostCutBytes = std::int64_t{1} << 20;
+
 /// A plan with the memory and threads that it runs on. `cpu_machine.cpp` gets it ready,
 /// `cpu_stages.cpp` runs its stages, `cpu_products.cpp` those of products, `cpu_report.cpp` says
 /// what became of it.
@@ -69,7 +72,8 @@ struct CpuExecutor::Machine {
   Feed take_outputs();
   void run(const Stage& stage, const SymbolValues& sizes);
   void run_rows(const Stage& stage, const SymbolValues& sizes);
-  std::int64_t rows_of_tile(const Stage& stage, std::int64_t rows) const;
+  std::int64_t num_tiles(const Stage& stage, std::int64_t rows) const;
+  std::int64_t largest_tile(const Stage& stage, std::int64_t rows) const;
   ProductExtents extents(const Product& product, const SymbolValues& sizes) const;
   static DepthCut depth_cut(const PlanStep& planned, std::int64_t depth);
   // Of a piece, where as many are computed at once.
@@ -79,7 +83,7 @@ struct CpuExecutor::Machine {
                                    std::int64_t pieces);
   std::string layout(const PlanStep& planned) const;
   Size bytes(const PlanStep& planned) const;
-  void run_groups(const Stage& stage, std::int64_t rows, std::int64_t tiles);
+  void run_groups(const Stage& stage, std::int64_t rows);
   void run_tile(const Stage& stage, std::int64_t begin, std::int64_t rows, int thread,
                 std::byte* sums);
   void reserve_copies(std::int64_t copies, std::int64_t bytes);
@@ -87,16 +91,18 @@ struct CpuExecutor::Machine {
   void add_copies(const std::vector<Sum>& sums);
   void run_products(const Stage& stage, const SymbolValues& sizes);
   struct ProductPart;
+  void run_blocks(std::span<const ProductPart> parts);
   void run_by_rows(std::span<const ProductPart> parts, std::int64_t blocks,
                    std::int64_t kept_bytes);
   void run_block(const ProductPart& part, const Block& block, int thread, const std::byte* rows,
                  std::int64_t next_column);
   struct Operands;
   WholeCall whole_call(const PlanStep& planned, const Operands& operands, const SymbolValues& sizes,
-                       const ParallelTasks& tasks);
+                       const ParallelTasks& dealt, const ParallelTasks& by_rows);
   void run_whole(const Stage& stage, const SymbolValues& sizes);
   void run_tasks(const Stage& stage, const SymbolValues& sizes);
-  void parallel(std::int64_t tasks, const std::function<void(std::int64_t, int)>& task);
+  void parallel(std::int64_t tasks, const std::function<void(std::int64_t, int)>& task,
+                ThreadPool::Shares shares = ThreadPool::Shares::Dealt);
 
   // Where the scratch of a stage's steps begins, behind its tiles.
   static std::int64_t step_scratch(const Stage& stage) {

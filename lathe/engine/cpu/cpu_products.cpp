@@ -35,8 +35,7 @@ struct CpuExecutor::Machine::ProductPart {
   const PlanStep* planned = nullptr;
   ProductExtents extents;
   Partition partition;
-  std::int64_t end = 0;    // of its blocks among those of all parts
-  std::int64_t piece = 0;  // of the depth
+  std::int64_t piece = 0, pieces = 1;  // of the depth
   std::array<const std::byte*, CpuPlan::kMaxOperands> inputs = {};
   std::array<std::byte*, CpuPlan::kMaxOperands> outputs = {};
 };
@@ -70,7 +69,7 @@ void CpuExecutor::Machine::run_products(const Stage& stage, const SymbolValues& 
       blocks += cut.count();
       const std::int64_t first = p * depth;
       const ProductExtents own{whole.rows, whole.columns, std::min(depth, whole.depth - first)};
-      ProductPart& part = parts.emplace_back(ProductPart{index, &planned, own, cut, blocks, p});
+      ProductPart& part = parts.emplace_back(ProductPart{index, &planned, own, cut, p, pieces});
       for (std::size_t i = 0; i < planned.inputs.size(); ++i)
         if (planned.inputs[i] >= 0)
           part.inputs[i] = base(planned.inputs[i]) + first * planned.step->rows()->input_widths[i] *
@@ -93,14 +92,42 @@ void CpuExecutor::Machine::run_products(const Stage& stage, const SymbolValues& 
   if (kept_bytes > 0)
     run_by_rows(parts, blocks, kept_bytes);
   else
-    parallel(blocks, [&](std::int64_t task, int thread) {
-      const auto part =
-          std::upper_bound(parts.begin(), parts.end(), task,
-                           [](std::int64_t at, const ProductPart& p) { return at < p.end; });
-      const std::int64_t block = task - (part->end - part->partition.count());
-      run_block(*part, part->partition.block(block), thread, nullptr, -1);
-    });
+    run_blocks(parts);
   add_copies(sums);
+}
+
+// Small weights stay in the caches of every core, and what matters is where the rows are: blocks
+// are in the order of rows, so that a thread begins with those that it has worked on in the stage
+// before. Of large weights, or sums over all rows, threads that start together read the same.
+void CpuExecutor::Machine::run_blocks(std::span<const ProductPart> parts) {
+  struct Task {
+    const ProductPart* part;
+    std::int64_t block;
+    double place;  // of its rows, as a share of all
+  };
+  const auto middle = [](std::int64_t part, std::int64_t count) {
+    return (static_cast<double>(part) + 0.5) / static_cast<double>(count);
+  };
+  std::vector<Task> tasks;
+  bool has_places = true;
+  for (const ProductPart& part : parts) {
+    const bool is_sum = part.planned->step->rows()->output_widths[0] == 0;
+    has_places = has_places && (!is_sum || part.pieces > 1) &&
+                 part.planned->step->as_product()->shared_bytes <= kMostCutBytes;
+    const std::int64_t row_blocks = part.partition.row_blocks();
+    for (std::int64_t block = 0; block < part.partition.count(); ++block)
+      tasks.push_back(
+          {&part, block,
+           is_sum ? middle(part.piece, part.pieces) : middle(block % row_blocks, row_blocks)});
+  }
+  if (has_places) std::ranges::stable_sort(tasks, {}, &Task::place);
+  parallel(
+      std::ssize(tasks),
+      [&](std::int64_t index, int thread) {
+        const auto& [part, block, place] = tasks[static_cast<std::size_t>(index)];
+        run_block(*part, part->partition.block(block), thread, nullptr, -1);
+      },
+      has_places ? ThreadPool::Shares::Ranges : ThreadPool::Shares::Dealt);
 }
 
 // Each thread begins with rows of its own, or some threads with the same ones, and keeps what it

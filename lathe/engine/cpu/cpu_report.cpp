@@ -10,7 +10,7 @@ std::string CpuExecutor::Machine::layout(const PlanStep& planned) const {
   if (last_sizes.empty() || stage.kind == Stage::Kind::Whole || stage.kind == Stage::Kind::Tasks)
     return {};
   if (stage.kind == Stage::Kind::Rows)
-    return fmt::format("tiles of {} rows", rows_of_tile(stage, stage.rows.evaluate(last_sizes)));
+    return fmt::format("tiles of {} rows", largest_tile(stage, stage.rows.evaluate(last_sizes)));
   ProductExtents own = extents(*planned.step->as_product(), last_sizes);
   const DepthCut depth = depth_cut(planned, own.depth);
   own.depth = depth.depth;

@@ -12,7 +12,7 @@ namespace {
 // order. How many groups follows from the extents alone, so that the bits do not depend on threads:
 // enough for the cores we expect, few enough for the copies to stay small.
 constexpr std::int64_t kMostGroups = 16;
-constexpr std::int64_t kTilesOfGroup = 4;
+constexpr std::int64_t kRowsOfGroup = 168;
 constexpr std::int64_t kMostSumBytes = std::int64_t{64} << 20;
 // Elements of sums that a task adds, of all copies: some hundred KiB.
 constexpr std::int64_t kSumGrain = 1 << 11;
@@ -20,12 +20,20 @@ constexpr std::int64_t kLeastTileRows = 8;
 // Rows of a piece of what is summed over rows block by block, where the sums are so small that a
 // block of them reads far more than it keeps.
 constexpr std::int64_t kLeastPiece = 512;
-constexpr std::int64_t kMostCutBytes = std::int64_t{1} << 20;
 
-std::int64_t num_groups(std::int64_t tiles, std::int64_t sum_bytes) {
+std::int64_t divide_up(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
+
+// Part `index` of `count` nearly equal ones.
+std::int64_t begin_of(std::int64_t total, std::int64_t index, std::int64_t count) {
+  return total * index / count;
+}
+
+std::int64_t num_groups(std::int64_t rows, std::int64_t sum_bytes) {
   const std::int64_t by_memory =
       std::max<std::int64_t>(1, kMostSumBytes / std::max<std::int64_t>(1, sum_bytes));
-  return std::clamp<std::int64_t>(tiles / kTilesOfGroup, 1, std::min(kMostGroups, by_memory));
+  return std::clamp<std::int64_t>(rows / kRowsOfGroup, 1, std::min(kMostGroups, by_memory));
 }
 
 // Runs what a step does and names its node in an error that passes: the text is made only then.
@@ -53,7 +61,8 @@ struct CpuExecutor::Machine::Operands {
 };
 
 WholeCall CpuExecutor::Machine::whole_call(const PlanStep& planned, const Operands& operands,
-                                           const SymbolValues& sizes, const ParallelTasks& tasks) {
+                                           const SymbolValues& sizes, const ParallelTasks& dealt,
+                                           const ParallelTasks& by_rows) {
   return {*kernels,
           plan.graph,
           planned.node,
@@ -61,47 +70,64 @@ WholeCall CpuExecutor::Machine::whole_call(const PlanStep& planned, const Operan
           {operands.inputs.data(), planned.inputs.size()},
           {operands.outputs.data(), planned.outputs.size()},
           scratch,
-          tasks};
+          dealt,
+          by_rows};
 }
 
 void CpuExecutor::Machine::run_rows(const Stage& stage, const SymbolValues& sizes) {
   const std::int64_t rows = stage.rows.evaluate(sizes);
-  const std::int64_t tile_rows = rows_of_tile(stage, rows);
-  const std::int64_t tiles = (rows + tile_rows - 1) / tile_rows;
   std::int64_t step_bytes = 0;
   for (const std::size_t index : stage.steps)
-    step_bytes = std::max(
-        step_bytes, plan.steps[index].step->scratch_bytes(*kernels, std::min(rows, tile_rows)));
+    step_bytes = std::max(step_bytes, plan.steps[index].step->scratch_bytes(
+                                          *kernels, std::min(rows, stage.tile_rows)));
   for (AlignedBuffer& buffer : scratch) buffer.reserve(step_scratch(stage) + step_bytes);
   if (!stage.sums.empty()) {
-    run_groups(stage, rows, tiles);
+    run_groups(stage, rows);
     return;
   }
-  parallel(tiles, [&](std::int64_t tile, int thread) {
-    const std::int64_t begin = tile * tile_rows;
-    run_tile(stage, begin, std::min(tile_rows, rows - begin), thread, nullptr);
-  });
+  const std::int64_t tiles = num_tiles(stage, rows);
+  parallel(
+      tiles,
+      [&](std::int64_t tile, int thread) {
+        const std::int64_t begin = begin_of(rows, tile, tiles);
+        run_tile(stage, begin, begin_of(rows, tile + 1, tiles) - begin, thread, nullptr);
+      },
+      ThreadPool::Shares::Ranges);
 }
 
-// Few rows are shared among all threads. A row has the same bits in every tile, but what is summed
-// over rows has not: there the tiles are the plan's.
-std::int64_t CpuExecutor::Machine::rows_of_tile(const Stage& stage, std::int64_t rows) const {
-  if (!stage.sums.empty()) return stage.tile_rows;
-  const std::int64_t share = (rows + num_threads() - 1) / num_threads();
-  return std::min(stage.tile_rows, std::max(share, kLeastTileRows));
+// As many for each thread, and few rows are shared among all. A row has the same bits in every
+// tile.
+std::int64_t CpuExecutor::Machine::num_tiles(const Stage& stage, std::int64_t rows) const {
+  const std::int64_t turns = divide_up(divide_up(rows, stage.tile_rows), num_threads());
+  return std::max(divide_up(rows, stage.tile_rows),
+                  std::min(turns * num_threads(), divide_up(rows, kLeastTileRows)));
 }
 
-void CpuExecutor::Machine::run_groups(const Stage& stage, std::int64_t rows, std::int64_t tiles) {
-  const std::int64_t groups = num_groups(tiles, stage.sum_bytes);
+std::int64_t CpuExecutor::Machine::largest_tile(const Stage& stage, std::int64_t rows) const {
+  if (rows == 0) return 0;
+  if (stage.sums.empty()) return divide_up(rows, num_tiles(stage, rows));
+  const std::int64_t of_group = divide_up(rows, num_groups(rows, stage.sum_bytes));
+  return divide_up(of_group, divide_up(of_group, stage.tile_rows));
+}
+
+// What is summed over rows has other bits in other tiles: here they follow from the extents.
+void CpuExecutor::Machine::run_groups(const Stage& stage, std::int64_t rows) {
+  const std::int64_t groups = num_groups(rows, stage.sum_bytes);
   reserve_copies(groups, stage.sum_bytes);
-  parallel(groups, [&](std::int64_t group, int thread) {
-    std::byte* const sums = copy_of_sums(group);
-    std::memset(sums, 0, static_cast<std::size_t>(stage.sum_bytes));
-    for (std::int64_t tile = tiles * group / groups; tile < tiles * (group + 1) / groups; ++tile) {
-      const std::int64_t begin = tile * stage.tile_rows;
-      run_tile(stage, begin, std::min(stage.tile_rows, rows - begin), thread, sums);
-    }
-  });
+  parallel(
+      groups,
+      [&](std::int64_t group, int thread) {
+        std::byte* const sums = copy_of_sums(group);
+        std::memset(sums, 0, static_cast<std::size_t>(stage.sum_bytes));
+        const std::int64_t first = begin_of(rows, group, groups);
+        const std::int64_t count = begin_of(rows, group + 1, groups) - first;
+        const std::int64_t tiles = divide_up(count, stage.tile_rows);
+        for (std::int64_t tile = 0; tile < tiles; ++tile) {
+          const std::int64_t begin = begin_of(count, tile, tiles);
+          run_tile(stage, first + begin, begin_of(count, tile + 1, tiles) - begin, thread, sums);
+        }
+      },
+      ThreadPool::Shares::Ranges);
   std::vector<Sum> totals;
   for (const int index : stage.sums) {
     const Slot& slot = plan.slots[static_cast<std::size_t>(index)];
@@ -191,17 +217,21 @@ DepthCut CpuExecutor::Machine::depth_cut(const PlanStep& planned, std::int64_t d
 }
 
 void CpuExecutor::Machine::run_whole(const Stage& stage, const SymbolValues& sizes) {
-  const ParallelTasks run_parallel = [&](std::int64_t tasks,
-                                         const std::function<void(std::int64_t, int)>& task) {
-    parallel(tasks, task);
+  const auto sharing = [&](ThreadPool::Shares shares) -> ParallelTasks {
+    return [this, shares](std::int64_t tasks, const std::function<void(std::int64_t, int)>& task) {
+      parallel(tasks, task, shares);
+    };
   };
+  const ParallelTasks dealt = sharing(ThreadPool::Shares::Dealt);
+  const ParallelTasks by_rows = sharing(ThreadPool::Shares::Ranges);
   for (const std::size_t index : stage.steps) {
     const PlanStep& planned = plan.steps[index];
     const Operands operands(*this, planned);
     const auto start =
         timing ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point{};
-    with_node(plan, planned,
-              [&] { planned.step->run_whole(whole_call(planned, operands, sizes, run_parallel)); });
+    with_node(plan, planned, [&] {
+      planned.step->run_whole(whole_call(planned, operands, sizes, dealt, by_rows));
+    });
     // A whole step keeps all threads busy, so its wall time counts once for each.
     if (timing)
       seconds_of(0, index) +=
@@ -220,7 +250,8 @@ void CpuExecutor::Machine::run_tasks(const Stage& stage, const SymbolValues& siz
   std::int64_t tasks = 0;
   for (const std::size_t index : stage.steps) {
     const PlanStep& planned = plan.steps[index];
-    calls.push_back(whole_call(planned, operands.emplace_back(*this, planned), sizes, nobody));
+    calls.push_back(
+        whole_call(planned, operands.emplace_back(*this, planned), sizes, nobody, nobody));
     with_node(plan, planned, [&] { tasks += planned.step->num_tasks(calls.back()); });
     ends.push_back(tasks);
   }

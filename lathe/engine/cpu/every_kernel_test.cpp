@@ -100,7 +100,8 @@ bool run_steps(const ExampleCall& call, const Kernels& table) {
           step->run_block({table, extents, all.block(i), inputs, outputs, room.data()});
       }
     } else {
-      const WholeCall whole{table, graph, id, symbols, inputs, outputs, scratch, parallel};
+      const WholeCall whole{table,   graph,   id,       symbols, inputs,
+                            outputs, scratch, parallel, parallel};
       if (step->has_tasks())
         for (std::int64_t i = 0; i < step->num_tasks(whole); ++i) step->run_task(whole, i);
       else

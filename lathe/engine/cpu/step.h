@@ -72,6 +72,9 @@ struct WholeCall {
   std::span<std::byte* const> outputs;
   std::span<AlignedBuffer> scratch;  ///< one for each thread
   const ParallelTasks& parallel;     ///< on the plan's threads
+  /// For tasks in the order of the rows that they read and write: a thread begins with neighbours,
+  /// those whose rows it has worked on in the stages before.
+  const ParallelTasks& parallel_by_rows;
 };
 
 /// A result that may lie where an operand lies, because the step reads each element before it

@@ -122,8 +122,6 @@ class AttentionStep final : public Step {
       if (pairs == nullptr) return call.kernels.attention_scratch_size(lq, lk, a.d);
       return (pairs->attention_scratch_bytes(lk, a.d) + 3) / 4;
     };
-    const std::vector<AttentionTask> tasks =
-        attention_tasks(a, sequences, std::ssize(call.scratch));
     std::int64_t floats = 0;
     for (const AttentionSequence& at : sequences)
       floats = std::max(floats, scratch_floats(at.q_length, at.k_length) + at.k_length);
@@ -138,8 +136,7 @@ class AttentionStep final : public Step {
     const std::int64_t group = a.heads / a.kv_heads;
     const std::int64_t q_stride = a.q_stride(), k_stride = a.k_stride();
     fill_unseeing(sequences, reinterpret_cast<float*>(call.outputs[0]), q_stride);
-    call.parallel(static_cast<std::int64_t>(tasks.size()), [&](std::int64_t index, int thread) {
-      const AttentionTask& task = tasks[static_cast<std::size_t>(index)];
+    const auto run = [&](const AttentionTask& task, int thread) {
       const AttentionSequence& at = sequences[task.sequence];
       float* const scratch = call.scratch[static_cast<std::size_t>(thread)].floats();
       float* const room = scratch + scratch_floats(at.q_length, at.k_length);
@@ -172,7 +169,9 @@ class AttentionStep final : public Step {
       call.kernels.attention(args);
       rounding.round_rows(args.out + task.q_begin * q_stride, task.q_end - task.q_begin, a.d,
                           q_stride);
-    });
+    };
+    run_attention_tasks(call, sequences, attention_tasks(a, sequences, std::ssize(call.scratch)),
+                        run);
   }
 
  private:
@@ -197,7 +196,6 @@ class AttentionGradientStep final : public Step {
       for (std::int64_t head = 0; head < a.kv_heads; ++head) tasks.push_back({s, head, 0, lq});
       floats = std::max(floats, call.kernels.attention_backward_scratch_size(lq, lk, a.d) + lk);
     }
-    sort_by_work(tasks, sequences);
     reserve_floats(call, floats);
     const Dropout dropout = a.dropout(call);
     const RowRounder rounder(a, call);
@@ -209,8 +207,7 @@ class AttentionGradientStep final : public Step {
     const std::int64_t group = a.heads / a.kv_heads;
     const std::int64_t q_stride = a.q_stride(), k_stride = a.k_stride();
     fill_unseeing(sequences, reinterpret_cast<float*>(call.outputs[0]), q_stride);
-    call.parallel(static_cast<std::int64_t>(tasks.size()), [&](std::int64_t index, int thread) {
-      const AttentionTask& task = tasks[static_cast<std::size_t>(index)];
+    const auto run = [&](const AttentionTask& task, int thread) {
       const AttentionSequence& at = sequences[task.sequence];
       float* const scratch = call.scratch[static_cast<std::size_t>(thread)].floats();
       float* const room =
@@ -249,7 +246,8 @@ class AttentionGradientStep final : public Step {
       float* const dv = reinterpret_cast<float*>(call.outputs[2]) + k_place;
       rounding.round_rows(dk, at.k_length, a.d, k_stride);
       rounding.round_rows(dv, at.k_length, a.d, k_stride);
-    });
+    };
+    run_attention_tasks(call, sequences, std::move(tasks), run);
   }
 
  private:

@@ -23,16 +23,13 @@ class CodeAttentionStep final : public Step {
     const AttentionShape& a = shape_;
     const CodeKernels& table = *kernels_;
     const std::vector<AttentionSequence> sequences = a.sequences(call);
-    const std::vector<AttentionTask> tasks =
-        attention_tasks(a, sequences, std::ssize(call.scratch));
     std::int64_t longest = 0;
     for (const AttentionSequence& at : sequences) longest = std::max(longest, at.k_length);
     const std::int64_t mask_at = table.attention_scratch_bytes(longest, a.d);
     for (AlignedBuffer& buffer : call.scratch) buffer.reserve(mask_at + longest);
     auto* const y = reinterpret_cast<float*>(call.outputs[0]);
     fill_unseeing(sequences, y, a.q_stride());
-    call.parallel(std::ssize(tasks), [&](std::int64_t index, int thread) {
-      const AttentionTask& task = tasks[static_cast<std::size_t>(index)];
+    const auto run = [&](const AttentionTask& task, int thread) {
       const AttentionSequence& at = sequences[task.sequence];
       std::byte* const scratch = call.scratch[static_cast<std::size_t>(thread)].data();
       const std::int64_t q_place = at.q_start * a.q_stride() + task.head * a.d;
@@ -64,7 +61,9 @@ class CodeAttentionStep final : public Step {
       args.keep = a.keep(call, at, reinterpret_cast<float*>(scratch + mask_at));
       args.scratch = scratch;
       table.attention(args);
-    });
+    };
+    run_attention_tasks(call, sequences, attention_tasks(a, sequences, std::ssize(call.scratch)),
+                        run);
   }
 
   KernelChoice choice() const override { return {kernels_->name, "codes"}; }

@@ -47,7 +47,7 @@ class SelectInSequenceStep final : public Step {
 
  private:
   static void clear(const WholeCall& call, std::int64_t bytes) {
-    call.parallel((bytes + kGrain - 1) / kGrain, [&](std::int64_t chunk, int) {
+    call.parallel_by_rows((bytes + kGrain - 1) / kGrain, [&](std::int64_t chunk, int) {
       const std::int64_t begin = chunk * kGrain;
       std::memset(call.outputs[0] + begin, 0,
                   static_cast<std::size_t>(std::min(kGrain, bytes - begin)));
