@@ -44,7 +44,8 @@ void CpuExecutor::Machine::compute_parameters() {
 }
 
 void CpuExecutor::Machine::prepare_steps() {
-  cuts.assign(plan.steps.size(), std::nullopt);
+  // Where a run changes weights, their values do not decide how they are multiplied, and cuts stay.
+  if (cuts.empty() || !changes_parameters) cuts.assign(plan.steps.size(), std::nullopt);
   parallel(static_cast<std::int64_t>(plan.steps.size()), [&](std::int64_t index, int) {
     PlanStep& planned = plan.steps[static_cast<std::size_t>(index)];
     std::vector<const Tensor*> states;

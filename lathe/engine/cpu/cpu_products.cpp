@@ -6,6 +6,12 @@
 #include "lathe/engine/cpu/cpu_machine.h"
 
 namespace lathe::engine {
+namespace {
+
+// Of a product whose depth is cut, for each thread.
+constexpr std::int64_t kBlocksOfThread = 4;
+
+}  // namespace
 
 ProductExtents CpuExecutor::Machine::extents(const Product& product,
                                              const SymbolValues& sizes) const {
@@ -15,7 +21,9 @@ ProductExtents CpuExecutor::Machine::extents(const Product& product,
 
 Partition CpuExecutor::Machine::partition(const PlanStep& planned, const ProductExtents& extents,
                                           std::int64_t pieces) const {
-  const auto threads = static_cast<int>((num_threads() + pieces - 1) / pieces);
+  // Pieces are blocks enough for as many threads, but large ones: who ends first could not help.
+  const std::int64_t wanted = pieces > 1 ? kBlocksOfThread * num_threads() : num_threads();
+  const auto threads = num_threads() == 1 ? 1 : static_cast<int>((wanted + pieces - 1) / pieces);
   return make_partition(extents, planned.step->block_grain(*kernels), threads,
                         planned.step->block_limits());
 }
