@@ -1,7 +1,9 @@
 #include "lathe/engine/sparse_gradients.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "lathe/core/testing/error_text.h"
 #include "lathe/engine/lower.h"
 #include "lathe/engine/origin.h"
 #include "lathe/engine/testing/executor_cases.h"
@@ -98,12 +100,31 @@ TEST_P(EveryUpdate, MovesTheTableAsTheReferenceDoes) {
 
 TEST_P(EveryUpdate, GivesTheSameBitsForAnyNumberOfThreads) {
   const Graph graph = parse_graph(GetParam());
-  ThreadPool pool(2);
-  const auto one = make_executor(graph, make_state(graph));
-  const auto two = make_executor(graph, make_state(graph), {.pool = &pool});
-  const Feed feed = make_feed(graph, 3000);
-  expect_identical(two->run(feed), one->run(feed));
-  expect_identical(two->state(), one->state());
+  for (const int threads : {2, 5, 16}) {
+    ThreadPool pool(threads);
+    const auto one = make_executor(graph, make_state(graph));
+    const auto many = make_executor(graph, make_state(graph), {.pool = &pool});
+    for (const std::int64_t tokens : {3000, 9}) {
+      const Feed feed = make_feed(graph, tokens);
+      expect_identical(many->run(feed), one->run(feed));
+      expect_identical(many->state(), one->state());
+    }
+  }
+}
+
+// Each thread looks for the ids of its own rows: one that is nobody's must be missed.
+TEST_P(EveryUpdate, RefusesAnIdOutsideTheTableOnAnyNumberOfThreads) {
+  const Graph graph = parse_graph(GetParam());
+  for (const int threads : {1, 3}) {
+    ThreadPool pool(threads);
+    const auto executor = make_executor(graph, make_state(graph), {.pool = &pool});
+    for (const std::int32_t id : {1100, -1}) {
+      Feed feed = make_feed(graph, 9);
+      feed["ids"].mutable_data<std::int32_t>()[8] = id;
+      EXPECT_THAT(error_text([&] { executor->run(feed); }),
+                  testing::HasSubstr(fmt::format("id {} is outside the table of 1100 rows", id)));
+    }
+  }
 }
 
 constexpr const char* kNames[] = {"Adamw", "Sgd", "Accumulated"};
