@@ -305,37 +305,40 @@ void use_winograd(Graph& graph) {
 
 void WinogradFilters::pack(const Kernels& kernels, int tile, std::int64_t filters,
                            std::int64_t channels, const float* weight,
-                           std::span<const float> factors) {
-  constexpr std::int64_t kTaps = 9;
+                           std::span<const float> factors, const ParallelTasks& parallel) {
+  constexpr std::int64_t kTaps = 9, kChannels = 16;  // of a task
   const std::int64_t panel = kernels.gemm_grain().columns, points = winograd_points(tile);
-  const std::int64_t panels = divide_up(filters, panel);
+  const std::int64_t panels = divide_up(filters, panel), blocks = divide_up(channels, kChannels);
   tile_ = tile;
   panel_size_ = points * channels * panel;
   buffer_.reserve(panels * panel_size_ * static_cast<std::int64_t>(sizeof(float)));
-  std::vector<float> turned(static_cast<std::size_t>(channels * kTaps * panel), 0.0f);
-  for (std::int64_t p = 0; p < panels; ++p) {
+  const auto pack_block = [&](std::int64_t task, int) {
+    const std::int64_t p = task / blocks, c = task % blocks * kChannels;
+    const std::int64_t rows = std::min(kChannels, channels - c) * kTaps;
     const std::int64_t first = p * panel, count = std::min(panel, filters - first);
-    if (count < panel) std::fill(turned.begin(), turned.end(), 0.0f);
+    std::vector<float> turned(static_cast<std::size_t>(rows * panel), 0.0f);
     kernels.transpose_matrix({.rows = count,
-                              .columns = channels * kTaps,
-                              .x = weight + first * channels * kTaps,
+                              .columns = rows,
+                              .x = weight + (first * channels + c) * kTaps,
                               .x_stride = channels * kTaps,
                               .y = turned.data(),
                               .y_stride = panel});
     if (!factors.empty())
-      for (std::int64_t row = 0; row < channels * kTaps; ++row)
+      for (std::int64_t row = 0; row < rows; ++row)
         for (std::int64_t f = 0; f < count; ++f)
           turned[static_cast<std::size_t>(row * panel + f)] *=
               factors[static_cast<std::size_t>(first + f)];
-    float* const to = buffer_.floats() + p * panel_size_;
-    for (std::int64_t c = 0; c < channels; ++c)
-      kernels.winograd_filter({.tile = tile,
-                               .n = panel,
-                               .taps = turned.data() + c * kTaps * panel,
-                               .tap_step = panel,
-                               .points = to + c * panel,
-                               .step = channels * panel});
-  }
+    for (std::int64_t row = 0; row < rows; row += kTaps)
+      kernels.winograd_filter(
+          {.tile = tile,
+           .n = panel,
+           .taps = turned.data() + row * panel,
+           .tap_step = panel,
+           .points = buffer_.floats() + p * panel_size_ + (c + row / kTaps) * panel,
+           .step = channels * panel});
+  };
+  if (parallel) return parallel(panels * blocks, pack_block);
+  for (std::int64_t task = 0; task < panels * blocks; ++task) pack_block(task, 0);
 }
 
 void multiply_winograd(const Kernels& kernels, const Convolution& convolution,

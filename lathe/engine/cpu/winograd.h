@@ -26,9 +26,11 @@ void use_winograd(Graph& graph);
 /// filters, point after point.
 class WinogradFilters {
  public:
-  /// A weight [O,C,3,3], filter by filter times a factor, where there are some.
+  /// A weight [O,C,3,3], filter by filter times a factor, where there are some. By the calling
+  /// thread alone, unless it says how tasks are run.
   void pack(const Kernels& kernels, int tile, std::int64_t filters, std::int64_t channels,
-            const float* weight, std::span<const float> factors = {});
+            const float* weight, std::span<const float> factors = {},
+            const ParallelTasks& parallel = {});
   int tile() const { return tile_; }
   const float* panel(std::int64_t index) const { return buffer_.floats() + index * panel_size_; }
   std::int64_t bytes() const { return buffer_.size(); }

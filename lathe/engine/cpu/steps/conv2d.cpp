@@ -119,7 +119,8 @@ class Conv2dStep final : public Step {
     PackedFilters packed;
     SplitFilters split_packed;
     if (!is_prepared_ && tile_ != 0)
-      tile_filters_.pack(call.kernels, tile_, weight_dims_[0], weight_dims_[1], operand(kWeight));
+      tile_filters_.pack(call.kernels, tile_, weight_dims_[0], weight_dims_[1], operand(kWeight),
+                         {}, call.parallel);
     else if (!is_prepared_)
       pack(call.kernels, operand(kWeight), {}, packed, split_packed);
     const PackedFilters& filters = is_prepared_ ? filters_ : packed;

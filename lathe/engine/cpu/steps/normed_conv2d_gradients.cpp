@@ -52,7 +52,7 @@ class NormedConv2dGradientsStep final : public Step {
     const Images dy = images_of(dims(0), true), x = images_of(dims(1), true);
     const Convolution convolution =
         convolution_of(call.graph.attribute(call.node), x, dy, dims(kWeight));
-    if (!is_prepared_) pack(call.kernels, floats(kWeight));
+    if (!is_prepared_) pack(call.kernels, floats(kWeight), call.parallel);
     ImageProduct product = part_.product;
     product.x.count = product.y.count = x.count;
     const Convolution backwards = backwards_of(product);
@@ -133,7 +133,7 @@ class NormedConv2dGradientsStep final : public Step {
              .pads = {-rows.first, -columns.first, -rows.first, -columns.first},
              .dilations = {1, 1}}};
   }
-  void pack(const Kernels& kernels, const float* weight) const {
+  void pack(const Kernels& kernels, const float* weight, const ParallelTasks& parallel = {}) const {
     if (tile_ != 0) {
       const std::int64_t filters = part_.product.y.channels, channels = part_.product.x.channels;
       std::vector<float> turned;
@@ -145,7 +145,7 @@ class NormedConv2dGradientsStep final : public Step {
             for (const std::int64_t column : part_.places.columns)
               turned.push_back(
                   weight[f * part_.places.filter + c * part_.places.channel + row + column]);
-      return tile_filters_.pack(kernels, tile_, filters, channels, turned.data());
+      return tile_filters_.pack(kernels, tile_, filters, channels, turned.data(), {}, parallel);
     }
     filters_.pack(kernels, part_.product, weight, part_.places);
     if (split_ != nullptr)
