@@ -77,6 +77,9 @@ ModelEvaluation evaluate_examples(const io::Model& model, const data::Dataset& e
                                   const EvaluateOptions& options,
                                   const engine::ExecutionOptions& execution,
                                   const Callbacks& callbacks) {
+  if (options.is_padded && is_language_task(model.task))
+    fail("padded: a model for {} is measured on packed sequences; expected a classifier",
+         model.task);
   io::Model reading = examples.has_pairs ? train::with_token_types(model) : model;
   if (!options.cache.empty())
     generate::round_keys(reading.graph, generate::parse_cache_format(options.cache));

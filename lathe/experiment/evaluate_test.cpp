@@ -24,6 +24,12 @@ class EvaluateEnsemble : public testing::Test {
   EvaluateOptions options_{.data = write_opinions(scratch_, "data")};
 };
 
+TEST(EvaluateExamples, RefusesToPadForALanguageModel) {
+  const io::Model model = io::load_model("bert-tiny", {.task = "mlm"});
+  EXPECT_EQ(error_text([&] { evaluate_examples(model, {}, {.is_padded = true}, {}, {}); }),
+            "padded: a model for mlm is measured on packed sequences; expected a classifier");
+}
+
 TEST_F(EvaluateEnsemble, OfOneIsTheModelItself) {
   const std::vector<io::Model> one{member("a")};
   const train::Evaluation alone = *evaluate_on(one[0], options_, {}).classes;

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "lathe/compress/packed_weights.h"
 #include "lathe/compress/quantizers.h"
 #include "lathe/compress/size_target.h"
 #include "lathe/core/role.h"
@@ -20,7 +21,8 @@ struct PartKind {
 };
 constexpr PartKind kTables{"embeddings", "embeddings int:8"},
     kWeights{"weights", "weights int:8,channel"}, kBiases{"biases", "bias int:8"},
-    kOthers{"other parameters", ""};
+    kOthers{"other parameters", ""},
+    kTwice{"tables that layers multiply with too", "embeddings in the format of --weights"};
 
 // What a parameter is to whoever reads it, through masks and the like.
 const PartKind& kind_of(const Graph& graph, NodeId id, int depth = 0) {
@@ -41,6 +43,16 @@ const PartKind& kind_of(const Graph& graph, NodeId id, int depth = 0) {
   return kOthers;
 }
 
+// Whether rows are looked up in a parameter, rounded or not.
+bool is_table(const Graph& graph, NodeId id) {
+  return std::ranges::any_of(graph.uses(id), [&](const Use& use) {
+    if (use.kind != Use::Kind::Operand) return false;
+    return operand_role(graph, use.user, static_cast<std::size_t>(use.operand)) ==
+               OperandRole::Table ||
+           (graph.is(use.user, "quantize") && is_table(graph, use.user));
+  });
+}
+
 // Layers have a weight and a bias; norms' are called the same and no format is for them.
 bool is_of_norm(const Graph& graph, NodeId id) {
   return std::ranges::any_of(graph.uses(id), [&](const Use& use) {
@@ -56,10 +68,16 @@ std::vector<FloatPart> float_parts(const Quantized& quantized) {
   std::set<std::string> rounded;
   for (const compress::Quantizer& quantizer : compress::find_quantizers(graph))
     if (quantizer.is_parameter) rounded.insert(quantizer.sources.begin(), quantizer.sources.end());
+  // Rounded in two formats, or in one and not at all, a table is stored as it is.
+  std::set<std::string> stored;
+  for (const std::string& name : compress::packable_parameters(graph)) stored.insert(name);
   std::map<const PartKind*, std::int64_t> counts;
   for (const NodeId id : states_of(graph, StateRole::Parameter)) {
-    if (rounded.contains(graph.name(id))) continue;
-    const PartKind* kind = is_of_norm(graph, id) ? &kOthers : &kind_of(graph, id);
+    const bool is_rounded = rounded.contains(graph.name(id));
+    if (is_rounded && (stored.contains(graph.name(id)) || !is_table(graph, id))) continue;
+    const PartKind* kind = is_rounded              ? &kTwice
+                           : is_of_norm(graph, id) ? &kOthers
+                                                   : &kind_of(graph, id);
     counts[kind] += quantized.model.state.at(graph.name(id)).num_elements();
   }
   std::vector<FloatPart> parts;

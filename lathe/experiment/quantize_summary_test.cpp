@@ -11,8 +11,10 @@
 namespace lathe::experiment {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 class QuantizeSummaryTest : public testing::Test {
  protected:
@@ -46,6 +48,21 @@ TEST_F(QuantizeSummaryTest, LeavesOutWhatIsRounded) {
   const Quantized quantized =
       quantize(model_, {.weights = "int:8", .bias = "int:8", .embeddings = "int:8"}, nullptr, {});
   for (const FloatPart& part : float_parts(quantized)) EXPECT_EQ(part.what, "other parameters");
+}
+
+TEST(QuantizeSummary, NamesATableThatIsReadInTwoFormats) {
+  const io::Model model = io::load_model(
+      "gpt2-tiny", {.config = {{"vocab_size", std::int64_t{40}}, {"n_embd", std::int64_t{8}}}});
+  const auto kinds = [&](const QuantizeOptions& options) {
+    std::vector<std::string> kinds;
+    for (const FloatPart& part : float_parts(quantize(model, options, nullptr, {})))
+      kinds.push_back(part.what);
+    return kinds;
+  };
+  const char* const twice = "tables that layers multiply with too";
+  EXPECT_THAT(kinds({.weights = "mxint:8"}), Contains(twice));
+  EXPECT_THAT(kinds({.weights = "mxint:8", .embeddings = "int:8,channel"}), Contains(twice));
+  EXPECT_THAT(kinds({.weights = "mxint:8", .embeddings = "mxint:8"}), Not(Contains(twice)));
 }
 
 // The numbers of int:4 are -7 to 7 times the scale, and minmax chooses one that clips nothing.
