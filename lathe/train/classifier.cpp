@@ -2,6 +2,7 @@
 
 #include "lathe/core/select_outputs.h"
 #include "lathe/engine/backend.h"
+#include "lathe/io/family_weights.h"
 #include "lathe/train/make_source.h"
 
 namespace lathe::train {
@@ -46,7 +47,8 @@ void check_is_classifier(const Graph& graph, const io::Model& model, bool is_pad
 }  // namespace
 
 Classifier::Classifier(const io::Model& model, const ClassifierOptions& options)
-    : batch_tokens_(engine::find_backend(options.execution.device).batch_tokens) {
+    : place_(place_of(model)),
+      batch_tokens_(engine::find_backend(options.execution.device).batch_tokens) {
   if (!models::gives_labels(model.task))
     throw UserError(
         fmt::format("{}: is a model for {}, not a classifier", place_of(model), model.task),
@@ -56,6 +58,13 @@ Classifier::Classifier(const io::Model& model, const ClassifierOptions& options)
   check_is_classifier(graph, model, options.is_padded);
   if (!options.is_padded) pack_inputs(graph, model);
   executor_ = engine::make_executor(graph, model.state, options.execution);
+}
+
+Tensor Classifier::logits(const Feed& feed) {
+  Tensor logits = executor_->run(feed).at("logits");
+  if (io::find_non_finite(logits))
+    fail("{}: gives a logit that is not finite: its weights or formats overflow", place_);
+  return logits;
 }
 
 }  // namespace lathe::train

@@ -23,13 +23,14 @@ class Classifier {
   Classifier(const io::Model& model, const ClassifierOptions& options);
 
   /// One row of logits for each example, or of a model for `tokens` for each token. `feed` may hold
-  /// more than the graph reads.
-  Tensor logits(const Feed& feed) { return executor_->run(feed).at("logits"); }
+  /// more than the graph reads. Fails where one is NaN or infinite: no label follows from it.
+  Tensor logits(const Feed& feed);
   engine::Executor& executor() { return *executor_; }
   /// Tokens in a batch that suit the device.
   std::int64_t batch_tokens() const { return batch_tokens_; }
 
  private:
+  std::string place_;
   std::int64_t batch_tokens_;
   std::unique_ptr<engine::Executor> executor_;
 };

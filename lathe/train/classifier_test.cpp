@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "lathe/core/graph_text.h"
@@ -60,6 +61,22 @@ TEST(Classifier, IsRefusedWhileItsHeadIsFresh) {
     EXPECT_EQ(error.hint(), "train it first: lathe train --model M --data D --out DIR");
   }
   EXPECT_NO_THROW(Classifier(model, {.allows_fresh = true, .execution = {.device = "reference"}}));
+}
+
+// Weights that are finite may be too large for what they are multiplied with.
+TEST(Classifier, RefusesToAnswerWithWhatIsNoNumber) {
+  const io::ScratchDirectory scratch;
+  State weights = io::tiny_weights();
+  for (const char* const name : {"bert.encoder.layer.0.attention.self.value.bias",
+                                 "bert.encoder.layer.0.attention.output.dense.weight"})
+    std::ranges::fill(weights.at(name).mutable_data<float>(), 3e38f);
+  const std::string directory = io::write_tiny_bert(scratch, "m", weights);
+  const io::Model model = io::load_model(directory);
+  for (const char* device : {"reference", "cpu"}) {
+    Classifier classifier(model, {.execution = {.device = device}});
+    EXPECT_EQ(refusal(directory, [&] { classifier.logits(feed(false)); }),
+              "gives a logit that is not finite: its weights or formats overflow");
+  }
 }
 
 TEST(Classifier, IsRefusedForAnotherTask) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
 #include "lathe/core/interrupt.h"
 #include "lathe/core/select_outputs.h"
@@ -44,6 +45,9 @@ LossEvaluation evaluate_loss(const io::Model& model, ExampleSource& source,
     result.forward_seconds +=
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     sum += outputs.at("loss_sum").at(0);
+    if (!std::isfinite(sum))
+      fail("the loss of examples {} to {} is {}: the model's weights or formats overflow",
+           result.examples + 1, result.examples + std::ssize(batch.examples), sum);
     count += outputs.at("loss_count").at(0);
     result.examples += static_cast<std::int64_t>(batch.examples.size());
     result.tokens += batch.tokens;
