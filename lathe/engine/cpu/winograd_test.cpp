@@ -8,27 +8,12 @@
 #include "lathe/engine/cpu/every_isa.h"
 #include "lathe/engine/lower.h"
 #include "lathe/engine/testing/executor_cases.h"
+#include "lathe/engine/testing/window_layer.h"
 
 namespace lathe::engine {
 namespace {
 
-struct Layer {
-  std::int64_t count, channels, filters, height, width, pad;
-
-  Convolution convolution() const {
-    return {{count, channels, height, width, true},
-            {count, filters, height + 2 * pad - 2, width + 2 * pad - 2, true},
-            1,
-            {{3, 3}, {1, 1}, {pad, pad, pad, pad}, {1, 1}}};
-  }
-};
-
-std::vector<float> random_floats(std::int64_t count, unsigned seed) {
-  std::mt19937 random(seed);
-  std::vector<float> values(static_cast<std::size_t>(count));
-  for (float& value : values) value = static_cast<float>(random()) * 0x1p-31f - 1;
-  return values;
-}
+using Layer = WindowLayer;
 
 // relu(conv2d(x) + bias + residual) in double.
 std::vector<double> definition(const Layer& layer, const std::vector<float>& x,
