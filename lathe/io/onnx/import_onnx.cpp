@@ -6,6 +6,7 @@
 
 #include "lathe/core/quote_text.h"
 #include "lathe/io/onnx/onnx_op.h"
+#include "lathe/io/onnx/signature.h"
 #include "lathe/ops/axes.h"
 #include "lathe/ops/elements.h"
 #include "lathe/ops/run_reference.h"
@@ -204,6 +205,7 @@ class Importer {
     for (const std::string& input : node.inputs)
       inputs.push_back(input.empty() ? nullptr : &values_.at(input));
     const auto opset = opset_of(model_, node);
+    check_signature(node, opset);
     if (fold_sizes(op, node, opset, inputs) || fold_constants(op, node, opset, inputs)) return;
     OnnxCall call(
         node, opset, result_.graph, inputs, [this](Known& known) { return materialize(known); },

@@ -7,6 +7,8 @@
 #include <limits>
 
 #include "lathe/io/onnx/import_onnx.h"
+#include "lathe/io/onnx/onnx_op.h"
+#include "lathe/io/onnx/signature.h"
 #include "lathe/io/testing/refusal.h"
 #include "lathe/ops/elements.h"
 #include "lathe/ops/run_reference.h"
@@ -148,6 +150,33 @@ TEST(OnnxMappings, RefuseAFillingThatDoublesCannotHold) {
       refusal_of("Pad", {i64({1}), i64({1, 0}), Tensor::from<std::int64_t>({}, {kBeyondDoubles})}),
       "node \"y\" (\"Pad\"): Pad (opset 17): the constant is 9007199254740993, beyond what "
       "doubles hold exactly");
+}
+
+TEST(OnnxMappings, RefuseAttributesThatTheOpsetHasNot) {
+  EXPECT_EQ(
+      refusal_of("Clip", {f32({1})}, {{"min", 0.0}}),
+      "node \"y\" (\"Clip\"): Clip (opset 17): attribute \"min\" is none of this op's in this "
+      "opset");
+  OnnxModel old = model_of("Clip", {f32({-1, 2})}, {{"min", 0.0}});
+  old.opsets[""] = 10;
+  EXPECT_NO_THROW(import_onnx(old));
+  old.graph.nodes[0].attributes["__note"] = std::string("a tool's own");
+  EXPECT_NO_THROW(import_onnx(old));
+  // Legal in the schema, and nothing to inference.
+  OnnxModel pool = model_of(
+      "MaxPool", {Tensor(DType::F32, {1, 1, 4})},
+      {{"kernel_shape", std::vector<std::int64_t>{2}}, {"storage_order", std::int64_t{0}}});
+  EXPECT_NO_THROW(import_onnx(pool));
+}
+
+TEST(OnnxMappings, RefuseMoreOperandsThanTheOpTakes) {
+  EXPECT_EQ(refusal_of("Relu", {f32({1}), f32({2})}),
+            "node \"y\" (\"Relu\"): Relu (opset 17): 2 operands, expected at most 1");
+}
+
+TEST(OnnxMappings, HaveTheSignatureOfEveryOp) {
+  for (const std::string& name : OnnxOpRegistry::instance().names())
+    EXPECT_TRUE(has_signature(name) || name.find("::") != std::string::npos) << name;
 }
 
 // Exporters write the largest number of 32 bits for the end.

@@ -77,6 +77,8 @@ void map_attention(OnnxCall& call) {
     call.refuse("keys and values of earlier tokens are not supported");
   if (call.wants(3)) call.refuse("scores as an output are not supported");
   if (call.real("softcap", 0.0) != 0.0) call.refuse("capped scores are not supported");
+  if (call.integer("left_window_size", -1) >= 0 || call.integer("right_window_size", -1) >= 0)
+    call.refuse("windows of keys are not supported");
   if (call.has(6)) call.refuse("lengths of keys without padding are not supported");
   const auto heads_first = [&](std::size_t index, const char* attribute, const char* role) {
     const Type x = call.type(index);
