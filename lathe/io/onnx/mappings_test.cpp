@@ -191,5 +191,45 @@ TEST(OnnxMappings, SliceToTheEndOfAnAxisThatIsNotKnown) {
   EXPECT_EQ(to_text(imported.graph.type(*imported.graph.output("y"))), "f32[B-2,3]");
 }
 
+// Shape, a comparison with a number, and the choice that reads it: [rows,3] of which rows - 2 are
+// left where the first are cut off.
+OnnxModel comparing(const std::string& op, std::int64_t number, bool is_cut) {
+  OnnxModel model{.opsets = {{"", 17}}};
+  model.graph.inputs = {{.name = "x", .shape = {{.name = "rows"}, {.number = 3}}}};
+  model.graph.initializers = {
+      {"number", i64({number})}, {"ten", i64({10})},
+      {"two", i64({2})},         {"end", i64({std::numeric_limits<std::int32_t>::max()})},
+      {"first", i64({0})},       {"axis", i64({0})}};
+  model.graph.nodes = {
+      {.op = "Slice", .inputs = {"x", is_cut ? "two" : "first", "end", "axis"}, .outputs = {"cut"}},
+      {.op = "Shape", .inputs = {"cut"}, .outputs = {"shape"}},
+      {.op = "Gather", .inputs = {"shape", "first"}, .outputs = {"size"}},
+      {.op = op, .inputs = {"size", "number"}, .outputs = {"answer"}},
+      {.op = "Where", .inputs = {"answer", "ten", "size"}, .outputs = {"chosen"}},
+      {.op = "ConstantOfShape", .inputs = {"chosen"}, .outputs = {"y"}}};
+  model.graph.outputs = {{.name = "y", .has_shape = false}};
+  return model;
+}
+
+TEST(OnnxMappings, CompareSizesWhereEveryRunAnswersTheSame) {
+  const auto shape = [](const OnnxModel& model) {
+    const ImportedGraph imported = import_onnx(model);
+    return to_text(imported.graph.type(*imported.graph.output("y")));
+  };
+  EXPECT_EQ(shape(comparing("Equal", -1, false)), "f32[B]");
+  EXPECT_EQ(shape(comparing("Equal", 0, false)), "f32[B]");
+  EXPECT_EQ(shape(comparing("Greater", 0, false)), "f32[10]");
+  // No axis is -1, whatever was cut off.
+  EXPECT_EQ(shape(comparing("Equal", -1, true)), "f32[B-2]");
+}
+
+TEST(OnnxMappings, RefuseToDecideWhetherAnAxisIsOne) {
+  for (const char* op : {"Equal", "Less", "Greater"})
+    EXPECT_EQ(refusal("", [&] { import_onnx(comparing(op, op[0] == 'L' ? 2 : 1, false)); }),
+              fmt::format("node \"answer\" (\"{}\"): \"size\" holds the size B, which is not known "
+                          "before the model runs, and is used as a number",
+                          op));
+}
+
 }  // namespace
 }  // namespace lathe::io::onnx

@@ -43,7 +43,16 @@ std::int64_t remainder(std::int64_t x, std::int64_t y) {
   return rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
 }
 
-std::optional<Size> compute(const std::string& op, const Size& a, const Size& b) {
+// Whether some value has an axis of this size.
+bool is_axis(const Graph& graph, const Size& size) {
+  for (const NodeId node : graph.topological_order())
+    for (const Type& type : graph.types(node))
+      if (std::ranges::find(type.shape, size) != type.shape.end()) return true;
+  return false;
+}
+
+std::optional<Size> compute(const Graph& graph, const std::string& op, const Size& a,
+                            const Size& b) {
   const auto both = [&](auto function) -> std::optional<Size> {
     if (!a.is_constant() || !b.is_constant()) return std::nullopt;
     return Size(function(a.constant(), b.constant()));
@@ -69,9 +78,12 @@ std::optional<Size> compute(const std::string& op, const Size& a, const Size& b)
   const bool is_not_less = is_at_least(ahead, 0), is_not_more = is_at_least(behind, 0);
   if (op == "Equal") {
     if (a == b) return answer(true);
-    // Sizes written in different symbols are taken for different: an axis is stretched where the
-    // file says 1, not where a symbol may happen to be 1.
-    return answer(false);
+    if (is_more || is_less) return answer(false);
+    // No axis is shorter than nothing: exporters ask whether one is -1, which stands for "as is".
+    if (b.is_constant() && b.constant() < 0 && is_axis(graph, a)) return answer(false);
+    if (a.is_constant() && a.constant() < 0 && is_axis(graph, b)) return answer(false);
+    // An axis may be 1 in one run and more in the next.
+    return std::nullopt;
   }
   if (op == "Greater") return is_more ? answer(true) : is_not_more ? answer(false) : std::nullopt;
   if (op == "Less") return is_less ? answer(true) : is_not_less ? answer(false) : std::nullopt;
@@ -114,7 +126,7 @@ bool fold_size_pairs(OnnxCall& call) {
     const auto right = ops::broadcast_indices(other.dims, next.dims);
     for (std::size_t e = 0; e < left.size(); ++e) {
       const std::optional<Size> value =
-          compute(op, result.elements[static_cast<std::size_t>(left[e])],
+          compute(call.graph(), op, result.elements[static_cast<std::size_t>(left[e])],
                   other.elements[static_cast<std::size_t>(right[e])]);
       if (!value) return false;
       next.elements.push_back(*value);
