@@ -5,9 +5,11 @@
 #include "lathe/ops/operand_checks.h"
 #include "lathe/ops/packing.h"
 #include "lathe/ops/weight_layout.h"
+#include "lathe/ops/whole.h"
 
 // matmul(a[..,m,k], b[..,k,n]): the product of the matrices in the last two axes; leading axes are
-// broadcast. transpose_a reads a as [..,k,m], transpose_b reads b as [..,n,k].
+// broadcast. transpose_a reads a as [..,k,m], transpose_b reads b as [..,n,k]. Whole numbers are
+// multiplied exactly, and wrap around as their sums do elsewhere.
 namespace lathe::ops::matmul {
 namespace {
 
@@ -31,11 +33,10 @@ Sizes matrix_sizes(const OpCall& call) {
 }
 
 std::vector<Type> infer(const OpCall& call) {
-  require_floating("matmul", call, 0);
-  require_floating("matmul", call, 1);
   const Type& a = call.input(0);
   const Type& b = call.input(1);
   require_same_dtype("multiply", a, b);
+  if (a.dtype == DType::Bool) fail("matmul works on numbers, not {}", to_text(a));
   const Sizes sizes = matrix_sizes(call);
   Type result{.dtype = a.dtype,
               .shape = broadcast_shapes("multiply", Shape(a.shape.begin(), a.shape.end() - 2),
@@ -50,11 +51,12 @@ Size flops(const OpCall& call) {
   return Size(2) * infer(call)[0].num_elements() * sizes.k;
 }
 
-void reference(const KernelCall& call) {
+template <typename Number>
+void multiply(const KernelCall& call) {
   const bool flip_a = call.attributes.flag("transpose_a");
   const bool flip_b = call.attributes.flag("transpose_b");
-  const std::vector<double> a = read_elements(call.input(0));
-  const std::vector<double> b = read_elements(call.input(1));
+  const std::vector<Number> a = read_numbers<Number>(call.input(0));
+  const std::vector<Number> b = read_numbers<Number>(call.input(1));
   const std::span<const std::int64_t> a_dims = call.input(0).dims();
   const std::span<const std::int64_t> b_dims = call.input(1).dims();
   const std::span<const std::int64_t> y_dims = call.outputs[0].dims();
@@ -64,21 +66,25 @@ void reference(const KernelCall& call) {
   const std::span<const std::int64_t> batch = y_dims.first(y_dims.size() - 2);
   const auto a_matrix = broadcast_indices(a_dims.first(a_dims.size() - 2), batch);
   const auto b_matrix = broadcast_indices(b_dims.first(b_dims.size() - 2), batch);
-  std::vector<double> y;
+  std::vector<Number> y;
   y.reserve(static_cast<std::size_t>(call.outputs[0].num_elements()));
   for (std::size_t matrix = 0; matrix < a_matrix.size(); ++matrix) {
-    const double* left = a.data() + a_matrix[matrix] * m * k;
-    const double* right = b.data() + b_matrix[matrix] * k * n;
+    const Number* left = a.data() + a_matrix[matrix] * m * k;
+    const Number* right = b.data() + b_matrix[matrix] * k * n;
     for (std::int64_t i = 0; i < m; ++i) {
       for (std::int64_t j = 0; j < n; ++j) {
-        double sum = 0;
+        Number sum{};
         for (std::int64_t p = 0; p < k; ++p)
-          sum += left[flip_a ? p * m + i : i * k + p] * right[flip_b ? j * k + p : p * n + j];
+          sum = sum + left[flip_a ? p * m + i : i * k + p] * right[flip_b ? j * k + p : p * n + j];
         y.push_back(sum);
       }
     }
   }
-  write_elements(call.outputs[0], y);
+  write_numbers(call.outputs[0], y);
+}
+
+void reference(const KernelCall& call) {
+  with_numbers_of(call.input(0).dtype(), [&](auto zero) { multiply<decltype(zero)>(call); });
 }
 
 // Tokens times one matrix is per token; anything else (scores of queries and keys, sums over

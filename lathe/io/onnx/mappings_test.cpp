@@ -85,6 +85,14 @@ TEST(OnnxMappings, ComputeWithWholeNumbersBeyondDoubles) {
               ElementsAre(kBeyondDoubles, kBeyondDoubles - 1));
 }
 
+TEST(OnnxMappings, MultiplyMatricesOfWholeNumbersBeyondDoubles) {
+  const Tensor a = i64({kBeyondDoubles, -7, 1, 2}).reshaped({2, 2});
+  const Tensor b = i64({3, 1, 2, 0}).reshaped({2, 2});
+  EXPECT_THAT(integers("MatMul", {a, b}),
+              ElementsAre(3 * kBeyondDoubles - 14, kBeyondDoubles, 7, 1));
+  EXPECT_THAT(integers("MatMul", {a, i64({1, 1})}), ElementsAre(kBeyondDoubles - 7, 3));
+}
+
 TEST(OnnxMappings, LetNarrowIntegersWrapAround) {
   EXPECT_THAT(integers("Add", {u8({200, 3}), u8({100, 4})}), ElementsAre(44, 7));
   EXPECT_THAT(integers("Sub", {u8({0, 9}), u8({3, 4})}), ElementsAre(253, 5));

@@ -22,20 +22,13 @@ void map_matmul(OnnxCall& call) {
   // A vector is a row on the left and a column on the right, which go again.
   Value left = call.value(0);
   Value right = call.value(1);
-  // Whole numbers are exact in doubles, up to 2^53.
-  const bool is_real = is_floating(a.dtype);
-  if (!is_real) {
-    left = call.cast(left, DType::F64);
-    right = call.cast(right, DType::F64);
-  }
   if (a.rank() == 1) left = call.reshape(left, {Size(1), a.shape[0]}, "row");
   if (b.rank() == 1) right = call.reshape(right, {b.shape[0], Size(1)}, "column");
   Value y = call.add("matmul", {left, right});
   Shape shape = call.type_of(y).shape;
   if (b.rank() == 1) shape.pop_back();
   if (a.rank() == 1) shape.erase(shape.end() - (b.rank() == 1 ? 1 : 2));
-  y = call.reshape(y, shape, "flat");
-  call.give(is_real ? y : call.cast(y, a.dtype));
+  call.give(call.reshape(y, shape, "flat"));
 }
 
 Value scaled(OnnxCall& call, Value x, double factor) {
