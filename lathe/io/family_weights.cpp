@@ -29,11 +29,20 @@ bool has_same_values(const Tensor& a, const Tensor& b) {
   return a.dims() == b.dims() && identical(a, b.converted(a.dtype()));
 }
 
-template <typename T>
-std::optional<std::int64_t> first_non_finite(std::span<const T> values) {
-  for (std::size_t i = 0; i < values.size(); ++i)
-    if (!std::isfinite(values[i])) return static_cast<std::int64_t>(i);
-  return std::nullopt;
+template <typename T, typename Test>
+std::optional<std::int64_t> first_of(std::span<const T> values, Test test) {
+  const auto found = std::ranges::find_if(values, test);
+  if (found == values.end()) return std::nullopt;
+  return found - values.begin();
+}
+
+// The first of the floats that passes the test.
+template <typename Test>
+std::optional<std::int64_t> find_float(const Tensor& tensor, Test test) {
+  if (tensor.dtype() == DType::F32) return first_of(tensor.data<float>(), test);
+  if (tensor.dtype() == DType::F64) return first_of(tensor.data<double>(), test);
+  if (!is_floating(tensor.dtype())) return std::nullopt;
+  return find_float(tensor.converted(DType::F32), test);
 }
 
 }  // namespace
@@ -114,10 +123,11 @@ Tensor fit_state(const Graph& graph, NodeId state, const FoundTensor& tensor) {
 }
 
 std::optional<std::int64_t> find_non_finite(const Tensor& tensor) {
-  if (tensor.dtype() == DType::F32) return first_non_finite(tensor.data<float>());
-  if (tensor.dtype() == DType::F64) return first_non_finite(tensor.data<double>());
-  if (!is_floating(tensor.dtype())) return std::nullopt;
-  return find_non_finite(tensor.converted(DType::F32));
+  return find_float(tensor, [](auto value) { return !std::isfinite(value); });
+}
+
+std::optional<std::int64_t> find_nan(const Tensor& tensor) {
+  return find_float(tensor, [](auto value) { return std::isnan(value); });
 }
 
 }  // namespace lathe::io

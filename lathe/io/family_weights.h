@@ -49,5 +49,7 @@ Tensor fit_state(const Graph& graph, NodeId state, const FoundTensor& tensor);
 
 /// The first element that is no finite number; nullopt for integers and where all are.
 std::optional<std::int64_t> find_non_finite(const Tensor& tensor);
+/// The first element that is no number at all, where infinities are some.
+std::optional<std::int64_t> find_nan(const Tensor& tensor);
 
 }  // namespace lathe::io

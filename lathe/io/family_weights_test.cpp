@@ -83,6 +83,7 @@ TEST(FindNonFinite, GivesTheFirstIndex) {
   EXPECT_EQ(find_non_finite(pair(-std::numeric_limits<float>::infinity(), nan)), 0);
   EXPECT_EQ(find_non_finite(Tensor::from<std::int32_t>({1}, {7})), std::nullopt);
   EXPECT_EQ(find_non_finite(pair(1, nan).converted(DType::BF16)), 1);
+  EXPECT_EQ(find_nan(pair(-std::numeric_limits<float>::infinity(), nan)), 1);
 }
 
 // The tiny model as one for masked language modelling, with its decoder's table stored as well.

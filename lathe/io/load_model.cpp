@@ -4,6 +4,7 @@
 #include "lathe/core/graph_difference.h"
 #include "lathe/core/graph_text.h"
 #include "lathe/core/json_reader.h"
+#include "lathe/core/role.h"
 #include "lathe/io/checkpoint_manifest.h"
 #include "lathe/io/directory_text.h"
 #include "lathe/io/family_weights.h"
@@ -27,10 +28,23 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
+// Whether a state may hold infinities: what is not learned and only added or chosen, as masks of
+// scores are. A product with one would make every answer NaN.
+bool may_be_infinite(const Graph& graph, NodeId id) {
+  if (state_role(graph, id) != StateRole::Buffer) return false;
+  return std::ranges::all_of(graph.uses(id), [&](const Use& use) {
+    if (use.kind != Use::Kind::Operand) return true;
+    const OperandRole role = operand_role(graph, use.user, static_cast<std::size_t>(use.operand));
+    return role == OperandRole::Other || role == OperandRole::Bias;
+  });
+}
+
 // Gives a state its value and refuses one that is no number, which would make every answer NaN.
 void set_state(Model& model, NodeId id, Tensor value, const LoadOptions& options) {
   const std::string& name = model.graph.name(id);
-  if (const std::optional<std::int64_t> index = find_non_finite(value)) {
+  const bool is_mask = may_be_infinite(model.graph, id);
+  if (const std::optional<std::int64_t> index =
+          is_mask ? find_nan(value) : find_non_finite(value)) {
     if (!options.allow_non_finite)
       fail("tensor \"{}\" holds {} at index {}: expected finite numbers", name, value.at(*index),
            *index);

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "lathe/core/quote_text.h"
+#include "lathe/io/family_weights.h"
 #include "lathe/io/onnx/onnx_op.h"
 #include "lathe/io/onnx/signature.h"
 #include "lathe/ops/axes.h"
@@ -83,6 +84,11 @@ bool is_one_number(const Tensor& tensor) {
   for (std::int64_t i = 1; i < tensor.num_elements(); ++i)
     if (tensor.at(i) != tensor.at(0)) return false;
   return true;
+}
+
+bool holds_infinity(const Tensor& tensor) {
+  const std::optional<std::int64_t> index = find_non_finite(tensor);
+  return index && std::isinf(tensor.at(*index));
 }
 
 // Makes a graph of the nodes, one after the other.
@@ -351,7 +357,8 @@ class Importer {
                                  .types = {type}}),
               0};
     Attributes attributes;
-    if (is_buffer || !is_floating(tensor.dtype())) attributes["role"] = std::string("buffer");
+    // Nothing learns infinities: they are masks of scores.
+    if (is_buffer || is_whole || holds_infinity(tensor)) attributes["role"] = std::string("buffer");
     const NodeId id = result_.graph.add({.name = name,
                                          .op = "state",
                                          .inputs = {},
