@@ -6,6 +6,8 @@
 #include "lathe/core/pass.h"
 #include "lathe/models/loss.h"
 #include "lathe/models/set_inputs.h"
+#include "lathe/ops/attention_weights.h"
+#include "lathe/ops/elements.h"
 
 namespace lathe::train {
 namespace {
@@ -68,6 +70,24 @@ void check_shapes(const Graph& graph, const Feed& feed) {
   }
 }
 
+// A mask of keys holds 0 and 1: what files compute of other numbers is not what attention, which
+// their formula was recognised as, makes of them.
+void check_masks(const Graph& graph, const Feed& feed) {
+  for (const NodeId id : graph.nodes_of("attention")) {
+    const std::vector<Value>& operands = graph.inputs(id);
+    if (operands.size() <= ops::kMask || operands[ops::kMask].is_none()) continue;
+    const NodeId source = operands[ops::kMask].node;
+    if (!graph.is(source, "input")) continue;
+    const std::string& name = graph.name(source);
+    const std::vector<std::int64_t> mask = ops::read_integers(feed.at(name));
+    const auto other =
+        std::ranges::find_if(mask, [](std::int64_t kept) { return kept != 0 && kept != 1; });
+    if (other != mask.end())
+      fail("input \"{}\" holds {} at index {}: expected 0 or 1, for it masks keys", name, *other,
+           other - mask.begin());
+  }
+}
+
 }  // namespace
 
 Feed run_model(const io::Model& model, const Feed& tensors,
@@ -77,6 +97,7 @@ Feed run_model(const io::Model& model, const Feed& tensors,
   for (const NodeId id : graph.nodes_of("input"))
     feed[graph.name(id)] = fit(graph.name(id), graph.types(id)[0], tensors.at(graph.name(id)));
   check_shapes(graph, feed);
+  check_masks(graph, feed);
   run_pass("remove-dropout", graph);
   return engine::make_executor(graph, model.state, execution)->run(feed);
 }

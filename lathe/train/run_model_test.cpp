@@ -73,5 +73,11 @@ TEST_F(RunModel, NamesWhatIsMissingUnknownOrMisshapen) {
             "input \"attention_mask\" is [3,2]: expected i32[B,L], with B = 2 as in \"input_ids\"");
 }
 
+TEST_F(RunModel, NamesANumberThatMasksNothing) {
+  const Tensor mask = Tensor::from<std::int32_t>({2, 3}, {1, 1, 0, 1, 2, 0});
+  EXPECT_EQ(refused({{"input_ids", ids()}, {"attention_mask", mask}}),
+            "input \"attention_mask\" holds 2 at index 4: expected 0 or 1, for it masks keys");
+}
+
 }  // namespace
 }  // namespace lathe::train
