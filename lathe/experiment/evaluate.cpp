@@ -90,7 +90,7 @@ ModelEvaluation evaluate_examples(const io::Model& model, const data::Dataset& e
       batch_options(options, "evaluating", source->size(), callbacks);
   ModelEvaluation result;
   if (is_language_task(model.task)) {
-    result.loss = train::evaluate_loss(reading, *source, execution, batches.progress);
+    result.loss = train::evaluate_loss(reading, *source, execution, batches);
     return result;
   }
   train::Classifier classifier(reading, classifier_options(options, execution));

@@ -55,11 +55,7 @@ data::BatchPlan plan_answers(const Classifier& classifier, ExampleSource& source
                              const EvaluationOptions& options) {
   // Sorting everything by length groups equal lengths: padded batches waste nothing, and packed
   // ones have equal work in each sequence.
-  data::BatchOptions batching;
-  batching.max_examples = options.batch_examples;
-  if (options.batch_examples == 0)
-    batching.max_tokens =
-        options.batch_tokens > 0 ? options.batch_tokens : classifier.batch_tokens();
+  data::BatchOptions batching = options.batches(classifier.batch_tokens());
   batching.sort_window = source.size();
   const std::vector<std::int64_t> lengths = source.lengths();
   return data::plan_batches(lengths, batching);

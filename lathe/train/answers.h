@@ -1,25 +1,17 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "lathe/data/batching.h"
 #include "lathe/train/classifier.h"
+#include "lathe/train/evaluation_options.h"
 #include "lathe/train/example_source.h"
 
 /// What classifiers answer to examples, and what several of them answer together.
 namespace lathe::train {
-
-/// Batches to evaluate in: by tokens, or by number of examples.
-struct EvaluationOptions {
-  std::int64_t batch_tokens = 0;    ///< 0: what suits the device
-  std::int64_t batch_examples = 0;  ///< 0: by tokens alone
-  /// Hears of progress and may stop the work by returning false; what was done is then thrown away.
-  std::function<bool(std::int64_t examples_done, std::int64_t tokens_done)> progress = {};
-};
 
 /// A classifier's answers to all examples of a source.
 struct Answers {

@@ -31,11 +31,10 @@ Graph loss_graph(const io::Model& model) {
 
 LossEvaluation evaluate_loss(const io::Model& model, ExampleSource& source,
                              const engine::ExecutionOptions& execution,
-                             const std::function<bool(std::int64_t, std::int64_t)>& progress) {
+                             const EvaluationOptions& options) {
   const auto running = engine::make_executor(loss_graph(model), model.state, execution);
   const std::vector<std::int64_t> lengths = source.lengths();
-  const data::BatchPlan plan =
-      data::plan_batches(lengths, {.max_examples = 0, .max_tokens = kBatchTokens});
+  const data::BatchPlan plan = data::plan_batches(lengths, options.batches(kBatchTokens));
   LossEvaluation result;
   double sum = 0, count = 0;
   for (std::int64_t index = 0; index < plan.num_batches(); ++index) {
@@ -51,7 +50,7 @@ LossEvaluation evaluate_loss(const io::Model& model, ExampleSource& source,
     count += outputs.at("loss_count").at(0);
     result.examples += static_cast<std::int64_t>(batch.examples.size());
     result.tokens += batch.tokens;
-    if (progress && !progress(result.examples, result.tokens)) throw Interrupted();
+    if (options.progress && !options.progress(result.examples, result.tokens)) throw Interrupted();
   }
   result.predictions = static_cast<std::int64_t>(count);
   result.loss = sum / std::max(1.0, count);

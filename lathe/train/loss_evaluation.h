@@ -1,10 +1,10 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 
 #include "lathe/engine/executor.h"
 #include "lathe/io/model.h"
+#include "lathe/train/evaluation_options.h"
 #include "lathe/train/example_source.h"
 
 namespace lathe::train {
@@ -18,10 +18,9 @@ struct LossEvaluation {
   double forward_seconds = 0;  ///< the model alone
 };
 
-/// The loss of a model over the examples of a source, without dropout. `progress` hears of the
-/// examples and tokens done and may stop the work by returning false.
-LossEvaluation evaluate_loss(
-    const io::Model& model, ExampleSource& source, const engine::ExecutionOptions& execution,
-    const std::function<bool(std::int64_t examples_done, std::int64_t tokens_done)>& progress = {});
+/// The loss of a model over the examples of a source, without dropout.
+LossEvaluation evaluate_loss(const io::Model& model, ExampleSource& source,
+                             const engine::ExecutionOptions& execution,
+                             const EvaluationOptions& options = {});
 
 }  // namespace lathe::train

@@ -191,7 +191,7 @@ std::function<int(const Settings&)> setup(Flags flags) {
       "what to keep: head or head+tail [as the model was trained]");
   flags
       .add_option("--batch-tokens", options.batch_tokens,
-                  "tokens in a batch [4096, on a GPU 16384]")
+                  "tokens in a batch [4096, on a GPU 16384; of a language model 1024]")
       .range(1, std::int64_t{1} << 24);
   flags.add_option("--batch-size", options.batch_examples, "examples in a batch, instead of tokens")
       .range(1, std::int64_t{1} << 20);
