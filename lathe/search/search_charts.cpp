@@ -50,7 +50,7 @@ std::string trials_chart(const SearchResult& result, const SearchOptions& option
       const std::optional<double> accuracy = score_of(trial);
       if (!accuracy) continue;
       report::Series& points = trial.state == TrialState::Complete ? whole : given_up;
-      points.x.push_back(trial.number + 1);
+      points.x.push_back(trial.number);
       points.y.push_back(*accuracy);
     }
     series.push_back(std::move(whole));
