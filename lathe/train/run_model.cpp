@@ -70,9 +70,11 @@ void check_shapes(const Graph& graph, const Feed& feed) {
   }
 }
 
-// A mask of keys holds 0 and 1: what files compute of other numbers is not what attention, which
-// their formula was recognised as, makes of them.
-void check_masks(const Graph& graph, const Feed& feed) {
+// A mask of keys holds 0 and 1, and in a graph of another program each row of it a 1: what files
+// compute of other numbers, or where no key is left (NaN, 0, or weights by scores, as they hide
+// keys), is not what attention, which their formula was recognised as, makes of them.
+void check_masks(const io::Model& model, const Graph& graph, const Feed& feed) {
+  const bool is_imported = model.family->name.starts_with("imported");
   for (const NodeId id : graph.nodes_of("attention")) {
     const std::vector<Value>& operands = graph.inputs(id);
     if (operands.size() <= ops::kMask || operands[ops::kMask].is_none()) continue;
@@ -85,6 +87,11 @@ void check_masks(const Graph& graph, const Feed& feed) {
     if (other != mask.end())
       fail("input \"{}\" holds {} at index {}: expected 0 or 1, for it masks keys", name, *other,
            other - mask.begin());
+    const std::int64_t length = feed.at(name).dims().back();
+    for (std::int64_t row = 0; is_imported && length > 0 && row < std::ssize(mask) / length; ++row)
+      if (std::find(mask.begin() + row * length, mask.begin() + (row + 1) * length, 1) ==
+          mask.begin() + (row + 1) * length)
+        fail("input \"{}\" hides every key of row {}: expected a 1 in each row", name, row);
   }
 }
 
@@ -97,7 +104,7 @@ Feed run_model(const io::Model& model, const Feed& tensors,
   for (const NodeId id : graph.nodes_of("input"))
     feed[graph.name(id)] = fit(graph.name(id), graph.types(id)[0], tensors.at(graph.name(id)));
   check_shapes(graph, feed);
-  check_masks(graph, feed);
+  check_masks(model, graph, feed);
   run_pass("remove-dropout", graph);
   return engine::make_executor(graph, model.state, execution)->run(feed);
 }

@@ -79,5 +79,14 @@ TEST_F(RunModel, NamesANumberThatMasksNothing) {
             "input \"attention_mask\" holds 2 at index 4: expected 0 or 1, for it masks keys");
 }
 
+TEST_F(RunModel, NamesARowOfAnImportedGraphThatKeepsNoKey) {
+  const Feed feed{{"input_ids", ids()},
+                  {"attention_mask", Tensor::from<std::int32_t>({2, 3}, {1, 0, 0, 0, 0, 0})}};
+  EXPECT_EQ(refused(feed), "accepted");
+  model_.family = &models::FamilyRegistry::instance().at("imported", "family");
+  EXPECT_EQ(refused(feed),
+            "input \"attention_mask\" hides every key of row 1: expected a 1 in each row");
+}
+
 }  // namespace
 }  // namespace lathe::train

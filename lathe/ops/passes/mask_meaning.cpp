@@ -5,6 +5,10 @@
 namespace lathe::ops {
 namespace {
 
+// A mask that hides more than this far below every score hides all the way: weights underflow
+// at 44.
+constexpr double kFar = -1000.0;
+
 MaskMeaning uniform(double number) {
   return {.kept = number, .hidden = number};
 }
@@ -75,8 +79,7 @@ std::optional<MaskMeaning> mapped(MaskMeaning meaning, Function&& function) {
 std::optional<MaskMeaning> of_sum(const MaskMeaning& a, const MaskMeaning& b) {
   if (a.is_uniform()) return mapped(b, [&](double x) { return x + a.kept; });
   if (b.is_uniform()) return mapped(a, [&](double x) { return x + b.kept; });
-  constexpr double kLow = MaskMeaning::kSwallows;
-  if (a.kept == 0 && b.kept == 0 && a.hidden <= kLow && b.hidden <= kLow)
+  if (a.kept == 0 && b.kept == 0 && a.hidden <= kFar && b.hidden <= kFar)
     return both(a, b, 0, std::max(a.hidden, b.hidden));
   return std::nullopt;
 }

@@ -10,11 +10,6 @@ namespace lathe::ops {
 /// keys that are kept and another for those that are hidden. A key is kept where `keys` is not 0
 /// for it and, if `is_causal`, where it is not later than the query.
 struct MaskMeaning {
-  /// A number as low as this swallows any score that it is added to, so that a row in which every
-  /// key is hidden has equal scores. One that leaves them apart, such as -10000, does not hide:
-  /// such a row would be weighed by its scores.
-  static constexpr double kSwallows = -1e30;
-
   Value keys = kNone;  ///< [B,Lk] whole numbers, 0 or not; none: all
   bool is_causal = false;
   double kept = 1.0;

