@@ -1,10 +1,13 @@
-#include "lathe/models/family.h"
+#include "lathe/models/imported.h"
 
 // Graphs that other programs made. Nothing is built: a graph is read, and stored from then on. Its
 // inputs and outputs are the file's; where they are called as Hugging Face's are, texts can be
 // read, and where `logits` come out there is something to train.
 namespace lathe::models::imported {
 namespace {
+
+constexpr const char* kTexts = "imported";
+constexpr const char* kNumbers = "imported-numbers";
 
 Graph refuse_to_build(const AttributeReader&, const BuildOptions& options) {
   fail("an imported graph cannot be built anew for {}: it is what its file says", options.task);
@@ -20,7 +23,7 @@ TaskRecord task(const std::string& name, std::vector<std::string> inputs,
 }
 
 const Register texts{ModelFamily{
-    .name = "imported",
+    .name = kTexts,
     .summary = "a graph from an ONNX file that reads texts",
     .reads = Reads::Tokens,
     .token_keys = {.vocabulary = "vocab_size",
@@ -41,7 +44,7 @@ const Register texts{ModelFamily{
 }};
 
 const Register numbers{ModelFamily{
-    .name = "imported-numbers",
+    .name = kNumbers,
     .summary = "a graph from an ONNX file that reads rows of numbers or images",
     .reads = Reads::Image,
     .tasks = {task("classify", {}, {"labels"}, "classifier"), task("encode", {}, {"labels"})},
@@ -52,3 +55,16 @@ const Register numbers{ModelFamily{
 
 }  // namespace
 }  // namespace lathe::models::imported
+
+namespace lathe::models {
+
+const ModelFamily& imported_family(bool reads_texts) {
+  return FamilyRegistry::instance().at(reads_texts ? imported::kTexts : imported::kNumbers,
+                                       "model family");
+}
+
+bool is_imported(const ModelFamily& family) {
+  return family.name == imported::kTexts || family.name == imported::kNumbers;
+}
+
+}  // namespace lathe::models

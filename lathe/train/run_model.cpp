@@ -4,6 +4,7 @@
 #include <map>
 
 #include "lathe/core/pass.h"
+#include "lathe/models/imported.h"
 #include "lathe/models/loss.h"
 #include "lathe/models/set_inputs.h"
 #include "lathe/ops/attention_weights.h"
@@ -74,7 +75,7 @@ void check_shapes(const Graph& graph, const Feed& feed) {
 // compute of other numbers, or where no key is left (NaN, 0, or weights by scores, as they hide
 // keys), is not what attention, which their formula was recognised as, makes of them.
 void check_masks(const io::Model& model, const Graph& graph, const Feed& feed) {
-  const bool is_imported = model.family->name.starts_with("imported");
+  const bool is_imported = models::is_imported(*model.family);
   for (const NodeId id : graph.nodes_of("attention")) {
     const std::vector<Value>& operands = graph.inputs(id);
     if (operands.size() <= ops::kMask || operands[ops::kMask].is_none()) continue;

@@ -5,6 +5,7 @@
 
 #include "lathe/io/testing/refusal.h"
 #include "lathe/io/testing/tiny_bert.h"
+#include "lathe/models/imported.h"
 
 namespace lathe::train {
 namespace {
@@ -83,7 +84,7 @@ TEST_F(RunModel, NamesARowOfAnImportedGraphThatKeepsNoKey) {
   const Feed feed{{"input_ids", ids()},
                   {"attention_mask", Tensor::from<std::int32_t>({2, 3}, {1, 0, 0, 0, 0, 0})}};
   EXPECT_EQ(refused(feed), "accepted");
-  model_.family = &models::FamilyRegistry::instance().at("imported", "family");
+  model_.family = &models::imported_family(true);
   EXPECT_EQ(refused(feed),
             "input \"attention_mask\" hides every key of row 1: expected a 1 in each row");
 }

@@ -9,6 +9,7 @@
 #include "lathe/io/onnx/import_onnx.h"
 #include "lathe/io/onnx/name_layers.h"
 #include "lathe/io/onnx/rows_apart.h"
+#include "lathe/models/imported.h"
 #include "lathe/models/set_label_count.h"
 
 namespace lathe::io::onnx {
@@ -159,8 +160,7 @@ Model read_onnx_model(const fs::path& path) {
     Model model;
     const bool has_tokens = reads_tokens(imported.graph);
     if (has_tokens) use_small_ids(imported.graph);
-    model.family = &models::FamilyRegistry::instance().at(
-        has_tokens ? "imported" : "imported-numbers", "model family");
+    model.family = &models::imported_family(has_tokens);
     const std::optional<Value> logits = find_logits(imported.graph);
     model.task = find_task_name(imported.graph, logits, has_tokens);
     if (model.task != "encode" && !imported.graph.output("logits"))
