@@ -20,21 +20,21 @@ inline std::vector<float> packed_weight(const Kernels& kernels, const Matrix& we
   return packed;
 }
 
-/// Arguments for y = x . weight^T and nothing else.
-inline GemmArgs plain_product(const Matrix& x, const std::vector<float>& packed, Matrix& y) {
-  return {.rows = x.rows(),
-          .n = y.columns(),
-          .k = x.columns(),
-          .x = x.data(),
-          .x_stride = x.stride(),
-          .packed = packed.data(),
-          .bias = nullptr,
-          .activation = Unary::None,
-          .residual = nullptr,
-          .residual_stride = 0,
-          .y = y.data(),
-          .y_stride = y.stride(),
-          .accumulate = false};
+/// Arguments for y = x . weight^T and nothing else, of a kernel of dense products or of another
+/// that calls its operands alike.
+template <typename Args = GemmArgs>
+Args plain_product(const Matrix& x, const std::vector<float>& packed, Matrix& y) {
+  Args args{};
+  args.rows = x.rows();
+  args.n = y.columns();
+  args.k = x.columns();
+  args.x = x.data();
+  args.x_stride = x.stride();
+  args.packed = packed.data();
+  args.activation = Unary::None;
+  args.y = y.data();
+  args.y_stride = y.stride();
+  return args;
 }
 
 struct ExactSum {

@@ -26,24 +26,6 @@ class EverySplit : public testing::TestWithParam<const SplitKernels*> {
     table().pack(weight.data(), weight.rows(), weight.columns(), result.data());
     return result;
   }
-  SplitArgs arguments(const Matrix& x, const Matrix& weight, const std::vector<float>& packed,
-                      Matrix& y) const {
-    return {.rows = x.rows(),
-            .n = weight.rows(),
-            .k = weight.columns(),
-            .x = x.data(),
-            .x_stride = x.stride(),
-            .packed = packed.data(),
-            .bias = nullptr,
-            .activation = Unary::None,
-            .residual = nullptr,
-            .residual_stride = 0,
-            .y = y.data(),
-            .y_stride = y.stride(),
-            .scratch = nullptr,
-            .parts = nullptr,
-            .next_column = 0};
-  }
   void multiply(SplitArgs args) const {
     const AlignedBuffer scratch(table().scratch_bytes(args.rows, args.n));
     std::memset(scratch.data(), 0xff, static_cast<std::size_t>(scratch.size()));
@@ -77,7 +59,7 @@ TEST_P(EverySplit, AgreesWithADoubleLoop) {
     const Matrix bias = Matrix::random(1, shape.n, 0, 3);
     const std::vector<float> right = packed(weight);
     Matrix y(shape.rows, shape.n, 3);
-    SplitArgs args = arguments(x, weight, right, y);
+    SplitArgs args = plain_product<SplitArgs>(x, right, y);
     args.bias = bias.data();
     multiply(args);
     for (std::int64_t r = 0; r < shape.rows; ++r)
@@ -101,7 +83,7 @@ TEST_P(EverySplit, IsAsNearTheTruthAsTheKernelOfFloats) {
   const Matrix weight = Matrix::random(shape.n, shape.k, 0, 2);
   const std::vector<float> right = packed(weight);
   Matrix y(shape.rows, shape.n);
-  multiply(arguments(x, weight, right, y));
+  multiply(plain_product<SplitArgs>(x, right, y));
   const Matrix floats = float_product(x, weight);
   double error = 0, float_error = 0;
   for (std::int64_t r = 0; r < shape.rows; ++r)
@@ -120,12 +102,12 @@ TEST_P(EverySplit, GivesABlockTheBitsOfTheWhole) {
     const Matrix weight = Matrix::random(shape.n, shape.k, 0, 2);
     const std::vector<float> right = packed(weight);
     Matrix whole(shape.rows, shape.n), in_blocks(shape.rows, shape.n);
-    multiply(arguments(x, weight, right, whole));
+    multiply(plain_product<SplitArgs>(x, right, whole));
     const Partition cut({shape.rows, shape.n, shape.k}, table().grain(), (shape.rows + 4) / 5,
                         (shape.n + 39) / 40);
     for (std::int64_t i = 0; i < cut.count(); ++i) {
       const Block block = cut.block(i);
-      SplitArgs args = arguments(x, weight, right, in_blocks);
+      SplitArgs args = plain_product<SplitArgs>(x, right, in_blocks);
       args.rows = block.rows;
       args.n = block.columns;
       args.x += block.row * args.x_stride;
@@ -145,7 +127,7 @@ TEST_P(EverySplit, GivesRowsThatWereSplitAheadTheSameBits) {
     const Matrix weight = Matrix::random(shape.n, shape.k, 0, 2);
     const std::vector<float> right = packed(weight);
     Matrix expected(shape.rows, shape.n), y(shape.rows, shape.n, 3);
-    multiply(arguments(x, weight, right, expected));
+    multiply(plain_product<SplitArgs>(x, right, expected));
 
     const std::int64_t grain = table().grain().rows;
     const Partition cut({shape.rows, shape.n, shape.k}, table().grain(),
@@ -154,7 +136,7 @@ TEST_P(EverySplit, GivesRowsThatWereSplitAheadTheSameBits) {
       const Block block = cut.block(i);
       const AlignedBuffer parts(table().parts_bytes(block.rows, shape.k));
       std::memset(parts.data(), 0xff, static_cast<std::size_t>(parts.size()));
-      SplitArgs args = arguments(x, weight, right, y);
+      SplitArgs args = plain_product<SplitArgs>(x, right, y);
       args.rows = block.rows;
       args.n = block.columns;
       args.x += block.row * args.x_stride;
@@ -175,8 +157,8 @@ TEST_P(EverySplit, ActivatesAndAddsTheResidualThatLiesInY) {
   const std::vector<float> right = packed(weight);
   Matrix plain(19, 45), y = Matrix::random(19, 45, 2, 4);
   const Matrix residual = y;
-  multiply(arguments(x, weight, right, plain));
-  SplitArgs args = arguments(x, weight, right, y);
+  multiply(plain_product<SplitArgs>(x, right, plain));
+  SplitArgs args = plain_product<SplitArgs>(x, right, y);
   args.activation = Unary::Relu;
   args.residual = y.data();
   args.residual_stride = y.stride();
@@ -196,7 +178,7 @@ TEST_P(EverySplit, MultipliesRowsWithNumbersThatAreTooLargeAsFloats) {
   x(17, 100) = 3e38f;
   const std::vector<float> right = packed(weight);
   Matrix y(20, 40), residual(20, 40);
-  SplitArgs args = arguments(x, weight, right, y);
+  SplitArgs args = plain_product<SplitArgs>(x, right, y);
   args.residual = y.data();
   args.residual_stride = y.stride();
   multiply(args);
@@ -237,7 +219,7 @@ TEST_P(EverySplit, GivesWholeNumbersTimesPowersTheBitsOfTheirFloats) {
       if (rows > 2) x(2, 700) = std::numeric_limits<float>::infinity();
       const std::vector<float> right = packed(weight);
       Matrix expected(rows, n), y(rows, n, 3);
-      multiply(arguments(x, weight, right, expected));
+      multiply(plain_product<SplitArgs>(x, right, expected));
 
       WidenedWeight widened;
       widened.pack(code_kernels(Isa::Avx512), codes, true);
