@@ -1,10 +1,12 @@
 // How BERT runs on more and more threads: a table, and a chart of it.
 //
-//   bench_scaling [--threads 1,2,4,8,16] [--rounds N] [--warm-up S] [--svg FILE] CASE...
+//   bench_scaling [--threads 1,2,4,8,16] [--rounds N | --seconds S] [--warm-up S] [--svg FILE]
+//   CASE...
 //
 // CASE is MODEL:inference:ROWSxLENGTH or MODEL:training:ROWSxLENGTH, with :bf16 behind it for that
 // precision. Runs bench_inference and bench_training, which lie beside this program, once for each
-// number of threads. The share of a row is its speed over that of one thread times the threads.
+// number of threads, for so many rounds or seconds each: seconds where cases of milliseconds and of
+// seconds come together. The share of a row is its speed over that of one thread times the threads.
 
 #include <fmt/core.h>
 
@@ -67,14 +69,14 @@ double tokens_per_second(const std::string& command) {
 
 int run(int argc, char** argv) {
   std::vector<int> threads;
-  std::string counts = "1,2,4,8,16", svg, rounds = "5", warm_up = "0.3";
+  std::string counts = "1,2,4,8,16", svg, length = "--rounds 5", warm_up = "0.3";
   std::vector<Case> cases;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     if (word == "--threads" && i + 1 < argc)
       counts = argv[++i];
-    else if (word == "--rounds" && i + 1 < argc)
-      rounds = argv[++i];
+    else if ((word == "--rounds" || word == "--seconds") && i + 1 < argc)
+      length = word + " " + argv[++i];
     else if (word == "--warm-up" && i + 1 < argc)
       warm_up = argv[++i];
     else if (word == "--svg" && i + 1 < argc)
@@ -85,8 +87,8 @@ int run(int argc, char** argv) {
   for (const std::string& count : split(counts, ',')) threads.push_back(std::atoi(count.c_str()));
   if (cases.empty() || threads.empty() || threads.front() < 1)
     fail(
-        "usage: bench_scaling [--threads 1,2,4,8,16] [--rounds N] [--warm-up S] [--svg FILE] "
-        "CASE...");
+        "usage: bench_scaling [--threads 1,2,4,8,16] [--rounds N | --seconds S] [--warm-up S] "
+        "[--svg FILE] CASE...");
   const std::string folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
 
   fmt::print("| work |");
@@ -101,7 +103,7 @@ int run(int argc, char** argv) {
     double single = 0;  // of one thread, by the first count
     for (const int count : threads) {
       const double rate = tokens_per_second(
-          one.command(folder, count, fmt::format("--rounds {} --warm-up {}", rounds, warm_up)));
+          one.command(folder, count, fmt::format("{} --warm-up {}", length, warm_up)));
       if (single == 0) single = rate / count;
       const double speed = rate / single;
       fmt::print(" {:.0f} ({:.0f} %) |", rate, 100 * speed / count);
