@@ -17,10 +17,9 @@
 #include <cstdlib>
 
 #include "lathe/core/error.h"
-#include "lathe/core/graph_text.h"
-#include "lathe/core/number_format.h"
 #include "lathe/core/thread_pool.h"
 #include "lathe/engine/executor.h"
+#include "lathe/engine/packed_chain.h"
 
 namespace {
 
@@ -47,103 +46,6 @@ struct Options {
   int rounds = 5;
   std::vector<std::string> only;  // formats of weights; empty: all
 };
-
-std::string state_text(const std::string& name, const Tensor& value) {
-  std::string shape;
-  for (const std::int64_t dim : value.dims())
-    shape += (shape.empty() ? "" : ",") + std::to_string(dim);
-  return fmt::format("{} = state() : {}[{}]\n", name, value.dtype() == DType::U8 ? "u8" : "f32",
-                     shape);
-}
-
-// The same numbers in every format, about as large as keeps the size of x.
-std::vector<float> made_up_weights(std::int64_t count, std::int64_t depth) {
-  std::vector<float> weights(static_cast<std::size_t>(count));
-  std::uint32_t next = 1;
-  for (float& weight : weights) {
-    next = next * 1664525u + 1013904223u;
-    weight = (static_cast<float>(next >> 8) * 0x1p-23f - 1) * 1.7f /
-             std::sqrt(static_cast<float>(depth));
-  }
-  return weights;
-}
-
-struct Chain {
-  Graph graph;
-  State state;
-  double packed_bytes = 0;  // of a layer
-};
-
-Chain make_chain(const Formats& formats, const Options& options) {
-  const std::int64_t size = options.size;
-  const std::vector<float> weights = made_up_weights(size * size, size);
-  std::vector<std::pair<std::string, Tensor>> states;
-  std::string decode = "w";
-  if (formats.weight.empty()) {
-    states.emplace_back("w", Tensor::from<float>({size, size}, weights));
-  } else {
-    const std::shared_ptr<const NumberFormat> format = parse_format(formats.weight);
-    const FormatFacts& facts = format->facts();
-    const std::int64_t given = format->num_given_scales(size, size);
-    const auto limit = static_cast<float>(1.7 / std::sqrt(static_cast<double>(size)));
-    const std::vector<float> scales(static_cast<std::size_t>(given),
-                                    limit / static_cast<float>(facts.maximum));
-    const EncodedMatrix packed = format->encode(
-        {.rows = size, .columns = size, .x = weights.data(), .scales = scales.data()});
-    states.emplace_back("codes",
-                        Tensor::from<std::uint8_t>({size, format->code_bytes(size)}, packed.codes));
-    decode = "codes";
-    if (!packed.scales.empty()) {
-      states.emplace_back(
-          "local", Tensor::from<std::uint8_t>({size, format->scale_bytes(size)}, packed.scales));
-      decode += ", local";
-    } else {
-      decode += ", none";
-    }
-    if (given > 0) {
-      std::vector<std::int64_t> dims = {size};
-      if (given > size) dims.push_back(given / size);
-      states.emplace_back("scale", Tensor::from<float>(dims, scales));
-      decode += ", scale";
-    }
-  }
-  Chain chain;
-  for (const auto& [name, value] : states)
-    chain.packed_bytes += static_cast<double>(value.num_bytes());
-  std::string text = fmt::format("symbols T\nx0 = input() : f32[T,{}]\n", size);
-  for (std::int64_t layer = 0; layer < options.layers; ++layer) {
-    std::string operands = decode;
-    for (const auto& [name, value] : states) {
-      const std::string own = fmt::format("{}{}", name, layer);
-      text += state_text(own, value);
-      // A copy of its own: equal weights would stay in a cache.
-      Tensor copy = value;
-      copy.mutable_bytes();
-      chain.state.emplace(own, std::move(copy));
-      const std::size_t at = operands.find(name);
-      operands.replace(at, name.size(), own);
-    }
-    if (formats.weight.empty()) {
-      text += fmt::format("x{} = linear(x{}, {}) : f32[T,{}]\n", layer + 1, layer, operands, size);
-      continue;
-    }
-    if (formats.x == "float") {
-      text += fmt::format(
-          "v{0} = decode({1}) {{format=\"{2}\", columns={3}}} : f32[{3},{3}]\n"
-          "x{4} = linear(x{0}, v{0}) : f32[T,{3}]\n",
-          layer, operands, formats.weight, size, layer + 1);
-      continue;
-    }
-    text += fmt::format(
-        "v{0} = decode({1}) {{format=\"{2}\", columns={3}}} : f32[{3},{3}]\n"
-        "q{0} = quantize(x{0}) {{format=\"{4}\"}} : f32[T,{3}]\n"
-        "x{5} = linear(q{0}, v{0}) : f32[T,{3}]\n",
-        layer, operands, formats.weight, size, formats.x, layer + 1);
-  }
-  text += fmt::format("output y <- x{}\n", options.layers);
-  chain.graph = parse_graph(text);
-  return chain;
-}
 
 double least_seconds(engine::Executor& executor, const Feed& feed, int rounds) {
   double least = INFINITY;
@@ -182,22 +84,24 @@ int run(int argc, char** argv) {
     if (!formats.weight.empty() && !options.only.empty() &&
         std::ranges::find(options.only, formats.weight) == options.only.end())
       continue;
-    const Chain chain = make_chain(formats, options);
+    const engine::PackedChain chain =
+        engine::make_packed_chain({.weight = formats.weight,
+                                   .x = formats.x == "float" ? "" : formats.x,
+                                   .size = options.size,
+                                   .layers = options.layers});
     const auto executor = engine::make_executor(
         chain.graph, chain.state, {.pool = &pool, .uses_integers = !formats.weight.empty()});
     for (std::size_t i = 0; i < options.rows.size(); ++i) {
       const std::int64_t rows = options.rows[i];
-      Tensor x(DType::F32, {rows, options.size});
-      for (std::int64_t j = 0; j < x.num_elements(); ++j)
-        x.mutable_data<float>()[static_cast<std::size_t>(j)] =
-            static_cast<float>(j * 37 % 101) * 0.02f - 1;
-      const double seconds = least_seconds(*executor, {{"x0", x}}, options.rounds) /
-                             static_cast<double>(options.layers);
+      const double seconds =
+          least_seconds(*executor, {{"x0", engine::packed_chain_input(rows, options.size)}},
+                        options.rounds) /
+          static_cast<double>(options.layers);
       if (formats.weight.empty()) floats.push_back(seconds);
       fmt::print("{:<26} {:<18} {:>5} {:>12.1f} {:>8.2f} {:>9.1f}\n",
                  formats.x.empty() ? "float32" : formats.x,
                  formats.weight.empty() ? "float32" : formats.weight, rows, seconds * 1e6,
-                 floats[i] / seconds, chain.packed_bytes / seconds / 1e9);
+                 floats[i] / seconds, chain.layer_bytes / seconds / 1e9);
     }
   }
   return 0;

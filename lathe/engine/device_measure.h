@@ -32,10 +32,10 @@ struct DequantizeCase {
 /// x[rows, k] times a packed weight [n, k]. As many copies of the weight are multiplied in turn as
 /// no cache holds, so that each is read from memory.
 struct PackedLinearCase {
-  std::string format;  ///< of the weight
+  std::string format;  ///< of the weight; "float": not packed, what a CPU multiplies beside it
   std::int64_t rows = 1, n = 0, k = 0;
   Precision precision = Precision::Float32;  ///< of activations and results
-  bool encodes = false;                      ///< activations become MXINT8, products whole numbers
+  bool encodes = false;  ///< activations are rounded to the format, products are of whole numbers
 };
 
 /// What a device's memory and its kernels for packed weights can do, below graphs: what benches

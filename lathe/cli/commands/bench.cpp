@@ -178,9 +178,13 @@ std::function<int(const Settings&)> setup_mxint8(Flags flags) {
   flags.add_option("--columns", options.columns, "of the matrix to decode [16384; on a CPU 4096]")
       .at_least(1);
   flags.add_flag("--float", options.to_float, "decode to float instead of bfloat16");
-  flags.add_option("--sizes", arguments->sizes, "of square packed weights [4096,8192]")
+  flags
+      .add_option("--sizes", arguments->sizes,
+                  "of square packed weights [4096,8192; on a CPU 4096]")
       .separated_by(',');
-  flags.add_option("--batches", arguments->batches, "rows that are multiplied with them [1,4,16]")
+  flags
+      .add_option("--batches", arguments->batches,
+                  "rows that are multiplied with them [1,4,16; on a CPU 1,4,512]")
       .separated_by(',');
   flags.add_option("--formats", options.formats, "of packed weights, as often as wanted [mxint:8]")
       .repeatable()
@@ -198,7 +202,7 @@ std::function<int(const Settings&)> setup_mxint8(Flags flags) {
     if (!arguments->tile.empty()) chosen.tile = bench::parse_tile(arguments->tile);
     // A GPU's threads are those of a block.
     if (settings.device == "cuda") chosen.threads = settings.threads;
-    if (arguments->no_products) chosen.sizes.clear();
+    chosen.multiplies = !arguments->no_products;
     Execution execution(settings);
     const bench::Result result =
         bench::time_mxint8(chosen, execution.options(), bench_callbacks(settings));
@@ -214,11 +218,12 @@ std::function<int(const Settings&)> setup_mxint8(Flags flags) {
 const Register mxint8{Command{
     .name = "bench mxint8",
     .summary = "MXINT8: decode by tiles against a copy, multiply with packed weights",
-    .examples = "  lathe bench mxint8 --device cuda\n"
-                "  lathe bench mxint8 --tile 8x512 --threads 256 --group 32 --figure tile.svg "
-                "--device cuda\n"
-                "  lathe bench mxint8 --formats mxint:8 --formats int:4,group=32 --device cuda\n"
-                "  lathe bench mxint8                             # what a CPU can do of it",
+    .examples =
+        "  lathe bench mxint8 --device cuda\n"
+        "  lathe bench mxint8 --tile 8x512 --threads 256 --group 32 --figure tile.svg "
+        "--device cuda\n"
+        "  lathe bench mxint8 --formats mxint:8 --formats int:4,group=32 --device cuda\n"
+        "  lathe bench mxint8                             # the same of a CPU, floats beside",
     .has_own_threads = true,
     .setup = setup_mxint8,
 }};

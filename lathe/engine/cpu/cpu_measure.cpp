@@ -1,5 +1,6 @@
 #include "lathe/engine/cpu/cpu_measure.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <functional>
@@ -7,12 +8,16 @@
 #include "lathe/core/error.h"
 #include "lathe/core/number_format.h"
 #include "lathe/engine/aligned_buffer.h"
+#include "lathe/engine/executor.h"
+#include "lathe/engine/packed_chain.h"
 #include "lathe/numerics/unpack.h"
 
 namespace lathe::engine {
 namespace {
 
 constexpr int kWarmUps = 2;
+constexpr double kBeyondCaches = 5e8;  // bytes that no third-level cache holds
+constexpr std::int64_t kFewRows = 64;
 
 class CpuMeasure final : public DeviceMeasure {
  public:
@@ -63,8 +68,28 @@ class CpuMeasure final : public DeviceMeasure {
     });
   }
 
-  std::vector<double> time_packed_linear(const PackedLinearCase&, int) override {
-    fail("device cpu unpacks weights when they are set: products with packed ones need a GPU");
+  std::vector<double> time_packed_linear(const PackedLinearCase& what, int repeats) override {
+    if (what.n != what.k)
+      fail("weight {}x{}: expected a square one, which can be multiplied again", what.n, what.k);
+    const double numbers = static_cast<double>(what.n) * static_cast<double>(what.k);
+    const std::shared_ptr<const NumberFormat> format = parse_format(what.format);
+    const double bits = format == nullptr ? 32 : format->bits_per_element(what.n, what.k);
+    // Many rows wait for multiplications, not for weights.
+    const auto layers =
+        what.rows > kFewRows
+            ? 2
+            : static_cast<std::int64_t>(std::clamp(kBeyondCaches / (numbers * bits / 8), 2., 256.));
+    const PackedChain chain = make_packed_chain({.weight = format == nullptr ? "" : what.format,
+                                                 .x = what.encodes ? what.format : "",
+                                                 .size = what.n,
+                                                 .layers = layers});
+    const std::unique_ptr<Executor> executor = make_executor(
+        chain.graph, chain.state,
+        {.pool = pool_, .precision = what.precision, .uses_integers = format != nullptr});
+    const Feed feed{{"x0", packed_chain_input(what.rows, what.k)}};
+    std::vector<double> seconds = time(repeats, [&] { executor->run(feed); });
+    for (double& one : seconds) one /= static_cast<double>(layers);
+    return seconds;
   }
 
  private:

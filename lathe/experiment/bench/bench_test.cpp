@@ -109,5 +109,23 @@ TEST(BenchMxint8, RefusesGroupsThatNoKernelHas) {
             "group 24: expected 16, 32, 64 or 128");
 }
 
+TEST(BenchMxint8, MultipliesFloatsBesidePackedWeightsOnACpu) {
+  const Result result = time_mxint8({.rows = 8,
+                                     .columns = 64,
+                                     .sizes = {64},
+                                     .batches = {2},
+                                     .repeats = {.warm_up = 0, .samples = 1}},
+                                    {.device = "cpu"});
+  std::vector<std::string> names;
+  for (const Measured& row : result.rows) names.push_back(row.name);
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"copy", "decode", "linear float 2x64x64",
+                                      "linear mxint:8 2x64x64", "mxint:8 by mxint:8 2x64x64"}));
+  EXPECT_EQ(result.rows[2].bytes, 64 * 64 * 4);
+  EXPECT_EQ(result.rows[3].bytes, 64 * 64 * 8.25 / 8);
+  ASSERT_EQ(result.notes.size(), 2u);
+  EXPECT_TRUE(result.notes[0].starts_with("2 rows of 64: mxint:8 is ")) << result.notes[0];
+}
+
 }  // namespace
 }  // namespace lathe::experiment::bench

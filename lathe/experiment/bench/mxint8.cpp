@@ -43,34 +43,40 @@ std::vector<engine::Tile> wanted_tiles(const Mxint8Options& options,
                   fmt::format("there is {}", fmt::join(names, ", ")));
 }
 
-void time_products(const Mxint8Options& options, engine::Precision precision,
+// Floats are timed beside packed weights where the device multiplies both (`has_floats`).
+void time_products(const Mxint8Options& options, engine::Precision precision, bool has_floats,
                    engine::DeviceMeasure& device, Result& result, const Callbacks& callbacks) {
+  const auto add = [&](const std::string& name, const engine::PackedLinearCase& what) {
+    callbacks.tell({"timing products", "", 0, 0});
+    const auto format = parse_format(what.format);
+    const double bits = format == nullptr ? 32 : format->bits_per_element(what.n, what.k);
+    const double numbers = static_cast<double>(what.n) * static_cast<double>(what.k);
+    result.rows.push_back(
+        {.name = fmt::format("{} {}x{}x{}", name, what.rows, what.n, what.k),
+         .time = timing_of(device.time_packed_linear(what, options.repeats.samples)),
+         .bytes = numbers * bits / 8,
+         .flops = 2.0 * static_cast<double>(what.rows) * numbers});
+    return result.rows.back().time.median;
+  };
   for (const std::int64_t size : options.sizes)
-    for (const std::int64_t batch : options.batches)
+    for (const std::int64_t batch : options.batches) {
+      engine::PackedLinearCase what{
+          .format = "float", .rows = batch, .n = size, .k = size, .precision = precision};
+      const double of_floats = has_floats ? add("linear float", what) : 0;
       for (const std::string& format : options.formats) {
-        callbacks.tell({"timing products", "", 0, 0});
         const auto parsed = parse_format(format);
         if (parsed == nullptr) fail("format \"float\" is not packed");
-        const double bytes =
-            static_cast<double>(size * size) * parsed->bits_per_element(size, size) / 8;
-        const double flops = 2.0 * static_cast<double>(batch * size) * static_cast<double>(size);
-        const auto add = [&](const std::string& name, bool encodes) {
-          const engine::PackedLinearCase what{.format = format,
-                                              .rows = batch,
-                                              .n = size,
-                                              .k = size,
-                                              .precision = precision,
-                                              .encodes = encodes};
-          result.rows.push_back(
-              {.name = fmt::format("{} {}x{}x{}", name, batch, size, size),
-               .time = timing_of(device.time_packed_linear(what, options.repeats.samples)),
-               .bytes = bytes,
-               .flops = flops});
-        };
-        add(fmt::format("linear {}", format), false);
-        if (parsed->facts().family == "mxint" && parsed->facts().element_bits == 8)
-          add(fmt::format("{} by {}", format, format), true);
+        what.format = format;
+        what.encodes = false;
+        const double packed = add(fmt::format("linear {}", format), what);
+        if (has_floats)
+          result.notes.push_back(fmt::format("{} rows of {}: {} is {:.2f}x as fast as floats",
+                                             batch, size, format, of_floats / packed));
+        if (parsed->facts().family != "mxint" || parsed->facts().element_bits != 8) continue;
+        what.encodes = true;
+        add(fmt::format("{} by {}", format, format), what);
       }
+    }
 }
 
 }  // namespace
@@ -126,14 +132,20 @@ Result time_mxint8(const Mxint8Options& options, const engine::ExecutionOptions&
     const engine::Tile& shown = timed.front();
     result.drawing = tile_text(shown, device->run_of_tile(to_float));
     result.drawing_svg = tile_svg(shown, device->run_of_tile(to_float));
-    time_products(options, execution.precision, *device, result, callbacks);
-    result.notes.push_back(
-        fmt::format("weights are read cold: as many copies in turn as no cache holds; activations "
-                    "in {}",
-                    engine::name(execution.precision)));
-  } else {
-    result.notes.push_back("tiles and products with packed weights: need --device cuda and a GPU");
   }
+  if (!options.multiplies) return result;
+  Mxint8Options products = options;
+  if (products.sizes.empty())
+    products.sizes =
+        has_tiles ? std::vector<std::int64_t>{4096, 8192} : std::vector<std::int64_t>{4096};
+  if (products.batches.empty())
+    products.batches =
+        has_tiles ? std::vector<std::int64_t>{1, 4, 16} : std::vector<std::int64_t>{1, 4, 512};
+  time_products(products, execution.precision, !has_tiles, *device, result, callbacks);
+  result.notes.push_back(
+      fmt::format("weights are read cold: as many copies in turn as no cache holds; activations "
+                  "in {}",
+                  engine::name(execution.precision)));
   return result;
 }
 
