@@ -37,6 +37,7 @@ constexpr double kCodeSpeed = 1;
 #include "lathe/engine/cpu/code_encode.inl.h"
 #include "lathe/engine/cpu/code_scales.inl.h"
 #include "lathe/engine/cpu/code_no_digits.h"
+#include "lathe/engine/cpu/code_no_fours.h"
 #include "lathe/engine/cpu/code_widened.inl.h"
 #include "lathe/engine/cpu/code_vectors.inl.h"
 #include "lathe/engine/cpu/code_panels.inl.h"

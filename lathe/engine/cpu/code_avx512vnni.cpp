@@ -36,6 +36,7 @@ constexpr double kCodeSpeed = 4;
 #include "lathe/engine/cpu/code_encode.inl.h"
 #include "lathe/engine/cpu/code_scales.inl.h"
 #include "lathe/engine/cpu/code_digits_avx512.h"
+#include "lathe/engine/cpu/code_fours_avx512.h"
 #include "lathe/engine/cpu/code_widened.inl.h"
 #include "lathe/engine/cpu/code_vectors.inl.h"
 #include "lathe/engine/cpu/code_panels.inl.h"

@@ -189,15 +189,3 @@ void multiply_digits(const WidenedArgs& args, const DigitRow& row, std::int64_t 
     store(sums + v * kWidth, totals[v] + bias);
   }
 }
-
-// The numbers of a panel's columns in row `p` of a weight that lies by fours.
-inline Vec numbers_by_fours(const WidenedArgs& args, const std::int8_t* panel, std::int64_t p) {
-  const std::int64_t four = p / kStep;
-  Columns columns = load_columns(panel + (args.has_nibbles ? four / 2 : four) * kWidth * kStep);
-  if (args.has_nibbles) columns = half_of(columns, static_cast<int>(four % 2));
-  const __m512i bytes =
-      _mm512_srlv_epi32(columns.value, _mm512_set1_epi32(static_cast<std::int32_t>(p % kStep) * 8));
-  const __m512i codes = _mm512_and_si512(bytes, _mm512_set1_epi32(0xff));
-  return {_mm512_cvtepi32_ps(
-      _mm512_sub_epi32(codes, _mm512_set1_epi32(args.has_nibbles ? 8 : kVectorOffset)))};
-}

@@ -1,5 +1,5 @@
-// Where no instruction multiplies four bytes at once, floats are multiplied with floats: weights
-// never lie by fours. Included inside a namespace in the place of code_digits_avx512.h.
+// Where no instruction multiplies four bytes at once, floats are multiplied with floats. Included
+// inside a namespace in the place of code_digits_avx512.h.
 
 constexpr std::int64_t kWidenedStep = 1;
 constexpr std::int64_t kWidenedColumns = kPanel;
@@ -13,6 +13,3 @@ inline DigitRow make_digit_row(const WidenedArgs&, std::int64_t) {
 }
 template <bool HasNibbles, int Vectors>
 void multiply_digits(const WidenedArgs&, const DigitRow&, std::int64_t, float*) {}
-inline Vec numbers_by_fours(const WidenedArgs&, const std::int8_t*, std::int64_t) {
-  return broadcast(0.0f);
-}

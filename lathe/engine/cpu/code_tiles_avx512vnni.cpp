@@ -36,6 +36,7 @@ inline bool multiplies_by_tiles(const CodeCut& cut) {
 #include "lathe/engine/cpu/code_encode.inl.h"
 #include "lathe/engine/cpu/code_scales.inl.h"
 #include "lathe/engine/cpu/code_digits_avx512.h"
+#include "lathe/engine/cpu/code_fours_avx512.h"
 #include "lathe/engine/cpu/code_widened.inl.h"
 #include "lathe/engine/cpu/code_vectors.inl.h"
 #include "lathe/engine/cpu/tiles_emulated.h"

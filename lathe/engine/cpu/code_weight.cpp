@@ -159,8 +159,7 @@ void CodeWeight::set_operands(CodeArgs& args, std::int64_t column) const {
                   : reinterpret_cast<const std::int32_t*>(sums_.data()) + column * cut_.blocks;
 }
 
-void WidenedWeight::pack(const CodeKernels& kernels, const numerics::RowCodes& weight,
-                         bool may_be_split) {
+void WidenedWeight::pack(const CodeKernels& kernels, const numerics::RowCodes& weight) {
   kernels_ = &kernels;
   k_ = weight.columns;
   width_ = weight.width;
@@ -168,7 +167,7 @@ void WidenedWeight::pack(const CodeKernels& kernels, const numerics::RowCodes& w
   const std::int64_t grain = kernels.widened_step * (has_nibbles_ ? 2 : 1);
   const bool fits = k_ % grain == 0 && (weight.blocks == 1 || width_ % grain == 0);
   scales_.pack(weight, kernels.grain().columns, true);
-  step_ = fits && !(may_be_split && suits_split()) ? kernels.widened_step : 1;
+  step_ = fits ? kernels.widened_step : 1;
   if (panel() != kernels.grain().columns) scales_.pack(weight, panel(), true);
   write_numbers(weight, panel(), has_nibbles_, step_, numbers_);
 }

@@ -55,9 +55,7 @@ class CodeWeight {
 /// A weight of whole numbers that floats are multiplied with.
 class WidenedWeight {
  public:
-  /// Row by row where split kernels may read it and it suits them, else as `kernels` read it best.
-  void pack(const CodeKernels& kernels, const numerics::RowCodes& weight,
-            bool may_be_split = false);
+  void pack(const CodeKernels& kernels, const numerics::RowCodes& weight);
 
   const CodeKernels& kernels() const { return *kernels_; }
   /// Whether its numbers are bfloat16 numbers below kMostSplitWeight as they are.

@@ -28,6 +28,7 @@ constexpr const char* kName = "split_amx";
 #include "lathe/engine/cpu/code_numbers_avx512.h"
 #include "lathe/engine/cpu/code_scales.inl.h"
 #include "lathe/engine/cpu/code_no_digits.h"
+#include "lathe/engine/cpu/code_fours_avx512.h"
 #include "lathe/engine/cpu/code_widened.inl.h"
 #include "lathe/engine/cpu/tiles_amx.h"
 #include "lathe/engine/cpu/tile_sums.inl.h"

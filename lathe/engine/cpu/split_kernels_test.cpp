@@ -197,47 +197,54 @@ TEST_P(EverySplit, MultipliesRowsWithNumbersThatAreTooLargeAsFloats) {
 // Numbers of 8 bits times powers of two have one part, and products with parts that are 0 change no
 // sum.
 TEST_P(EverySplit, GivesWholeNumbersTimesPowersTheBitsOfTheirFloats) {
-  for (const int most : {127, 7})
-    for (const std::int64_t rows : {1, 40}) {
-      const std::int64_t n = 70, k = 800;
-      numerics::RowCodes codes;
-      codes.rows = n;
-      codes.columns = k;
-      codes.blocks = k / 32;
-      codes.width = 32;
-      std::mt19937 random(3);
-      for (std::int64_t i = 0; i < n * k; ++i)
-        codes.numbers.push_back(static_cast<std::int8_t>(
-            static_cast<int>(random() % static_cast<unsigned>(2 * most + 1)) - most));
-      for (std::int64_t i = 0; i < n * codes.blocks; ++i)
-        codes.scales.push_back(std::ldexp(1.0f, static_cast<int>(random() % 40) - 30));
-      Matrix weight(n, k), x = Matrix::random(rows, k, 4, 1);
-      for (std::int64_t j = 0; j < n; ++j)
-        for (std::int64_t p = 0; p < k; ++p)
-          weight(j, p) = static_cast<float>(codes.numbers[static_cast<std::size_t>(j * k + p)]) *
-                         codes.scales[static_cast<std::size_t>(j * codes.blocks + p / 32)];
-      if (rows > 2) x(2, 700) = std::numeric_limits<float>::infinity();
-      const std::vector<float> right = packed(weight);
-      Matrix expected(rows, n), y(rows, n, 3);
-      multiply(plain_product<SplitArgs>(x, right, expected));
+  for (const auto& [most, width, rows] :
+       {std::tuple{127, 32, 1},
+        {127, 32, 40},
+        {7, 32, 1},
+        {7, 32, 40},
+        // Blocks that are no multiples of four keep a weight from lying by fours.
+        {127, 2, 40},
+        {7, 2, 40}}) {
+    const std::int64_t n = 70, k = 800;
+    numerics::RowCodes codes;
+    codes.rows = n;
+    codes.columns = k;
+    codes.blocks = k / width;
+    codes.width = width;
+    std::mt19937 random(3);
+    for (std::int64_t i = 0; i < n * k; ++i)
+      codes.numbers.push_back(static_cast<std::int8_t>(
+          static_cast<int>(random() % static_cast<unsigned>(2 * most + 1)) - most));
+    for (std::int64_t i = 0; i < n * codes.blocks; ++i)
+      codes.scales.push_back(std::ldexp(1.0f, static_cast<int>(random() % 40) - 30));
+    Matrix weight(n, k), x = Matrix::random(rows, k, 4, 1);
+    for (std::int64_t j = 0; j < n; ++j)
+      for (std::int64_t p = 0; p < k; ++p)
+        weight(j, p) = static_cast<float>(codes.numbers[static_cast<std::size_t>(j * k + p)]) *
+                       codes.scales[static_cast<std::size_t>(j * codes.blocks + p / width)];
+    if (rows > 2) x(2, 700) = std::numeric_limits<float>::infinity();
+    const std::vector<float> right = packed(weight);
+    Matrix expected(rows, n), y(rows, n, 3);
+    multiply(plain_product<SplitArgs>(x, right, expected));
 
-      WidenedWeight widened;
-      widened.pack(code_kernels(Isa::Avx512), codes, true);
-      EXPECT_TRUE(widened.suits_split());
-      const AlignedBuffer scratch(table().scratch_bytes(rows, n));
-      WidenedArgs args{};
-      args.rows = rows;
-      args.n = n;
-      args.x = x.data();
-      args.x_stride = x.stride();
-      args.y = y.data();
-      args.y_stride = y.stride();
-      args.scratch = scratch.data();
-      widened.set_operands(args, 0);
-      table().multiply_widened(args);
-      EXPECT_TRUE(y.has_same_bits(expected)) << most << ", " << rows << " rows";
-      EXPECT_TRUE(y.guards_are_intact());
-    }
+    WidenedWeight widened;
+    widened.pack(code_kernels(Isa::Avx512), codes);
+    EXPECT_TRUE(widened.suits_split());
+    const AlignedBuffer scratch(table().widened_scratch_bytes(rows, n));
+    WidenedArgs args{};
+    args.rows = rows;
+    args.n = n;
+    args.x = x.data();
+    args.x_stride = x.stride();
+    args.y = y.data();
+    args.y_stride = y.stride();
+    args.scratch = scratch.data();
+    widened.set_operands(args, 0);
+    table().multiply_widened(args);
+    EXPECT_TRUE(y.has_same_bits(expected))
+        << most << " in blocks of " << width << ", " << rows << " rows";
+    EXPECT_TRUE(y.guards_are_intact());
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(, EverySplit, testing::ValuesIn(every_split_kernels()),

@@ -64,6 +64,7 @@ struct SplitKernels {
   /// processor want it, and whose scales are powers of two, below kMostSplitWeight / 128. Such
   /// numbers have one part, so that three products are all.
   ProductGrain (*widened_grain)();
+  std::int64_t (*widened_scratch_bytes)(std::int64_t rows, std::int64_t n);
   void (*multiply_widened)(const WidenedArgs&);
 };
 

@@ -1,6 +1,7 @@
 // The same for weights of whole numbers times powers of two, which are bfloat16 numbers as they
 // are: three products for each element. For a file that has included split_block.inl.h and
-// code_widened.inl.h.
+// code_widened.inl.h. Their weights lie by fours, so that few rows go by digits instead
+// (code_digits_avx512.h).
 
 struct WidenedPanels {
   static constexpr int kRightParts = 1;
@@ -9,29 +10,35 @@ struct WidenedPanels {
 
   void split(std::int64_t column, std::int64_t from, std::int64_t depth, float* floats,
              std::uint16_t* to) const {
-    if (weight->has_nibbles || weight->width % 2 != 0) {
-      widen_panel(*weight, column, from, depth, floats);
-      for (std::int64_t p = 0; p < depth; p += 2)
-        for (std::int64_t c = 0; c < kPanel; c += kWidth)
-          store_pairs(load(floats + p * kPanel + c), load(floats + (p + 1) * kPanel + c),
-                      place(p, c, to));
-      return;
-    }
+    if (weight->step == 1) return split_lines(column, from, depth, floats, to);
     const std::int64_t blocks = (weight->k + weight->width - 1) / weight->width;
-    for (std::int64_t p = 0; p < depth;) {
-      const std::int64_t block = (from + p) / weight->width;
-      const std::int64_t end = smaller(depth, (block + 1) * weight->width - from);
-      const Vec scales[2] = {load_scales(*weight, column * blocks + block * kPanel),
-                             load_scales(*weight, column * blocks + block * kPanel + kWidth)};
-      for (; p < end; p += 2)
-#pragma GCC unroll 2
-        for (int half = 0; half < 2; ++half) {
-          const std::int8_t* const numbers =
-              numbers_of_panel(*weight, column) + (from + p) * kPanel + half * kWidth;
-          store_pairs(load_numbers(numbers) * scales[half],
-                      load_numbers(numbers + kPanel) * scales[half], place(p, half * kWidth, to));
+    for (std::int64_t c = 0; c < kPanel; c += kWidth) {
+      // Columns that are not there are 0.
+      const bool is_there = column + c < weight->n;
+      const std::int8_t* const numbers = numbers_of_panel(*weight, is_there ? column + c : column);
+      for (std::int64_t p = 0; p < depth;) {
+        const std::int64_t block = (from + p) / weight->width;
+        const std::int64_t end = smaller(depth, (block + 1) * weight->width - from);
+        const Vec scale = is_there ? load_scales(*weight, (column + c) * blocks + block * kWidth)
+                                   : broadcast(0.0f);
+        for (; p < end; p += kFour) {
+          const Fours fours = load_fours(*weight, numbers, (from + p) / kFour);
+          store_pairs(numbers_of_row(fours, 0) * scale, numbers_of_row(fours, 1) * scale,
+                      place(p, c, to));
+          store_pairs(numbers_of_row(fours, 2) * scale, numbers_of_row(fours, 3) * scale,
+                      place(p + 2, c, to));
         }
+      }
     }
+  }
+  // Of a weight whose blocks are no multiples of four, by way of floats.
+  void split_lines(std::int64_t column, std::int64_t from, std::int64_t depth, float* floats,
+                   std::uint16_t* to) const {
+    widen_panel(*weight, column, from, depth, floats);
+    for (std::int64_t p = 0; p < depth; p += 2)
+      for (std::int64_t c = 0; c < kPanel; c += kWidth)
+        store_pairs(load(floats + p * kPanel + c), load(floats + (p + 1) * kPanel + c),
+                    place(p, c, to));
   }
   // Where the line of element p of the depth begins for the columns from c on.
   static std::uint16_t* place(std::int64_t p, std::int64_t c, std::uint16_t* tiles) {
@@ -46,9 +53,12 @@ struct WidenedPanels {
     _mm512_storeu_si512(to, _mm512_or_si512(low, high));
   }
   void ask_for_line(std::int64_t column, std::int64_t from, std::int64_t line) const {
-    const std::int64_t place = from * kPanel + line * kSplitGrain;
+    // Half of the lines are of the panel's second vector of columns where each has its own.
+    const std::int64_t lines = weight->step == 1 ? 1 : kPanel / kWidth;
+    const std::int64_t of = line % lines * kWidth;
+    const std::int64_t place = from * (kPanel / lines) + line / lines * kSplitGrain;
     __builtin_prefetch(
-        numbers_of_panel(*weight, column) + (weight->has_nibbles ? place / 2 : place), 0, 2);
+        numbers_of_panel(*weight, column + of) + (weight->has_nibbles ? place / 2 : place), 0, 2);
   }
   void multiply_row(const WidenedArgs& args, std::int64_t row) const {
     WidenedArgs one = args;
@@ -56,12 +66,19 @@ struct WidenedPanels {
     one.x += row * args.x_stride;
     one.y += row * args.y_stride;
     if (one.residual != nullptr) one.residual += row * args.residual_stride;
-    multiply_few(one);
+    multiply_widened(one);
   }
 };
 
 inline void split_multiply_widened(const WidenedArgs& args) {
   multiply_in_parts(args, WidenedPanels{&args}, nullptr, 0);
+}
+
+// A row that has no parts is multiplied by itself in the end.
+inline std::int64_t split_widened_scratch_bytes(std::int64_t rows, std::int64_t n) {
+  const std::int64_t of_row = (gemm_block_scratch(1, n) + kDepth * kPanel) * 4;
+  const std::int64_t of_parts = split_scratch_bytes(rows, n);
+  return of_row > of_parts ? of_row : of_parts;
 }
 
 inline ProductGrain split_widened_grain() {
@@ -78,4 +95,5 @@ const SplitKernels split_table = {.name = kName,
                                   .parts_bytes = split_parts_bytes,
                                   .split_rows = split_rows,
                                   .widened_grain = split_widened_grain,
+                                  .widened_scratch_bytes = split_widened_scratch_bytes,
                                   .multiply_widened = split_multiply_widened};

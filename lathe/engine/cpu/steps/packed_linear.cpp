@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "lathe/core/number_format.h"
 #include "lathe/engine/cpu/activations.h"
 #include "lathe/engine/cpu/code_weight.h"
@@ -13,7 +15,7 @@ enum Operand : std::size_t { kX, kCodes, kLocal, kScale, kZero, kBias, kResidual
 
 // packed_linear of float activations: the weight stays whole numbers in memory, a quarter of its
 // floats, and is widened piece by piece in the nearest caches. Large ones whose scales are powers
-// of two are multiplied in parts, as their floats would be, and to the same bits.
+// of two are multiplied in parts, as their floats would be, and to the same bits; few rows never.
 class PackedLinearStep final : public Step {
  public:
   PackedLinearStep(RowSpace space, std::int64_t n, std::int64_t k, std::string format,
@@ -34,8 +36,7 @@ class PackedLinearStep final : public Step {
                                           : nullptr;
     weight_.pack(code_kernels(*parse_isa(kernels.isa)),
                  ops::read_weight(*parse_format(format_), depth(), *states[kCodes], state(kLocal),
-                                  state(kScale), state(kZero)),
-                 split != nullptr);
+                                  state(kScale), state(kZero)));
     split_ = weight_.suits_split() ? split : nullptr;
   }
   std::int64_t layout_bytes() const override { return weight_.bytes(); }
@@ -56,8 +57,10 @@ class PackedLinearStep final : public Step {
     return split_ != nullptr ? split_->widened_grain() : kernels.gemm_grain();
   }
   PartitionLimits block_limits() const override {
-    if (split_ != nullptr) return split_limits(false);
-    return {.few_rows = kFewWidenedRows, .few_columns = weight_.panel()};
+    PartitionLimits limits = split_ != nullptr ? split_limits(false) : PartitionLimits{};
+    limits.few_rows = kFewWidenedRows;
+    limits.few_columns = weight_.panel();
+    return limits;
   }
   void run_block(const BlockCall& call) const override {
     multiply(call, call.block, call.extents.rows <= kFewWidenedRows);
@@ -70,7 +73,9 @@ class PackedLinearStep final : public Step {
   std::int64_t columns() const { return space_.output_widths[0]; }
   std::int64_t depth() const { return space_.input_widths[kX]; }
   std::int64_t block_scratch(std::int64_t rows, std::int64_t n) const {
-    return split_ != nullptr ? split_->scratch_bytes(rows, n) : weight_.scratch_bytes(rows, n);
+    if (split_ == nullptr) return weight_.scratch_bytes(rows, n);
+    return std::max(split_->widened_scratch_bytes(rows, n),
+                    weight_.scratch_bytes(std::min(rows, kFewWidenedRows), n));
   }
 
   void multiply(const auto& call, const Block& block, bool is_few) const {
@@ -92,7 +97,7 @@ class PackedLinearStep final : public Step {
     args.scratch = call.scratch;
     args.is_few = is_few;
     weight_.set_operands(args, block.column);
-    if (split_ != nullptr)
+    if (split_ != nullptr && !is_few)
       split_->multiply_widened(args);
     else
       weight_.kernels().multiply_widened(args);
