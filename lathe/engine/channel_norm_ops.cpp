@@ -30,6 +30,16 @@ const Register normalize_channels{Op{
     .is_differentiable = false,
 }};
 
+const Register fused_normalize_channels{Op{
+    .name = "fused_normalize_channels",
+    .summary = "normalize_channels + residual, through relu or not",
+    .operands = {{"x"}, {"mean"}, {"slope"}, {"bias"}, {"residual", true}},
+    .attributes = {{"relu", false, "whether relu is applied last"}},
+    .infer = [](const OpCall& call) { return std::vector<Type>{call.input(0)}; },
+    .flops = [](const OpCall& call) { return Size(4) * call.input(0).num_elements(); },
+    .is_differentiable = false,
+}};
+
 const Register channel_gradients{Op{
     .name = "channel_gradients",
     .summary = "the gradients of normalize_batch's weight and bias, and the factor, shift and "

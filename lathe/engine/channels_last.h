@@ -19,6 +19,10 @@ void use_channels_last(Graph& graph, const Backend& backend);
 /// norm of given statistics has become part of it before, where no state is updated.
 void fuse_convolutions(Graph& graph, const Backend& backend);
 
+/// Batch norms as they are trained become part of the convolutions around them, and their gradients
+/// of those of these; a part of fuse_convolutions.
+void fuse_batch_norms(Graph& graph, const Backend& backend);
+
 /// The window of the second convolution of an image_summed_conv2d, whose weight is constant.
 ops::Window shortcut_window(const AttributeReader& attributes, const Type& weight);
 /// The window of the pool of an image_pooled_conv2d.

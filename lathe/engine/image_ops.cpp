@@ -70,24 +70,56 @@ const Register image_conv2d{Op{
     .flops = [](const OpCall& call) { return product_flops(conv2d_planes(call), call.input(1)); },
 }};
 
+std::vector<AttributeSpec> statistics_attributes() {
+  return with_flags(ops::conv2d_attributes(),
+                    {flag("x_last", "whether x is [N,H,W,C]"),
+                     {"eps", 1e-5, "the batch norm's, added to the variance"},
+                     tile_attribute()});
+}
+std::vector<Type> statistics_types(const OpCall& call) {
+  const Type y = with_channels_last(conv2d_planes(call)), of_channel{y.dtype, {y.axis(3)}};
+  return {y, of_channel, of_channel, of_channel};
+}
+Size statistics_flops(const OpCall& call) {
+  const Type y = conv2d_planes(call);
+  return product_flops(y, call.input(1)) + Size(4) * y.num_elements();
+}
+
 const Register image_conv2d_statistics{Op{
     .name = "image_conv2d_statistics",
     .summary = "conv2d of images in either layout to [N,H,W,C], and its channel_statistics",
     .operands = {{"x"}, {"weight"}, {"bias", true}, {"norm_weight"}},
-    .attributes = with_flags(ops::conv2d_attributes(),
-                             {flag("x_last", "whether x is [N,H,W,C]"),
-                              {"eps", 1e-5, "the batch norm's, added to the variance"},
-                              tile_attribute()}),
+    .attributes = statistics_attributes(),
     .num_results = 4,
+    .infer = statistics_types,
+    .flops = statistics_flops,
+    .is_differentiable = false,
+}};
+
+const Register image_normed_conv2d_statistics{Op{
+    .name = "image_normed_conv2d_statistics",
+    .summary =
+        "image_conv2d_statistics of fused_normalize_channels of `front`, through relu, which "
+        "is the last result; it is not written where nobody reads it",
+    .operands = {{"front"},
+                 {"weight"},
+                 {"bias", true},
+                 {"norm_weight"},
+                 {"front_mean"},
+                 {"front_slope"},
+                 {"front_bias"},
+                 {"residual", true}},
+    .attributes = statistics_attributes(),
+    .num_results = 5,
     .infer =
         [](const OpCall& call) {
-          const Type y = with_channels_last(conv2d_planes(call)), of_channel{y.dtype, {y.axis(3)}};
-          return std::vector<Type>{y, of_channel, of_channel, of_channel};
+          std::vector<Type> types = statistics_types(call);
+          types.push_back(call.input(0));
+          return types;
         },
     .flops =
         [](const OpCall& call) {
-          const Type y = conv2d_planes(call);
-          return product_flops(y, call.input(1)) + Size(4) * y.num_elements();
+          return statistics_flops(call) + Size(4) * call.input(0).num_elements();
         },
     .is_differentiable = false,
 }};
@@ -183,13 +215,15 @@ std::vector<OperandSpec> relu_gradient_operands() {
   operands.push_back({"more", true});
   for (const char* const name : {"front", "front_weight", "front_mean", "front_variance"})
     operands.push_back({name});
+  for (const char* const name : {"front_slope", "front_bias"}) operands.push_back({name, true});
   return operands;
 }
 
 const Register image_relu_normed_conv2d_gradients{Op{
     .name = "image_relu_normed_conv2d_gradients",
     .summary = "image_normed_conv2d_gradients where x is relu of a norm of `front`, whose "
-               "relu_channel_gradients take the place of the gradient of x",
+               "relu_channel_gradients take the place of the gradient of x; with front_slope and "
+               "front_bias x is `front` itself, and relu of the norm is made again",
     .operands = relu_gradient_operands(),
     .attributes = with_flags(ops::conv2d_attributes(),
                              {{"eps", 1e-5, "added to the variance of `front`"}, tile_attribute()}),

@@ -60,13 +60,26 @@ inline void channel_products(const ChannelProductsArgs& args) {
   channel_products_of<true, true>(args);
 }
 
-inline void scale_channels(const ScaleChannelsArgs& args) {
+template <bool HasResidual, bool HasRelu>
+void scale_channels_of(const ScaleChannelsArgs& args) {
   over_lanes(args.n, [&](std::int64_t c, auto lanes) {
     const Vec center = load(args.center + c, lanes), slope = load(args.slope + c, lanes);
-    const Vec bias = load(args.bias + c, lanes);
-    for (std::int64_t at = c; at < args.rows * args.n; at += args.n)
-      store(args.y + at, fma(load(args.x + at, lanes) - center, slope, bias), lanes);
+    const Vec bias = load(args.bias + c, lanes), zero = broadcast(0.0f);
+    for (std::int64_t at = c; at < args.rows * args.n; at += args.n) {
+      Vec y = fma(load(args.x + at, lanes) - center, slope, bias);
+      if constexpr (HasResidual) y = y + load(args.residual + at, lanes);
+      if constexpr (HasRelu) y = max(zero, y);
+      store(args.y + at, y, lanes);
+    }
   });
+}
+
+inline void scale_channels(const ScaleChannelsArgs& args) {
+  if (args.residual != nullptr)
+    return args.has_relu ? scale_channels_of<true, true>(args)
+                         : scale_channels_of<true, false>(args);
+  return args.has_relu ? scale_channels_of<false, true>(args)
+                       : scale_channels_of<false, false>(args);
 }
 
 inline void scale_channels_backward(const ScaleChannelsBackwardArgs& args) {

@@ -33,13 +33,16 @@ struct ChannelProductsArgs {
   float* products;
 };
 
-/// y = (x - center) slope + bias, each of the three a number for a column; y may be x.
+/// y = (x - center) slope + bias, each of the three a number for a column, then with a residual and
+/// through relu, where there are; y may be x or the residual.
 struct ScaleChannelsArgs {
   std::int64_t rows, n;
   const float* x;
   const float* center;
   const float* slope;
   const float* bias;
+  const float* residual;  ///< or null
+  bool has_relu;
   float* y;
 };
 

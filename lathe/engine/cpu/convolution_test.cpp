@@ -155,9 +155,11 @@ TEST(ChannelsLast, FusesWhatFollowsAConvolution) {
   EXPECT_EQ(first, 1);  // the images that come in
 }
 
-// A residual part as it is trained: batch norms of their own statistics and all gradients, behind a
-// convolution that moves the images far from 0 for the second norm.
-std::string trained_part(std::int64_t channels, std::int64_t size) {
+// A part as it is trained: batch norms of their own statistics and all gradients, behind a
+// convolution that moves the images far from 0 for the second norm; `residual` is added at last,
+// dz in the gradient of what relu made.
+std::string trained_part(std::int64_t channels, std::int64_t size,
+                         const std::string& residual = "a1") {
   return fmt::format(R"(
     x = input() : f32[B,3,{1},{1}]
     dz = input() : f32[B,{0},{1},{1}]
@@ -170,12 +172,12 @@ std::string trained_part(std::int64_t channels, std::int64_t size) {
     a1 = relu(n1)
     c2 = conv2d(a1, w2) {{pads=[1,1,1,1]}}
     n2 = normalize_batch(c2, h, g)
-    z = add(n2, a1)
+    z = add(n2, {2})
     d2 = normalize_batch_gradient(dz, c2, h, n2#1, n2#2)
     dw2 = conv2d_weight_gradient(d2, a1) {{pads=[1,1,1,1]}} : f32[{0},{0},3,3]
     da1 = conv2d_input_gradient(d2, w2) {{pads=[1,1,1,1]}} : f32[B,{0},{1},{1}]
     s1 = add(da1, dz)
-    m1 = map_gradient(s1, n1) {{function="relu"}}
+    m1 = map_gradient({3}, n1) {{function="relu"}}
     d1 = normalize_batch_gradient(m1, c1, g, n1#1, n1#2)
     dw1 = conv2d_weight_gradient(d1, x) {{pads=[1,1,1,1]}} : f32[{0},3,3,3]
     output z <- z
@@ -185,28 +187,66 @@ std::string trained_part(std::int64_t channels, std::int64_t size) {
     output dw2 <- dw2
     output dg <- d1#1
     output dh <- d1#2)",
-                     channels, size);
+                     channels, size, residual, residual == "a1" ? "s1" : "da1");
 }
 
 TEST_P(ConvolutionSteps, OfAPartThatIsTrainedAreRight) {
   for (const std::int64_t images : {1, 5, 70})
     for (const std::int64_t channels : {5, 16, 32, 33})
-      expect_right(trained_part(channels, images > 5 ? 3 : 9), images, 3e-4);
+      for (const char* const residual : {"a1", "dz"})
+        expect_right(trained_part(channels, images > 5 ? 3 : 9, residual), images, 3e-4);
+}
+
+// Somebody who reads the first norm's result keeps it apart from the convolution behind it.
+TEST_P(ConvolutionSteps, HaveTheSameBitsWithTheNormInFrontOrApart) {
+  for (const char* const residual : {"a1", "dz"})
+    for (const std::int64_t channels : {16, 32})
+      for (const Precision precision : {Precision::Float32, Precision::Bf16}) {
+        const std::string text = trained_part(channels, 9, residual);
+        const Graph graph = parse_graph(text), apart = parse_graph(text + "\n    output n1 <- n1");
+        const State state = random_state(graph, 3);
+        const Feed feed = random_feed(graph, {{"B", 5}}, 5);
+        ThreadPool pool(3);
+        const ExecutionOptions options{.pool = &pool, .isa = GetParam(), .precision = precision};
+        Feed expected = CpuExecutor(apart, state, options).run(feed);
+        expected.erase("n1");
+        expect_identical(CpuExecutor(graph, state, options).run(feed), expected);
+      }
 }
 
 TEST(ChannelsLast, TurnsNoImagesBetweenTheLayersOfATraining) {
   const Graph lowered = lower(parse_graph(trained_part(16, 9)), find_backend("cpu"));
-  EXPECT_EQ(lowered.nodes_of("normalize_channels").size(), 2u);
+  EXPECT_TRUE(lowered.nodes_of("normalize_channels").empty());
   EXPECT_TRUE(lowered.nodes_of("normalize_batch").empty());
   EXPECT_EQ(lowered.nodes_of("transpose").size(), 2u);  // dz, and the output z
-  // What relu made is read again, not what it was made of.
+}
+
+// Relu's result is the convolution's, for the addition and the gradients to read.
+TEST(ChannelsLast, MakesWhatAConvolutionReadsImageByImage) {
+  const Graph lowered = lower(parse_graph(trained_part(16, 9)), find_backend("cpu"));
+  const std::vector<NodeId> convolutions = lowered.nodes_of("image_normed_conv2d_statistics");
+  ASSERT_EQ(convolutions.size(), 1u);
+  const Value made{convolutions[0], 4};
   for (const NodeId id : lowered.nodes_of("image_relu_normed_conv2d_gradients"))
-    EXPECT_EQ(lowered.op(lowered.input(id, 1).node).name, "relu");
+    EXPECT_EQ(lowered.input(id, 1), made);
+  const std::vector<NodeId> norms = lowered.nodes_of("fused_normalize_channels");
+  ASSERT_EQ(norms.size(), 1u);  // the second one, which no convolution reads
+  EXPECT_EQ(lowered.input(norms[0], 4), made);
+}
+
+TEST(ChannelsLast, NeverWritesWhatGradientsCanMakeAgain) {
+  const Graph lowered = lower(parse_graph(trained_part(16, 9, "dz")), find_backend("cpu"));
+  const std::vector<NodeId> convolutions = lowered.nodes_of("image_normed_conv2d_statistics");
+  ASSERT_EQ(convolutions.size(), 1u);
+  EXPECT_FALSE(lowered.has_uses({convolutions[0], 4}));
+  for (const NodeId id : lowered.nodes_of("image_relu_normed_conv2d_gradients"))
+    EXPECT_EQ(lowered.input(id, 1), lowered.input(convolutions[0], 0));
 }
 
 TEST(ChannelsLast, GoesThroughImagesOnceForAConvolutionAndItsNorm) {
   const Graph lowered = lower(parse_graph(trained_part(16, 9)), find_backend("cpu"));
-  EXPECT_EQ(lowered.nodes_of("image_conv2d_statistics").size(), 2u);
+  EXPECT_EQ(lowered.nodes_of("image_conv2d_statistics").size(), 1u);
+  EXPECT_EQ(lowered.nodes_of("image_normed_conv2d_statistics").size(), 1u);
   EXPECT_TRUE(lowered.nodes_of("image_conv2d").empty());
   EXPECT_TRUE(lowered.nodes_of("channel_statistics").empty());
   // The first convolution's images need no gradient.
@@ -217,7 +257,8 @@ TEST(ChannelsLast, GoesThroughImagesOnceForAConvolutionAndItsNorm) {
   EXPECT_EQ(lowered.nodes_of("image_relu_normed_conv2d_gradients").size(), 1u);
   EXPECT_TRUE(lowered.nodes_of("relu_channel_gradients").empty());
   EXPECT_TRUE(lowered.nodes_of("map_gradient").empty());
-  EXPECT_EQ(lowered.nodes_of("add").size(), 1u);
+  EXPECT_TRUE(lowered.nodes_of("add").empty());
+  EXPECT_TRUE(lowered.nodes_of("relu").empty());
 }
 
 // Somebody else reads what goes through relu or the norm, or windows are two pixels apart.

@@ -103,8 +103,7 @@ void multiply_images_in_parts(const Kernels& kernels, const SplitWindowKernels& 
                               const ImageProduct& product, const SplitFrame& frame,
                               const PackedFilters& filters, const SplitFilters& split_filters,
                               const ImageOperands& operands, std::span<AlignedBuffer> scratch,
-                              const ParallelTasks& parallel,
-                              const std::function<void(std::int64_t)>& done) {
+                              const ParallelTasks& parallel, const ImageCalls& calls) {
   if (product.x.count * frame.out_height * frame.out_width == 0) return;
   // Some images a task, so that a thread knows which comes next; any cut gives the same bits.
   const std::int64_t count = product.x.count, threads = std::ssize(scratch);
@@ -113,12 +112,13 @@ void multiply_images_in_parts(const Kernels& kernels, const SplitWindowKernels& 
     const std::int64_t end = std::min(count, (task + 1) * of_task);
     for (std::int64_t image = task * of_task; image < end; ++image) {
       ImageOperands alone = operands;
-      alone.x += image * product.x.size();
+      const float* const x = operands.x + image * product.x.size();
+      alone.x = calls.make ? calls.make(image, thread) : x;
       alone.y += image * product.y.size();
       multiply_image_in_parts(kernels, split, product, frame, filters, split_filters, alone,
-                              image + 1 == end ? nullptr : alone.x + product.x.size(),
+                              image + 1 == end ? nullptr : x + product.x.size(),
                               scratch[static_cast<std::size_t>(thread)]);
-      if (done) done(image);
+      if (calls.done) calls.done(image);
     }
   });
 }

@@ -48,12 +48,18 @@ void multiply_image_in_parts(const Kernels& kernels, const SplitWindowKernels& s
                              const ImageOperands& operands, const float* next,
                              AlignedBuffer& scratch);
 
-/// The same of all images, one after another. `done` is called with each while it is near.
+/// What else is done to an image by the thread that multiplies it.
+struct ImageCalls {
+  /// Makes what is multiplied of image `image` of x, for thread `thread`, before its turn comes.
+  std::function<const float*(std::int64_t image, int thread)> make;
+  std::function<void(std::int64_t image)> done;  ///< while its results are near
+};
+
+/// The same of all images, one after another.
 void multiply_images_in_parts(const Kernels& kernels, const SplitWindowKernels& split,
                               const ImageProduct& product, const SplitFrame& frame,
                               const PackedFilters& filters, const SplitFilters& split_filters,
                               const ImageOperands& operands, std::span<AlignedBuffer> scratch,
-                              const ParallelTasks& parallel,
-                              const std::function<void(std::int64_t)>& done = {});
+                              const ParallelTasks& parallel, const ImageCalls& calls = {});
 
 }  // namespace lathe::engine

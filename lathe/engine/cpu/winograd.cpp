@@ -221,13 +221,15 @@ void use_tiles_in_training(Graph& graph) {
       if (suits_training(graph, id, images(id)))
         graph.set_attribute(id, "tile", std::int64_t{kTrainedTile});
   };
-  use("image_conv2d_statistics", [&](NodeId id) -> TrainedImages {
+  const auto of_statistics = [&](NodeId id) -> TrainedImages {
     return {graph.input(id, 0),
             {id, 0},
             graph.type(graph.input(id, 1)),
             graph.attribute(id).flag("x_last"),
             true};
-  });
+  };
+  use("image_conv2d_statistics", of_statistics);
+  use("image_normed_conv2d_statistics", of_statistics);
   const auto of_norm = [&](NodeId id) -> TrainedImages {
     return {graph.input(id, 1), graph.input(id, 0), graph.type(graph.input(id, 2)), true, true};
   };

@@ -98,8 +98,8 @@ class ChannelGradientsStep final : public Step {
 
 class NormalizeChannelsStep final : public Step {
  public:
-  explicit NormalizeChannelsStep(const RowShape& x)
-      : space_{x.rows, {x.width, 0, 0, 0}, {x.width}} {}
+  NormalizeChannelsStep(const RowShape& x, bool has_relu)
+      : space_{x.rows, {x.width, 0, 0, 0, x.width}, {x.width}}, has_relu_(has_relu) {}
   const RowSpace* rows() const override { return &space_; }
   void run_rows(const RowCall& call) const override {
     call.kernels.scale_channels({.rows = call.rows,
@@ -108,11 +108,14 @@ class NormalizeChannelsStep final : public Step {
                                  .center = call.input(1),
                                  .slope = call.input(2),
                                  .bias = call.input(3),
+                                 .residual = call.inputs.size() > 4 ? call.input(4) : nullptr,
+                                 .has_relu = has_relu_,
                                  .y = call.output(0)});
   }
 
  private:
   RowSpace space_;
+  bool has_relu_;
 };
 
 class NormalizeChannelsGradientStep final : public Step {
@@ -148,11 +151,17 @@ std::unique_ptr<Step> make_sums(const Graph& graph, NodeId id) {
   return std::make_unique<WholeStep>();
 }
 
-template <typename RowStep>
-std::unique_ptr<Step> make_rows(const Graph& graph, NodeId id) {
+std::unique_ptr<Step> make_normalize(const Graph& graph, NodeId id) {
   const std::optional<RowShape> x = row_shape(graph.types(id)[0]);
   if (!x || !are_floats(graph, id)) return nullptr;
-  return std::make_unique<RowStep>(*x);
+  return std::make_unique<NormalizeChannelsStep>(
+      *x, graph.is(id, "fused_normalize_channels") && graph.attribute(id).flag("relu"));
+}
+
+std::unique_ptr<Step> make_gradient(const Graph& graph, NodeId id) {
+  const std::optional<RowShape> x = row_shape(graph.types(id)[0]);
+  if (!x || !are_floats(graph, id)) return nullptr;
+  return std::make_unique<NormalizeChannelsGradientStep>(*x);
 }
 
 const Register channel_statistics{
@@ -161,10 +170,9 @@ const Register channel_gradients{
     CpuKernel{"channel_gradients", make_sums<ChannelGradientsStep<false>>}};
 const Register relu_channel_gradients{
     CpuKernel{"relu_channel_gradients", make_sums<ChannelGradientsStep<true>>}};
-const Register normalize_channels{
-    CpuKernel{"normalize_channels", make_rows<NormalizeChannelsStep>}};
-const Register normalize_channels_gradient{
-    CpuKernel{"normalize_channels_gradient", make_rows<NormalizeChannelsGradientStep>}};
+const Register normalize_channels{CpuKernel{"normalize_channels", make_normalize}};
+const Register fused_normalize_channels{CpuKernel{"fused_normalize_channels", make_normalize}};
+const Register normalize_channels_gradient{CpuKernel{"normalize_channels_gradient", make_gradient}};
 
 }  // namespace
 }  // namespace lathe::engine

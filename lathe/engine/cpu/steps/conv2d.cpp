@@ -15,6 +15,8 @@ namespace {
 constexpr std::size_t kWeight = 1, kBias = 2, kResidual = 3, kNorm = 4;
 // Of image_conv2d_statistics, which has no residual.
 constexpr std::size_t kNormWeight = 3;
+// Of image_normed_conv2d_statistics: mean, slope and bias of the norm in front, and its residual.
+constexpr std::size_t kFront = 4, kMade = 4;
 
 std::vector<std::int64_t> constant_dims(const Type& type) {
   std::vector<std::int64_t> dims;
@@ -22,9 +24,10 @@ std::vector<std::int64_t> constant_dims(const Type& type) {
   return dims;
 }
 
-// conv2d, image_conv2d and image_conv2d_statistics: products of windows with packed filters, whose
+// conv2d, image_conv2d and those with statistics: products of windows with packed filters, whose
 // epilogue adds bias and residual and applies an activation. A batch norm of given statistics
-// behind it becomes part of the filters; for one that is trained the statistics are summed.
+// behind it becomes part of the filters; for one that is trained the statistics are summed, and one
+// in front is applied to an image when its turn comes.
 class Conv2dStep final : public Step {
  public:
   Conv2dStep(const Graph& graph, NodeId id, Unary activation)
@@ -35,7 +38,9 @@ class Conv2dStep final : public Step {
     if (graph.is(id, "conv2d")) return;
     x_is_last_ = attributes.flag("x_last");
     eps_ = attributes.real("eps");
-    has_statistics_ = graph.is(id, "image_conv2d_statistics");
+    has_front_ = graph.is(id, "image_normed_conv2d_statistics");
+    has_statistics_ = has_front_ || graph.is(id, "image_conv2d_statistics");
+    keeps_made_ = has_front_ && graph.has_uses({id, kMade});
     y_is_last_ = has_statistics_ || attributes.flag("y_last");
     tile_ = static_cast<int>(attributes.integer("tile"));
     if (has_statistics_) {
@@ -60,7 +65,7 @@ class Conv2dStep final : public Step {
                  : nullptr;
     if (split_ != nullptr) tile_ = 0;
     if (states[kWeight] == nullptr) return;
-    const bool has_norm = states.size() > kNorm && states[kNorm] != nullptr;
+    const bool has_norm = !has_front_ && states.size() > kNorm && states[kNorm] != nullptr;
     std::vector<float> factors;
     if (has_norm) {
       const auto filters = static_cast<std::size_t>(weight_dims_[0]);
@@ -86,10 +91,12 @@ class Conv2dStep final : public Step {
     return filters_.bytes() + split_filters_.bytes() + tile_filters_.bytes();
   }
   bool reads_state(std::size_t operand) const override {
-    return operand != kWeight && operand < kNorm && (operand != kBias || bias_.empty());
+    return operand != kWeight && (has_front_ || operand < kNorm) &&
+           (operand != kBias || bias_.empty());
   }
 
   bool is_by_images() const override { return !has_statistics_; }
+  bool may_be_split() const { return may_be_split_; }
   KernelChoice choice() const override {
     if (tile_ != 0) return {fmt::format("Winograd, tiles of {0}x{0}", tile_), reason_};
     std::string way = weight_dims_[2] == 1 && weight_dims_[3] == 1
@@ -135,17 +142,57 @@ class Conv2dStep final : public Step {
         moments[static_cast<std::size_t>(image)].add(call.kernels, operands.y + image * y.size(),
                                                      y.height * y.width);
     };
+    const Images& x = convolution.x;
+    if (has_front_) made_.resize(call.scratch.size());
+    // Relu of the norm in front, of some images, where it is kept or in the thread's own memory.
+    const auto make = [&](std::int64_t first, std::int64_t count, int thread) {
+      float* to = nullptr;
+      if (keeps_made_) {
+        to = reinterpret_cast<float*>(call.outputs[kMade]) + first * x.size();
+      } else {
+        AlignedBuffer& own = made_[static_cast<std::size_t>(thread)];
+        own.reserve(count * x.size() * static_cast<std::int64_t>(sizeof(float)));
+        to = own.floats();
+      }
+      const float* const residual = operand(kFront + 3);
+      call.kernels.scale_channels(
+          {.rows = count * x.height * x.width,
+           .n = x.channels,
+           .x = operands.x + first * x.size(),
+           .center = operand(kFront),
+           .slope = operand(kFront + 1),
+           .bias = operand(kFront + 2),
+           .residual = residual == nullptr ? nullptr : residual + first * x.size(),
+           .has_relu = true,
+           .y = to});
+      return static_cast<const float*>(to);
+    };
     if (tile_ != 0) {
       const std::int64_t at_once = winograd_images_at_once(convolution, tile_);
       call.parallel((y.count + at_once - 1) / at_once, [&](std::int64_t task, int thread) {
         const std::int64_t first = task * at_once, count = std::min(at_once, y.count - first);
-        multiply_winograd_images(call.kernels, convolution, tile_filters_, operands, first, count,
+        ImageOperands some = operands;
+        some.x = has_front_ ? make(first, count, thread) : operands.x + first * x.size();
+        some.y += first * y.size();
+        multiply_winograd_images(call.kernels, convolution, tile_filters_, some, 0, count,
                                  call.scratch[static_cast<std::size_t>(thread)]);
         for (std::int64_t image = first; image < first + count; ++image) look_at(image);
       });
     } else if (split_ != nullptr && in_parts.is_packed()) {
+      ImageCalls calls{.make = {}, .done = look_at};
+      if (has_front_)
+        calls.make = [&](std::int64_t image, int thread) { return make(image, 1, thread); };
       multiply_images_in_parts(call.kernels, *split_, product, *split_frame(product), filters,
-                               in_parts, operands, call.scratch, call.parallel, look_at);
+                               in_parts, operands, call.scratch, call.parallel, calls);
+    } else if (has_front_) {
+      call.parallel(y.count, [&](std::int64_t image, int thread) {
+        ImageOperands alone = operands;
+        alone.x = make(image, 1, thread);
+        alone.y += image * y.size();
+        multiply_image(call.kernels, product, filters, alone,
+                       call.scratch[static_cast<std::size_t>(thread)]);
+        look_at(image);
+      });
     } else {
       multiply_images(call.kernels, product, filters, operands, call.scratch, call.parallel, cut_);
       if (has_statistics_) call.parallel(y.count, [&](std::int64_t image, int) { look_at(image); });
@@ -186,6 +233,8 @@ class Conv2dStep final : public Step {
   ops::Window window_{};
   bool x_is_last_ = false, y_is_last_ = false;
   bool has_statistics_ = false;  // of the results, image by image and joined in their order
+  bool has_front_ = false;       // a norm and relu, applied to x
+  bool keeps_made_ = false;      // what they make of it
   double eps_ = 0;
   int tile_ = 0;  // of Winograd's products, or 0
   std::string reason_;
@@ -198,6 +247,7 @@ class Conv2dStep final : public Step {
   SplitFilters split_filters_;
   // A run is one at a time.
   mutable WinogradFilters tile_filters_;
+  mutable std::vector<AlignedBuffer> made_;  // one for each thread
   mutable KnownCut cut_;
   std::vector<float> bias_;  // with a batch norm
 };
@@ -226,12 +276,17 @@ std::unique_ptr<Step> make_conv2d(const Graph& graph, NodeId id) {
         !graph.attribute(id).flag("y_last"))
       return nullptr;
   }
-  return std::make_unique<Conv2dStep>(graph, id, activation);
+  auto step = std::make_unique<Conv2dStep>(graph, id, activation);
+  // Images must have enough to do for one thread each.
+  if (graph.is(id, "image_normed_conv2d_statistics") && !step->may_be_split()) return nullptr;
+  return step;
 }
 
 const Register conv2d{CpuKernel{"conv2d", make_conv2d}};
 const Register image_conv2d{CpuKernel{"image_conv2d", make_conv2d}};
 const Register image_conv2d_statistics{CpuKernel{"image_conv2d_statistics", make_conv2d}};
+const Register image_normed_conv2d_statistics{
+    CpuKernel{"image_normed_conv2d_statistics", make_conv2d}};
 
 }  // namespace
 }  // namespace lathe::engine

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kWeight = 2;
 // Of image_relu_normed_conv2d_gradients.
-constexpr std::size_t kMore = 8, kFront = 9;
+constexpr std::size_t kMore = 8, kFront = 9, kFrontSlope = 13;
 
 // image_normed_conv2d_gradients: the gradients of a convolution and of the batch norm behind it,
 // image by image. What goes through the norm is made for one or some of them, in a buffer that
@@ -61,14 +61,28 @@ class NormedConv2dGradientsStep final : public Step {
     const FilterGradient gradient(convolution, call.kernels, is_rounded_, tile_);
     std::vector<double> sums;
     if (has_relu_) sums.assign(static_cast<std::size_t>(x.count * 2 * x.channels), 0.0);
-    const auto go_through_relu = [&](std::int64_t image) {
+    const bool makes_x = call.inputs.size() > kFrontSlope;
+    if (makes_x) made_.resize(call.scratch.size());
+    // Relu of the norm in front, of one image.
+    const auto make_x = [&](std::int64_t image, float* to) {
+      call.kernels.scale_channels({.rows = x.height * x.width,
+                                   .n = x.channels,
+                                   .x = floats(kFront) + image * x.size(),
+                                   .center = floats(kFront + 2),
+                                   .slope = floats(kFrontSlope),
+                                   .bias = floats(kFrontSlope + 1),
+                                   .residual = nullptr,
+                                   .has_relu = true,
+                                   .y = to});
+    };
+    const auto go_through_relu = [&](std::int64_t image, const float* seen) {
       const std::int64_t at = image * x.size();
       add_channel_products(call.kernels,
                            {.rows = x.height * x.width,
                             .n = x.channels,
                             .dy = dx + at,
                             .more = floats(kMore) == nullptr ? nullptr : floats(kMore) + at,
-                            .relu = floats(1) + at,
+                            .relu = seen,
                             .g = dx + at,
                             .x = floats(kFront) + at,
                             .center = floats(kFront + 2),
@@ -89,7 +103,14 @@ class NormedConv2dGradientsStep final : public Step {
                                             .shift = floats(6),
                                             .slope = floats(7),
                                             .dx = own.floats()});
-      const float* const seen = floats(1) + first * x.size();
+      const float* const lying = floats(1) + first * x.size();
+      const float* seen = lying;
+      float* made = nullptr;
+      if (makes_x) {
+        AlignedBuffer& buffer = made_[static_cast<std::size_t>(thread)];
+        buffer.reserve(count * x.size() * static_cast<std::int64_t>(sizeof(float)));
+        seen = made = buffer.floats();
+      }
       const ImageOperands operands{.x = own.floats(), .y = dx + first * x.size()};
       AlignedBuffer& scratch = call.scratch[static_cast<std::size_t>(thread)];
       if (tile_ != 0)
@@ -99,10 +120,11 @@ class NormedConv2dGradientsStep final : public Step {
         const ImageOperands one{.x = operands.x + i * dy.size(), .y = operands.y + i * x.size()};
         if (split_ != nullptr && in_parts_.is_packed())
           multiply_image_in_parts(call.kernels, *split_, product, *split_frame(product), filters_,
-                                  in_parts_, one, seen + i * x.size(), scratch);
+                                  in_parts_, one, lying + i * x.size(), scratch);
         else if (tile_ == 0)
           multiply_image(call.kernels, product, filters_, one, scratch);
-        if (has_relu_) go_through_relu(first + i);
+        if (makes_x) make_x(first + i, made + i * x.size());
+        if (has_relu_) go_through_relu(first + i, seen + i * x.size());
       }
       return {seen, own.floats()};
     };
@@ -161,7 +183,7 @@ class NormedConv2dGradientsStep final : public Step {
   mutable PackedFilters filters_;
   mutable SplitFilters in_parts_;
   mutable WinogradFilters tile_filters_;
-  mutable std::vector<AlignedBuffer> normalized_;  // one for each thread
+  mutable std::vector<AlignedBuffer> normalized_, made_;  // one for each thread
   mutable AlignedBuffer sums_;
 };
 
