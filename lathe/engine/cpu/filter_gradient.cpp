@@ -35,7 +35,7 @@ FilterGradient::FilterGradient(const Convolution& convolution, const Kernels& ke
       is_rounded_(is_rounded),
       split_(split_window_kernels(*parse_isa(kernels.isa))),
       frame_(split_ != nullptr && (is_rounded || tile == 0)
-                 ? split_frame(forward_product(convolution))
+                 ? split_frame(forward_product(convolution), is_rounded)
                  : std::nullopt),
       tile_(frame_ ? 0 : tile),
       columns_((c_.y.width - 1) * c_.window.strides[1] +

@@ -36,7 +36,7 @@ std::vector<const SplitWindowKernels*> every_split_window_kernels() {
   return result;
 }
 
-std::optional<SplitFrame> split_frame(const ImageProduct& product) {
+std::optional<SplitFrame> split_frame(const ImageProduct& product, bool is_rounded) {
   const ImageProduct::Axis &rows = product.axes[0], &columns = product.axes[1];
   for (const ImageProduct::Axis& axis : product.axes)
     if (axis.stride != 1 || axis.dilation != 1 || axis.out_first != 0 || axis.out_step != 1 ||
@@ -44,7 +44,7 @@ std::optional<SplitFrame> split_frame(const ImageProduct& product) {
       return std::nullopt;
   if (product.groups != 1 || !product.x.is_last || !product.y.is_last ||
       product.x.channels % kWindowGrain != 0 || product.y.channels % kWindowGrain != 0 ||
-      rows.taps * columns.taps < kLeastTaps)
+      (!is_rounded && rows.taps * columns.taps < kLeastTaps))
     return std::nullopt;
   const std::int64_t right = columns.places - 1 + columns.first + columns.taps - product.x.width;
   return SplitFrame{.height = product.x.height,
@@ -108,15 +108,16 @@ void multiply_images_in_parts(const Kernels& kernels, const SplitWindowKernels& 
   // Some images a task, so that a thread knows which comes next; any cut gives the same bits.
   const std::int64_t count = product.x.count, threads = std::ssize(scratch);
   const std::int64_t of_task = std::clamp<std::int64_t>(count / (4 * threads), 1, 8);
+  const std::int64_t step = calls.make ? calls.made_from : product.x.size();
   parallel((count + of_task - 1) / of_task, [&](std::int64_t task, int thread) {
     const std::int64_t end = std::min(count, (task + 1) * of_task);
     for (std::int64_t image = task * of_task; image < end; ++image) {
       ImageOperands alone = operands;
-      const float* const x = operands.x + image * product.x.size();
+      const float* const x = operands.x + image * step;
       alone.x = calls.make ? calls.make(image, thread) : x;
       alone.y += image * product.y.size();
       multiply_image_in_parts(kernels, split, product, frame, filters, split_filters, alone,
-                              image + 1 == end ? nullptr : x + product.x.size(),
+                              image + 1 == end ? nullptr : x + step,
                               scratch[static_cast<std::size_t>(thread)]);
       if (calls.done) calls.done(image);
     }

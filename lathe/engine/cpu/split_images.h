@@ -17,8 +17,9 @@ const SplitWindowKernels* split_window_kernels(Isa isa);
 std::vector<const SplitWindowKernels*> every_split_window_kernels();
 
 /// The windows of a product that can be computed so: one pixel apart, of images whose channels lie
-/// side by side and, as filters do, come in sixteens.
-std::optional<SplitFrame> split_frame(const ImageProduct& product);
+/// side by side and, as filters do, come in sixteens. Fewer taps than four are not worth splitting
+/// numbers, but rounding them.
+std::optional<SplitFrame> split_frame(const ImageProduct& product, bool is_rounded);
 
 /// The filters of such a product in parts.
 class SplitFilters {
@@ -50,8 +51,9 @@ void multiply_image_in_parts(const Kernels& kernels, const SplitWindowKernels& s
 
 /// What else is done to an image by the thread that multiplies it.
 struct ImageCalls {
-  /// Makes what is multiplied of image `image` of x, for thread `thread`, before its turn comes.
+  /// Makes what is multiplied of image `image` of x, for thread `thread`, when its turn comes.
   std::function<const float*(std::int64_t image, int thread)> make;
+  std::int64_t made_from = 0;  ///< floats of an image of x, where one is made of it
   std::function<void(std::int64_t image)> done;  ///< while its results are near
 };
 

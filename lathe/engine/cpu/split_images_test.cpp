@@ -67,7 +67,7 @@ struct Case {
   SplitFilters in_parts;
 
   Case(const Shape& shape, const SplitWindowKernels& split, bool is_rounded = false)
-      : product(product_of(shape)), frame(*split_frame(product)) {
+      : product(product_of(shape)), frame(*split_frame(product, is_rounded)) {
     const std::int64_t taps = shape.rows * shape.columns;
     x = random_floats(product.x.size(), 1);
     weight = random_floats(shape.filters * shape.channels * taps, 2);

@@ -5,6 +5,7 @@
 #include "lathe/engine/cpu/activations.h"
 #include "lathe/engine/cpu/channel_moments.h"
 #include "lathe/engine/cpu/convolution.h"
+#include "lathe/engine/cpu/phased_convolution.h"
 #include "lathe/engine/cpu/split_images.h"
 #include "lathe/engine/cpu/step.h"
 #include "lathe/engine/cpu/winograd.h"
@@ -43,26 +44,26 @@ class Conv2dStep final : public Step {
     keeps_made_ = has_front_ && graph.has_uses({id, kMade});
     y_is_last_ = has_statistics_ || attributes.flag("y_last");
     tile_ = static_cast<int>(attributes.integer("tile"));
-    if (has_statistics_) {
-      may_be_split_ = split_frame(forward_product(without_images())).has_value();
-      return;
-    }
+    may_be_split_ = has_statistics_;
+    if (has_statistics_) return;
     if (graph.state_updates().empty()) {
       reason_ = choose_winograd(graph, id).reason;
       return;
     }
     const bool has_residual =
         graph.inputs(id).size() > kResidual && !graph.input(id, kResidual).is_none();
-    may_be_split_ = activation == Unary::None && !has_residual &&
-                    split_frame(forward_product(without_images())).has_value();
+    may_be_split_ = activation == Unary::None && !has_residual;
   }
 
   void set_precision(Precision precision) override { is_rounded_ = precision == Precision::Bf16; }
   void prepare(const Kernels& kernels, std::span<const Tensor* const> states) override {
+    is_phased_ = is_rounded_ && may_be_split_ && PhasedConvolution::suits(without_images());
     // Floats in tiles are faster than floats in parts, and those slower than rounded ones.
-    split_ = may_be_split_ && (is_rounded_ || tile_ == 0)
+    split_ = may_be_split_ && (is_rounded_ || tile_ == 0) &&
+                     split_frame(forward_product(multiplied(without_images())), is_rounded_)
                  ? split_window_kernels(*parse_isa(kernels.isa))
                  : nullptr;
+    is_phased_ = is_phased_ && split_ != nullptr;
     if (split_ != nullptr) tile_ = 0;
     if (states[kWeight] == nullptr) return;
     const bool has_norm = !has_front_ && states.size() > kNorm && states[kNorm] != nullptr;
@@ -96,7 +97,10 @@ class Conv2dStep final : public Step {
   }
 
   bool is_by_images() const override { return !has_statistics_; }
-  bool may_be_split() const { return may_be_split_; }
+  // Whether an image has enough to do for one thread.
+  bool is_large() const {
+    return split_frame(forward_product(without_images()), false).has_value();
+  }
   KernelChoice choice() const override {
     if (tile_ != 0) return {fmt::format("Winograd, tiles of {0}x{0}", tile_), reason_};
     std::string way = weight_dims_[2] == 1 && weight_dims_[3] == 1
@@ -132,8 +136,8 @@ class Conv2dStep final : public Step {
       pack(call.kernels, operand(kWeight), {}, packed, split_packed);
     const PackedFilters& filters = is_prepared_ ? filters_ : packed;
     const SplitFilters& in_parts = is_prepared_ ? split_filters_ : split_packed;
-    const ImageProduct product = forward_product(convolution);
-    const Images& y = convolution.y;
+    const ImageProduct product = forward_product(multiplied(convolution));
+    const Images &x = convolution.x, &y = convolution.y;
     std::vector<ChannelMoments> moments;
     if (has_statistics_)
       moments.assign(static_cast<std::size_t>(y.count), ChannelMoments(y.channels));
@@ -142,17 +146,23 @@ class Conv2dStep final : public Step {
         moments[static_cast<std::size_t>(image)].add(call.kernels, operands.y + image * y.size(),
                                                      y.height * y.width);
     };
-    const Images& x = convolution.x;
-    if (has_front_) made_.resize(call.scratch.size());
-    // Relu of the norm in front, of some images, where it is kept or in the thread's own memory.
+    const bool makes_x = has_front_ || is_phased_;
+    if (makes_x) made_.resize(call.scratch.size());
+    // What is multiplied of some images, where it is kept or in the thread's own memory.
     const auto make = [&](std::int64_t first, std::int64_t count, int thread) {
       float* to = nullptr;
       if (keeps_made_) {
         to = reinterpret_cast<float*>(call.outputs[kMade]) + first * x.size();
       } else {
         AlignedBuffer& own = made_[static_cast<std::size_t>(thread)];
-        own.reserve(count * x.size() * static_cast<std::int64_t>(sizeof(float)));
+        own.reserve(count * product.x.size() * static_cast<std::int64_t>(sizeof(float)));
         to = own.floats();
+      }
+      if (is_phased_) {
+        const PhasedConvolution phased(convolution);
+        for (std::int64_t i = 0; i < count; ++i)
+          phased.put_image(operands.x + (first + i) * x.size(), to + i * product.x.size());
+        return static_cast<const float*>(to);
       }
       const float* const residual = operand(kFront + 3);
       call.kernels.scale_channels(
@@ -179,12 +189,12 @@ class Conv2dStep final : public Step {
         for (std::int64_t image = first; image < first + count; ++image) look_at(image);
       });
     } else if (split_ != nullptr && in_parts.is_packed()) {
-      ImageCalls calls{.make = {}, .done = look_at};
-      if (has_front_)
+      ImageCalls calls{.make = {}, .made_from = x.size(), .done = look_at};
+      if (makes_x)
         calls.make = [&](std::int64_t image, int thread) { return make(image, 1, thread); };
-      multiply_images_in_parts(call.kernels, *split_, product, *split_frame(product), filters,
-                               in_parts, operands, call.scratch, call.parallel, calls);
-    } else if (has_front_) {
+      multiply_images_in_parts(call.kernels, *split_, product, *split_frame(product, is_rounded_),
+                               filters, in_parts, operands, call.scratch, call.parallel, calls);
+    } else if (makes_x) {
       call.parallel(y.count, [&](std::int64_t image, int thread) {
         ImageOperands alone = operands;
         alone.x = make(image, 1, thread);
@@ -218,11 +228,18 @@ class Conv2dStep final : public Step {
         groups_,
         window_};
   }
+  // The convolution that is multiplied as windows, of the one that is asked for.
+  Convolution multiplied(const Convolution& convolution) const {
+    return is_phased_ ? PhasedConvolution(convolution).convolution() : convolution;
+  }
   void pack(const Kernels& kernels, const float* weight, std::span<const float> factors,
             PackedFilters& filters, SplitFilters& in_parts) const {
-    const Convolution convolution = without_images();
+    const Convolution convolution = multiplied(without_images());
     const ImageProduct product = forward_product(convolution);
-    filters.pack(kernels, product, weight, forward_places(convolution), factors);
+    std::vector<float> phased;
+    if (is_phased_) phased = PhasedConvolution(without_images()).put_weight(weight);
+    filters.pack(kernels, product, is_phased_ ? phased.data() : weight, forward_places(convolution),
+                 factors);
     if (split_ != nullptr)
       in_parts.pack(*split_, product, kernels.gemm_grain().columns, filters, is_rounded_);
   }
@@ -243,6 +260,7 @@ class Conv2dStep final : public Step {
   // Floats in parts: only where weights are trained, because otherwise Winograd's products are as
   // fast.
   bool may_be_split_ = false, is_rounded_ = false;
+  bool is_phased_ = false;  // windows more than a pixel apart, as such that are not
   const SplitWindowKernels* split_ = nullptr;
   SplitFilters split_filters_;
   // A run is one at a time.
@@ -277,8 +295,7 @@ std::unique_ptr<Step> make_conv2d(const Graph& graph, NodeId id) {
       return nullptr;
   }
   auto step = std::make_unique<Conv2dStep>(graph, id, activation);
-  // Images must have enough to do for one thread each.
-  if (graph.is(id, "image_normed_conv2d_statistics") && !step->may_be_split()) return nullptr;
+  if (graph.is(id, "image_normed_conv2d_statistics") && !step->is_large()) return nullptr;
   return step;
 }
 

@@ -2,6 +2,7 @@
 
 #include "lathe/engine/cpu/convolution.h"
 #include "lathe/engine/cpu/filter_gradient.h"
+#include "lathe/engine/cpu/phased_convolution.h"
 #include "lathe/engine/cpu/split_images.h"
 #include "lathe/engine/cpu/step.h"
 
@@ -34,6 +35,9 @@ class Conv2dInputGradientStep final : public Step {
     const Convolution convolution = convolution_of(call.graph.attribute(call.node), dx, dy,
                                                    dims_of(call, call.graph.input(call.node, 1)));
     const SplitWindowKernels* const split = split_window_kernels(*parse_isa(call.kernels.isa));
+    if (is_rounded_ && split != nullptr && PhasedConvolution::suits(convolution) &&
+        run_phased(call, PhasedConvolution(convolution), *split))
+      return;
     const std::vector<GradientPart> parts = gradient_parts(convolution);
     filters_.resize(parts.size());
     for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -43,7 +47,7 @@ class Conv2dInputGradientStep final : public Step {
       const ImageOperands operands{.x = floats_of(call, 0),
                                    .y = reinterpret_cast<float*>(call.outputs[0])};
       const std::optional<SplitFrame> frame =
-          split != nullptr ? split_frame(part.product) : std::nullopt;
+          split != nullptr ? split_frame(part.product, is_rounded_) : std::nullopt;
       if (frame)
         in_parts.pack(*split, part.product, call.kernels.gemm_grain().columns, filters,
                       is_rounded_);
@@ -58,6 +62,36 @@ class Conv2dInputGradientStep final : public Step {
   }
 
  private:
+  // Windows more than a pixel apart, image by image; false where their channels do not suit.
+  bool run_phased(const WholeCall& call, const PhasedConvolution& phased,
+                  const SplitWindowKernels& split) const {
+    const Convolution& convolution = phased.convolution();
+    const GradientPart part = gradient_parts(convolution).front();
+    const std::optional<SplitFrame> frame = split_frame(part.product, true);
+    if (!frame) return false;
+    filters_.resize(1);
+    auto& [filters, in_parts, cut] = filters_.front();
+    filters.pack(call.kernels, part.product, phased.put_weight(floats_of(call, 1)).data(),
+                 part.places);
+    in_parts.pack(split, part.product, call.kernels.gemm_grain().columns, filters, true);
+    made_.resize(call.scratch.size());
+    const std::int64_t size = images_of(dims_of(call, {call.node, 0}), true).size();
+    call.parallel(convolution.x.count, [&](std::int64_t image, int thread) {
+      AlignedBuffer& own = made_[static_cast<std::size_t>(thread)];
+      own.reserve(convolution.x.size() * static_cast<std::int64_t>(sizeof(float)));
+      const float* const dy = floats_of(call, 0) + image * convolution.y.size();
+      const ImageOperands operands{.x = dy, .y = own.floats()};
+      AlignedBuffer& scratch = call.scratch[static_cast<std::size_t>(thread)];
+      if (in_parts.is_packed())
+        multiply_image_in_parts(call.kernels, split, part.product, *frame, filters, in_parts,
+                                operands, nullptr, scratch);
+      else
+        multiply_image(call.kernels, part.product, filters, operands, scratch);
+      phased.take_image(own.floats(), reinterpret_cast<float*>(call.outputs[0]) + image * size);
+    });
+    return true;
+  }
+
   bool is_rounded_ = false;
   // Of each part, in memory that the next run finds: a run is one at a time.
   struct Filters {
@@ -66,6 +100,7 @@ class Conv2dInputGradientStep final : public Step {
     KnownCut cut;
   };
   mutable std::vector<Filters> filters_;
+  mutable std::vector<AlignedBuffer> made_;  // one for each thread
 };
 
 class Conv2dWeightGradientStep final : public Step {
@@ -79,22 +114,40 @@ class Conv2dWeightGradientStep final : public Step {
         images_of(dims_of(call, call.graph.input(call.node, 1)), flag_of(call, op, "x_last"));
     const Convolution c =
         convolution_of(call.graph.attribute(call.node), x, dy, dims_of(call, {call.node, 0}));
+    const float* const images = floats_of(call, 1);
+    const float* const gradients = floats_of(call, 0);
+    auto* const result = reinterpret_cast<float*>(call.outputs[0]);
+    if (is_rounded_ && PhasedConvolution::suits(c)) {
+      const PhasedConvolution phased(c);
+      const Images& made = phased.convolution().x;
+      made_.resize(call.scratch.size());
+      std::vector<float> all(static_cast<std::size_t>(phased.convolution().num_weights()));
+      FilterGradient(phased.convolution(), call.kernels, true, 0)
+          .run(all.data(), sums_, call.scratch, call.parallel,
+               [&](std::int64_t first, std::int64_t count, int thread) {
+                 AlignedBuffer& own = made_[static_cast<std::size_t>(thread)];
+                 own.reserve(count * made.size() * static_cast<std::int64_t>(sizeof(float)));
+                 for (std::int64_t i = 0; i < count; ++i)
+                   phased.put_image(images + (first + i) * x.size(),
+                                    own.floats() + i * made.size());
+                 return FilterGradient::Some{own.floats(), gradients + first * dy.size()};
+               });
+      return phased.take_weight(all.data(), result);
+    }
     const bool is_plain = call.graph.is(call.node, op);
     const FilterGradient gradient(
         c, call.kernels, is_rounded_,
         is_plain ? 0 : static_cast<int>(call.graph.attribute(call.node).integer("tile")));
-    const float* const images = floats_of(call, 1);
-    const float* const gradients = floats_of(call, 0);
     gradient.run(
-        reinterpret_cast<float*>(call.outputs[0]), sums_, call.scratch, call.parallel,
-        [&](std::int64_t first, std::int64_t, int) {
+        result, sums_, call.scratch, call.parallel, [&](std::int64_t first, std::int64_t, int) {
           return FilterGradient::Some{images + first * x.size(), gradients + first * dy.size()};
         });
   }
 
  private:
   bool is_rounded_ = false;
-  mutable AlignedBuffer sums_;  // a run is one at a time
+  mutable AlignedBuffer sums_;               // a run is one at a time
+  mutable std::vector<AlignedBuffer> made_;  // one for each thread
 };
 
 template <typename GradientStep>

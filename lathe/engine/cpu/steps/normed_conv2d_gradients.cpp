@@ -119,8 +119,9 @@ class NormedConv2dGradientsStep final : public Step {
       for (std::int64_t i = 0; i < count; ++i) {
         const ImageOperands one{.x = operands.x + i * dy.size(), .y = operands.y + i * x.size()};
         if (split_ != nullptr && in_parts_.is_packed())
-          multiply_image_in_parts(call.kernels, *split_, product, *split_frame(product), filters_,
-                                  in_parts_, one, lying + i * x.size(), scratch);
+          multiply_image_in_parts(call.kernels, *split_, product,
+                                  *split_frame(product, is_rounded_), filters_, in_parts_, one,
+                                  lying + i * x.size(), scratch);
         else if (tile_ == 0)
           multiply_image(call.kernels, product, filters_, one, scratch);
         if (makes_x) make_x(first + i, made + i * x.size());
@@ -205,7 +206,7 @@ std::unique_ptr<Step> make_gradients(const Graph& graph, NodeId id) {
   const Convolution convolution = convolution_of(graph.attribute(id), images_of(dims(1), true),
                                                  images_of(dims(0), true), dims(kWeight));
   std::vector<GradientPart> parts = gradient_parts(convolution);
-  if (parts.size() != 1 || !split_frame(parts.front().product)) return nullptr;
+  if (parts.size() != 1 || !split_frame(parts.front().product, false)) return nullptr;
   return std::make_unique<NormedConv2dGradientsStep>(
       std::move(parts.front()), static_cast<int>(graph.attribute(id).integer("tile")),
       graph.is(id, "image_relu_normed_conv2d_gradients"));
