@@ -45,7 +45,7 @@ class ChannelStatisticsStep final : public Step {
     const std::int64_t channels = blocks.channels;
     std::vector<ChannelMoments> moments(static_cast<std::size_t>(blocks.count),
                                         ChannelMoments(channels));
-    call.parallel(blocks.count, [&](std::int64_t block, int) {
+    call.parallel_by_rows(blocks.count, [&](std::int64_t block, int) {
       const std::int64_t first = block * blocks.block_rows;
       moments[static_cast<std::size_t>(block)].add(
           call.kernels, floats_at(call, 0) + first * channels,
@@ -70,7 +70,7 @@ class ChannelGradientsStep final : public Step {
     };
     // Of each block, the sums of dy and those of dy (x - mean).
     std::vector<double> sums(static_cast<std::size_t>(blocks.count * 2 * channels), 0.0);
-    call.parallel(blocks.count, [&](std::int64_t block, int) {
+    call.parallel_by_rows(blocks.count, [&](std::int64_t block, int) {
       const std::int64_t first = block * blocks.block_rows;
       add_channel_products(call.kernels,
                            {.rows = std::min(blocks.rows - first, blocks.block_rows),

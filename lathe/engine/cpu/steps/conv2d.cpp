@@ -179,7 +179,7 @@ class Conv2dStep final : public Step {
     };
     if (tile_ != 0) {
       const std::int64_t at_once = winograd_images_at_once(convolution, tile_);
-      call.parallel((y.count + at_once - 1) / at_once, [&](std::int64_t task, int thread) {
+      call.parallel_by_rows((y.count + at_once - 1) / at_once, [&](std::int64_t task, int thread) {
         const std::int64_t first = task * at_once, count = std::min(at_once, y.count - first);
         ImageOperands some = operands;
         some.x = has_front_ ? make(first, count, thread) : operands.x + first * x.size();
@@ -193,9 +193,10 @@ class Conv2dStep final : public Step {
       if (makes_x)
         calls.make = [&](std::int64_t image, int thread) { return make(image, 1, thread); };
       multiply_images_in_parts(call.kernels, *split_, product, *split_frame(product, is_rounded_),
-                               filters, in_parts, operands, call.scratch, call.parallel, calls);
+                               filters, in_parts, operands, call.scratch, call.parallel_by_rows,
+                               calls);
     } else if (makes_x) {
-      call.parallel(y.count, [&](std::int64_t image, int thread) {
+      call.parallel_by_rows(y.count, [&](std::int64_t image, int thread) {
         ImageOperands alone = operands;
         alone.x = make(image, 1, thread);
         alone.y += image * y.size();
@@ -205,7 +206,8 @@ class Conv2dStep final : public Step {
       });
     } else {
       multiply_images(call.kernels, product, filters, operands, call.scratch, call.parallel, cut_);
-      if (has_statistics_) call.parallel(y.count, [&](std::int64_t image, int) { look_at(image); });
+      if (has_statistics_)
+        call.parallel_by_rows(y.count, [&](std::int64_t image, int) { look_at(image); });
     }
     if (!has_statistics_) return;
     if (y.count * y.height * y.width == 1)

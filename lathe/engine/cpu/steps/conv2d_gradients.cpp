@@ -53,7 +53,7 @@ class Conv2dInputGradientStep final : public Step {
                       is_rounded_);
       if (frame && in_parts.is_packed()) {
         multiply_images_in_parts(call.kernels, *split, part.product, *frame, filters, in_parts,
-                                 operands, call.scratch, call.parallel);
+                                 operands, call.scratch, call.parallel_by_rows);
         continue;
       }
       multiply_images(call.kernels, part.product, filters, operands, call.scratch, call.parallel,
@@ -76,7 +76,7 @@ class Conv2dInputGradientStep final : public Step {
     in_parts.pack(split, part.product, call.kernels.gemm_grain().columns, filters, true);
     made_.resize(call.scratch.size());
     const std::int64_t size = images_of(dims_of(call, {call.node, 0}), true).size();
-    call.parallel(convolution.x.count, [&](std::int64_t image, int thread) {
+    call.parallel_by_rows(convolution.x.count, [&](std::int64_t image, int thread) {
       AlignedBuffer& own = made_[static_cast<std::size_t>(thread)];
       own.reserve(convolution.x.size() * static_cast<std::int64_t>(sizeof(float)));
       const float* const dy = floats_of(call, 0) + image * convolution.y.size();
@@ -123,7 +123,7 @@ class Conv2dWeightGradientStep final : public Step {
       made_.resize(call.scratch.size());
       std::vector<float> all(static_cast<std::size_t>(phased.convolution().num_weights()));
       FilterGradient(phased.convolution(), call.kernels, true, 0)
-          .run(all.data(), sums_, call.scratch, call.parallel,
+          .run(all.data(), sums_, call.scratch, call.parallel_by_rows,
                [&](std::int64_t first, std::int64_t count, int thread) {
                  AlignedBuffer& own = made_[static_cast<std::size_t>(thread)];
                  own.reserve(count * made.size() * static_cast<std::int64_t>(sizeof(float)));
@@ -139,7 +139,8 @@ class Conv2dWeightGradientStep final : public Step {
         c, call.kernels, is_rounded_,
         is_plain ? 0 : static_cast<int>(call.graph.attribute(call.node).integer("tile")));
     gradient.run(
-        result, sums_, call.scratch, call.parallel, [&](std::int64_t first, std::int64_t, int) {
+        result, sums_, call.scratch, call.parallel_by_rows,
+        [&](std::int64_t first, std::int64_t, int) {
           return FilterGradient::Some{images + first * x.size(), gradients + first * dy.size()};
         });
   }

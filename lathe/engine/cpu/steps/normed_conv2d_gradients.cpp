@@ -129,8 +129,8 @@ class NormedConv2dGradientsStep final : public Step {
       }
       return {seen, own.floats()};
     };
-    gradient.run(reinterpret_cast<float*>(call.outputs[1]), sums_, call.scratch, call.parallel,
-                 make_some);
+    gradient.run(reinterpret_cast<float*>(call.outputs[1]), sums_, call.scratch,
+                 call.parallel_by_rows, make_some);
     if (!has_relu_) return;
     const auto result = [&](std::size_t index) {
       return reinterpret_cast<float*>(call.outputs[index]);
