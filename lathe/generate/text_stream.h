@@ -16,13 +16,15 @@ class TextStream {
   /// `prompt` is what the tokens go on with: whether a word begins with a space depends on it.
   explicit TextStream(std::shared_ptr<const data::Tokenizer> tokenizer,
                       std::span<const std::int32_t> prompt = {});
-  /// The text that one more token completes; nothing for a token that only marks something.
+  /// The text that one more token completes; nothing for a token that only marks something, or is
+  /// one of the rows that a model's table is padded with.
   std::string add(std::int32_t id);
   /// What is left of a character that never got whole: U+FFFD.
   std::string finish();
 
  private:
-  std::string take(const std::string& text);
+  std::string new_text() const;
+  void forget_given();
 
   std::shared_ptr<const data::Tokenizer> tokenizer_;
   // The last tokens whose text has come, then those whose text has not. What a token becomes may

@@ -40,6 +40,7 @@ TEST(TextStream, GivesCharactersWhenTheyAreWhole) {
   EXPECT_EQ(stream.add(0x82), "");
   EXPECT_EQ(stream.add(0xAC), "€");
   EXPECT_EQ(stream.add(256), "");
+  EXPECT_EQ(stream.add(300), "");
   EXPECT_EQ(stream.add(0xC3), "");
   EXPECT_EQ(stream.finish(), "\uFFFD");
   EXPECT_EQ(stream.finish(), "");
@@ -51,6 +52,33 @@ TEST(TextStream, ReplacesBytesThatNeverMakeACharacter) {
   EXPECT_EQ(stream.add(0xC3), "");
   EXPECT_EQ(stream.add('a'), "\uFFFD\uFFFDa");
   EXPECT_EQ(stream.add('b'), "b");
+}
+
+// As Llama 2 writes characters without a token of their own.
+std::shared_ptr<const data::Tokenizer> byte_fallback() {
+  std::vector<std::string> tokens;
+  for (int byte = 0; byte < 256; ++byte) tokens.push_back(fmt::format("<0x{:02X}>", byte));
+  tokens.insert(tokens.end(), {"the", "</s>"});
+  return make(std::move(tokens), {{"type", "ByteFallback"}});
+}
+
+TEST(TextStream, LeavesWhatWasGivenAsItIsWhenAByteBehindItIsWrong) {
+  TextStream stream(byte_fallback());
+  EXPECT_EQ(stream.add('a'), "a");
+  EXPECT_EQ(stream.add(0xC3), "");
+  EXPECT_EQ(stream.add(0xA9), "é");
+  EXPECT_EQ(stream.add(0xC3), "");
+  EXPECT_EQ(stream.add(256), "\uFFFDthe");
+  EXPECT_EQ(stream.add('b'), "b");
+  EXPECT_EQ(stream.add(0x82), "");
+  EXPECT_EQ(stream.finish(), "\uFFFD");
+}
+
+TEST(TextStream, LooksBackAtWholeCharactersOfAPrompt) {
+  const std::vector<std::int32_t> prompt = {0xE2, 0x82, 0xAC, 0xE2, 0x82, 0xAC};
+  TextStream stream(byte_fallback(), prompt);
+  EXPECT_EQ(stream.add(0xC3), "");
+  EXPECT_EQ(stream.add(0xA9), "é");
 }
 
 TEST(TextStream, KeepsTheSpaceBehindAPrompt) {

@@ -59,14 +59,11 @@ class Printer {
     flush_output();
   }
   void print_all(const std::vector<generate::Continuation>& results) {
-    for (generate::TextStream& stream : streams_) {
-      const auto i = static_cast<std::size_t>(&stream - streams_.data());
-      texts_[i] += stream.finish();
-    }
     if (is_streaming_) {
-      fmt::print("\n");
+      fmt::print("{}\n", streams_.empty() ? std::string() : streams_[0].finish());
       return;
     }
+    for (std::size_t i = 0; i < streams_.size(); ++i) texts_[i] += streams_[i].finish();
     for (std::size_t i = 0; i < results.size(); ++i) fmt::print("{}: {}\n", i, texts_[i]);
   }
   void print_json_lines(const std::vector<generate::Continuation>& results,
