@@ -122,6 +122,8 @@ class Tokenizer {
   std::int64_t num_special() const {
     return static_cast<std::int64_t>(vocabulary_.before.size() + vocabulary_.after.size());
   }
+  /// How many of them stand behind it.
+  std::int64_t num_special_behind() const { return std::ssize(vocabulary_.after); }
   /// What a directory must hold for this tokenizer to be loaded from it again.
   const std::vector<TokenizerFile>& files() const { return vocabulary_.files; }
 

@@ -18,5 +18,12 @@ TEST(EncodePrompt, LeavesOutWhatStandsBehindWholeTexts) {
   EXPECT_THAT(encode_prompt(tokenizer, ""), ElementsAre(2));
 }
 
+TEST(EncodePrompt, KeepsWhatTheTextItselfEndsWith) {
+  const auto tokenizer = data::WordpieceTokenizer::from_vocabulary(
+      {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "film", "##s", "are"});
+  EXPECT_THAT(encode_prompt(tokenizer, "films [CLS]"), ElementsAre(2, 5, 6, 2));
+  EXPECT_THAT(encode_prompt(tokenizer, "films [SEP]"), ElementsAre(2, 5, 6, 3));
+}
+
 }  // namespace
 }  // namespace lathe::generate
