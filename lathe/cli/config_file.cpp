@@ -17,7 +17,7 @@ std::string scalar_text(const std::string& key, const toml::node& node) {
 }
 
 void add_option(std::vector<std::string>& words, const std::string& key, const toml::node& node,
-                const std::vector<std::string>& flags) {
+                const std::vector<std::string>& flags, const std::vector<std::string>& repeated) {
   std::string flag = "--" + key;
   std::replace(flag.begin(), flag.end(), '_', '-');
   if (std::find(flags.begin(), flags.end(), flag) == flags.end()) {
@@ -29,8 +29,13 @@ void add_option(std::vector<std::string>& words, const std::string& key, const t
     if (*on) words.push_back(flag);
     return;
   }
+  const toml::array* const list = node.as_array();
+  if (list != nullptr && std::ranges::count(repeated, flag) > 0) {
+    for (const toml::node& item : *list) words.insert(words.end(), {flag, scalar_text(key, item)});
+    return;
+  }
   words.push_back(flag);
-  if (const toml::array* list = node.as_array()) {
+  if (list != nullptr) {
     std::string joined;
     for (const toml::node& item : *list)
       joined += (joined.empty() ? "" : ",") + scalar_text(key, item);
@@ -44,6 +49,7 @@ void add_option(std::vector<std::string>& words, const std::string& key, const t
 
 std::vector<std::string> read_config_file(const std::string& path, const std::string& command,
                                           const std::vector<std::string>& flags,
+                                          const std::vector<std::string>& repeated,
                                           const std::vector<std::string>& lists) {
   toml::table file;
   try {
@@ -58,9 +64,10 @@ std::vector<std::string> read_config_file(const std::string& path, const std::st
   for (const auto& [key, node] : section != nullptr ? *section : file) {
     if (node.is_table()) continue;  // another command's
     if (node.is_array_of_tables() && std::ranges::count(lists, key.str()) > 0) continue;
-    with_place(
-        fmt::format("{}:{}", path, node.source().begin.line),
-        [&, &name = key, &value = node] { add_option(words, std::string(name), value, flags); });
+    with_place(fmt::format("{}:{}", path, node.source().begin.line),
+               [&, &name = key, &value = node] {
+                 add_option(words, std::string(name), value, flags, repeated);
+               });
   }
   return words;
 }

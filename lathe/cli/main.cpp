@@ -106,6 +106,17 @@ UserError usage_error(const CLI::App& app, const CLI::ParseError& error) {
   return UserError(fmt::format("{}: {}", place, message), fmt::format("see {} --help", place));
 }
 
+// Options that are given once for each value: what has no commas of its own between values.
+std::vector<std::string> repeated_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options())
+    if (option->get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll &&
+        option->get_expected_max() == CLI::detail::expected_max_vector_size &&
+        option->get_delimiter() == '\0')
+      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  return names;
+}
+
 // The words of the config file go right after the command's name, so that later flags win.
 std::vector<std::string> with_config(std::vector<std::string> words, CLI::App& app) {
   std::string path;
@@ -126,7 +137,7 @@ std::vector<std::string> with_config(std::vector<std::string> words, CLI::App& a
   }
   const Command* record = Registry<Command>::instance().find(name);
   const std::vector<std::string> extra =
-      read_config_file(path, name, option_names(*command),
+      read_config_file(path, name, option_names(*command), repeated_names(*command),
                        record != nullptr ? record->lists : std::vector<std::string>{});
   words.insert(words.begin() + static_cast<std::ptrdiff_t>(end), extra.begin(), extra.end());
   return words;
