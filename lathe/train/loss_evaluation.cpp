@@ -1,6 +1,5 @@
 #include "lathe/train/loss_evaluation.h"
 
-#include <algorithm>
 #include <chrono>
 #include <cmath>
 
@@ -52,8 +51,12 @@ LossEvaluation evaluate_loss(const io::Model& model, ExampleSource& source,
     result.tokens += batch.tokens;
     if (options.progress && !options.progress(result.examples, result.tokens)) throw Interrupted();
   }
+  // The mean of nothing would be a loss of 0, the best there is.
+  if (count == 0)
+    fail("{} {}: no token to predict, expected longer texts", result.examples,
+         result.examples == 1 ? "example" : "examples");
   result.predictions = static_cast<std::int64_t>(count);
-  result.loss = sum / std::max(1.0, count);
+  result.loss = sum / count;
   return result;
 }
 

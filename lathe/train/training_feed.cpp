@@ -51,6 +51,16 @@ Feed make_feed(const data::Batch& batch, const Objective& objective) {
   return feed;
 }
 
+// The mean loss of a batch without anything to predict would be 0/0, and so its gradient.
+void check_predicts(const data::Batch& batch, const Feed& feed) {
+  const auto labels = feed.at("labels").data<std::int32_t>();
+  if (std::ranges::count(labels, kIgnoredLabel) < std::ssize(labels)) return;
+  fail(
+      "batch of {} from example {} on: no token to predict, expected longer texts or larger "
+      "batches",
+      batch.example_indices.size(), batch.example_indices.front() + 1);
+}
+
 }  // namespace
 
 const std::vector<std::string>& objective_names() {
@@ -93,7 +103,11 @@ Objective make_objective(const std::string& name, const data::Tokenizer& tokeniz
 }
 
 Feed make_training_feed(const data::Batch& batch, const Objective& objective, std::int64_t epoch) {
-  if (objective.name != "mlm") return make_feed(batch, objective);
+  if (objective.name != "mlm") {
+    Feed feed = make_feed(batch, objective);
+    if (objective.name == "causal-lm") check_predicts(batch, feed);
+    return feed;
+  }
   const MaskedBatch masked = mask_tokens(batch, objective.masking, epoch);
   Feed feed = data_feed(batch, masked.ids, objective);
   feed["masked"] = vector_of(masked.chosen);

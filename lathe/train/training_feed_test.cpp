@@ -46,6 +46,14 @@ TEST(MakeTrainingFeed, HasTheNextTokenWithinASequence) {
   EXPECT_THAT(integers(feed.at("labels")), ElementsAre(7, 8, 3, -100, 9, 3, -100));
 }
 
+TEST(MakeTrainingFeed, RefusesABatchWithoutAnythingToPredict) {
+  const data::Batch batch{
+      .ids = {7, 8}, .offsets = {0, 1, 1, 2}, .labels = {0, 0, 0}, .example_indices = {4, 5, 6}};
+  EXPECT_EQ(
+      io::refusal("", [&] { make_training_feed(batch, {.name = "causal-lm", .masking = {}}, 0); }),
+      "batch of 3 from example 5 on: no token to predict, expected longer texts or larger batches");
+}
+
 TEST(MakeTrainingFeed, HasTheHiddenTokensOfAMaskedModel) {
   const Objective objective{
       .name = "mlm",
