@@ -109,6 +109,10 @@ TEST(Llama, RefusesConfigurationsThatItCannotBuild) {
             "original_max_position_embeddings is 0: rope_type llama3 expects 1 or more");
   EXPECT_EQ(refusal("llama", "rope_type=\"linear\", rope_factor=0.5"),
             "the factor of rope_type linear is 0.5: expected 1 or more");
+  EXPECT_EQ(refusal("llama", "rope_type=\"linear\""),
+            "rope_type linear has no factor: expected 1 or more");
+  EXPECT_EQ(refusal("llama", "rope_factor=4.0"),
+            "the factor of rope_type default is 4: expected 1, or linear or llama3");
   EXPECT_EQ(refusal("llama", "partial_rotary_factor=0.5"),
             "partial_rotary_factor is 0.5, which is not supported: expected 1");
   EXPECT_EQ(refusal("llama", "rms_norm_eps=-1.0"),

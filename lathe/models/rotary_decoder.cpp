@@ -59,10 +59,16 @@ struct RotaryDecoder {
       fail("partial_rotary_factor is {}, which is not supported: expected 1", part);
     Attributes attributes{{"theta", theta}};
     const std::string& kind = config.text("rope_type");
-    if (kind == "default") return attributes;
+    const double factor = config.real("rope_factor");
+    if (kind == "default") {
+      if (factor != 1)
+        fail("the factor of rope_type default is {}: expected 1, or linear or llama3", factor);
+      return attributes;
+    }
     if (kind != "linear" && kind != "llama3")
       fail("rope_type is \"{}\", which is not supported: expected default, linear or llama3", kind);
-    const double factor = config.real("rope_factor");
+    if (!config.is_given("rope_factor"))
+      fail("rope_type {} has no factor: expected 1 or more", kind);
     if (!(factor >= 1)) fail("the factor of rope_type {} is {}: expected 1 or more", kind, factor);
     attributes["factor"] = factor;
     if (kind == "linear") return attributes;
