@@ -58,6 +58,7 @@ class Batch {
 };
 
 void add_end_ids(const nlohmann::json& config, Tokens& ids) {
+  if (!config.is_object()) fail("expected an object of configuration keys");
   const auto found = config.find("eos_token_id");
   if (found == config.end() || found->is_null()) return;
   for (const nlohmann::json& id : found->is_array() ? *found : nlohmann::json::array({*found})) {
@@ -97,8 +98,10 @@ std::string_view name(Continuation::End end) {
 Tokens end_ids_of(const io::Model& model) {
   Tokens ids;
   const std::filesystem::path beside = model.directory / "generation_config.json";
-  if (!model.directory.empty() && std::filesystem::exists(beside))
-    with_place(beside.string(), [&] { add_end_ids(io::read_json(beside), ids); });
+  if (!model.directory.empty() && std::filesystem::exists(beside)) {
+    const nlohmann::json config = io::read_json(beside);
+    with_place(beside.string(), [&] { add_end_ids(config, ids); });
+  }
   if (ids.empty() && !model.config_text.empty())
     with_place("config.json", [&] { add_end_ids(nlohmann::json::parse(model.config_text), ids); });
   return ids;
@@ -178,7 +181,7 @@ std::vector<Continuation> Generator::run(
       const std::int32_t token = next_token(outputs, row, sequence, options.sampling);
       if (token == kNoToken)
         fail(
-            "the logits behind {} tokens of prompt {} are not numbers (NaN): expected a model "
+            "the logits behind {} tokens of prompt {} are not finite: expected a model "
             "whose weights do not overflow",
             sequence.tokens.size(), sequence.prompt);
       sequence.tokens.push_back(token);

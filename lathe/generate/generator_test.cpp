@@ -124,7 +124,7 @@ TEST_P(EveryDecoder, RefusesLogitsThatAreNotNumbers) {
         error_text([&] {
           generator.run(std::vector<Tokens>{{3, 1, 4}}, {.sampling = {.temperature = temperature}});
         }),
-        "the logits behind 3 tokens of prompt 0 are not numbers (NaN): expected a model "
+        "the logits behind 3 tokens of prompt 0 are not finite: expected a model "
         "whose weights do not overflow");
 }
 

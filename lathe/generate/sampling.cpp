@@ -54,6 +54,7 @@ std::int32_t choose_token(std::span<const float> logits, const Sampling& samplin
                                      logits.begin());
   const std::vector<std::int32_t> candidates = likeliest(logits, sampling.top_k);
   const double highest = logits[static_cast<std::size_t>(candidates[0])];
+  if (!std::isfinite(highest)) return kNoToken;  // no likelihood is a number then
   std::vector<double> weights;
   double total = 0;
   for (const std::int32_t id : candidates) {

@@ -16,7 +16,8 @@ struct Sampling {
 /// Fails on a number that means nothing, and on one that greedy choice would pass over.
 void check_sampling(const Sampling& sampling);
 
-/// What is chosen where a logit is NaN: no token is the likeliest then (as `argmax` says it).
+/// What is chosen where a logit is NaN: no token is the likeliest then (as `argmax` says it). Where
+/// one is drawn, also beside a logit of infinity, and where all are minus infinity.
 constexpr std::int32_t kNoToken = -1;
 
 /// The token to put at `position` of prompt number `prompt`. Random numbers depend on the seed and

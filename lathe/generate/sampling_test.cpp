@@ -41,6 +41,14 @@ TEST(Sampling, ChoosesNoTokenBesideANaN) {
       EXPECT_EQ(choose_token(logits, {.temperature = temperature}, 0, 0), kNoToken);
 }
 
+TEST(Sampling, DrawsNoTokenWhoseLikelihoodIsNoNumber) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const Sampling drawing{.temperature = 1};
+  EXPECT_EQ(choose_token(std::vector<float>{1, infinity, 2}, drawing, 0, 0), kNoToken);
+  EXPECT_EQ(choose_token(std::vector<float>{-infinity, -infinity}, drawing, 0, 0), kNoToken);
+  EXPECT_EQ(choose_token(std::vector<float>{-infinity, 1, -infinity}, drawing, 0, 0), 1);
+}
+
 TEST(Sampling, DrawsTokensAsOftenAsTheyAreLikely) {
   expect_shares({.temperature = 1}, {0.3, 0.5, 0.05, 0.15});
   const double sum = 0.09 + 0.25 + 0.0025 + 0.0225;  // squares: half the temperature
