@@ -76,6 +76,10 @@ TEST(TrainTokenizer, DependsNeitherOnThreadsNorOnOrder) {
 TEST(TrainTokenizer, RefusesASizeWithoutRoomForCharacters) {
   EXPECT_EQ(error_of([] { train({"abc"}, {.size = 8}); }),
             "size 8: there is no room for the special tokens and every character twice");
+  for (const std::string kind : {"wordpiece", "byte-level-bpe", "bpe", "unigram"})
+    EXPECT_THAT(error_of([&] { train({"abc"}, {.kind = kind, .size = 1}); }),
+                HasSubstr("size 1: there is no room"))
+        << kind;
   EXPECT_THAT(error_of([] { train({"abc"}, {.kind = "bpx"}); }), HasSubstr("byte-level-bpe"));
 }
 

@@ -46,7 +46,7 @@ class TrainingPieces {
   /// The symbol that is written so; a new one where there is room.
   std::optional<std::int32_t> find_or_add(const std::string& text) {
     if (const auto found = ids_.find(text); found != ids_.end()) return found->second;
-    if (static_cast<std::int64_t>(tokens_.size()) == size_) return std::nullopt;
+    if (static_cast<std::int64_t>(tokens_.size()) >= size_) return std::nullopt;
     ids_.emplace(text, static_cast<std::int32_t>(tokens_.size()));
     tokens_.push_back(text);
     return static_cast<std::int32_t>(tokens_.size()) - 1;
