@@ -4,15 +4,14 @@
 
 #include "lathe/core/error.h"
 #include "lathe/core/graph_text.h"
+#include "lathe/engine/backend.h"
 
 namespace lathe::experiment::bench {
 namespace {
 
-// Operands lie in memory as the products of the precision have them.
-Graph fused_graph(const AttentionOptions& options, engine::Precision precision) {
-  const std::string type =
-      fmt::format("{}[{},{},{}]", precision == engine::Precision::Bf16 ? "bf16" : "f32",
-                  options.batch, options.length, options.heads * options.head_size);
+Graph fused_graph(const AttentionOptions& options, const char* dtype) {
+  const std::string type = fmt::format("{}[{},{},{}]", dtype, options.batch, options.length,
+                                       options.heads * options.head_size);
   return parse_graph(
       fmt::format("q = input() : {0}\nk = input() : {0}\nv = input() : {0}\n"
                   "y = attention(q, k, v) {{causal={1}, heads={2}}}\noutput y <- y",
@@ -33,6 +32,14 @@ Graph naive_graph(const AttentionOptions& options) {
 
 }  // namespace
 
+Graph fused_attention(const AttentionOptions& options, const engine::ExecutionOptions& execution) {
+  if (execution.precision == engine::Precision::Bf16) {
+    Graph graph = fused_graph(options, "bf16");
+    if (engine::find_backend(execution.device).can_run(graph, graph.at("y"))) return graph;
+  }
+  return fused_graph(options, "f32");
+}
+
 Result time_attention(const AttentionOptions& options, const engine::ExecutionOptions& execution,
                       const Callbacks& callbacks) {
   if (options.batch < 1 || options.heads < 1 || options.length < 1 || options.head_size < 1)
@@ -46,8 +53,8 @@ Result time_attention(const AttentionOptions& options, const engine::ExecutionOp
   const auto scores = static_cast<double>(options.batch * options.heads) *
                       std::pow(static_cast<double>(options.length), 2);
   const double flops = 4 * scores * static_cast<double>(options.head_size);
-  const std::pair<std::string, Graph> forms[] = {
-      {"fused", fused_graph(options, execution.precision)}, {"naive", naive_graph(options)}};
+  const std::pair<std::string, Graph> forms[] = {{"fused", fused_attention(options, execution)},
+                                                 {"naive", naive_graph(options)}};
   std::int64_t done = 0;
   for (const auto& [name, graph] : forms) {
     if (!callbacks.goes_on({"timing", "forms", done++, 2})) throw Interrupted();

@@ -13,4 +13,8 @@ struct AttentionOptions {
 Result time_attention(const AttentionOptions& options, const engine::ExecutionOptions& execution,
                       const Callbacks& callbacks = {});
 
+/// The form of one kernel. Operands lie in memory as the products of the precision have them, where
+/// the device has a kernel that reads them so; that of a CPU rounds floats as it packs them.
+Graph fused_attention(const AttentionOptions& options, const engine::ExecutionOptions& execution);
+
 }  // namespace lathe::experiment::bench

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lathe/core/testing/error_text.h"
+#include "lathe/engine/backend.h"
 #include "lathe/experiment/bench/attention.h"
 #include "lathe/experiment/bench/memory.h"
 #include "lathe/experiment/bench/mxint8.h"
@@ -60,6 +61,15 @@ TEST(BenchAttention, TimesBothFormsOnTheCpu) {
   EXPECT_EQ(result.rows[0].name, "fused");
   EXPECT_EQ(result.rows[0].flops, 4.0 * 2 * 2 * 8 * 8 * 4);
   EXPECT_GT(result.rows[1].time.median, 0);
+}
+
+TEST(BenchAttention, TimesAKernelInEveryPrecisionOfTheCpu) {
+  const engine::Backend& cpu = engine::find_backend("cpu");
+  for (const engine::Precision precision : cpu.precisions) {
+    const Graph graph = fused_attention({.batch = 2, .heads = 2, .length = 8, .head_size = 4},
+                                        {.device = "cpu", .precision = precision});
+    EXPECT_TRUE(count_fallbacks(graph, cpu).empty()) << name(precision);
+  }
 }
 
 TEST(BenchStep, SaysWhatNeedsAGpu) {
