@@ -8,6 +8,7 @@
 #include "lathe/compress/quantizers.h"
 #include "lathe/compress/trained_parameters.h"
 #include "lathe/core/graph_text.h"
+#include "lathe/core/passes/profile.h"
 #include "lathe/core/testing/error_text.h"
 #include "lathe/engine/executor.h"
 #include "lathe/io/testing/tiny_bert.h"
@@ -72,6 +73,8 @@ TEST_P(EveryFormat, ComputesTheSameBitsPackedAndUnpacksToWhatItWas) {
   EXPECT_EQ(pack_weights(model.graph, model.state), 3);
   EXPECT_TRUE(model.graph.nodes_of("quantize").empty());
   EXPECT_FALSE(model.state.contains("w"));
+  EXPECT_EQ(num_parameters(simulated.graph), 6 * 4 + 3 * 4 + 3);
+  EXPECT_EQ(num_parameters(model.graph), 6 * 4 + 3 * 4 + 3);
   for (const char* const executor : {"reference", "cpu"})
     EXPECT_TRUE(identical(answer(executor, model), answer(executor, simulated))) << executor;
 

@@ -11,6 +11,7 @@
 #include "lathe/core/passes/profile.h"
 #include "lathe/core/role.h"
 #include "lathe/engine/backend.h"
+#include "lathe/engine/parameter_graph.h"
 #include "lathe/io/model.h"
 #include "lathe/io/model_size.h"
 #include "lathe/io/onnx/load_onnx.h"
@@ -96,25 +97,20 @@ int run(const Arguments& all, const Settings& settings) {
     fail("--tensors: {} lies in no directory, so nothing of it is stored", arguments.model);
   const Profile cost = profile(model.graph);
   const DropoutCount dropout = count_dropout(model.graph);
-  std::int64_t bytes = 0, parameters = 0;
-  for (const auto& [name, tensor] : model.state) {
-    bytes += tensor.num_bytes();
-    parameters += tensor.num_elements();
-  }
-  // What is not learned is no parameter.
+  std::int64_t bytes = 0;
+  for (const auto& [name, tensor] : model.state) bytes += tensor.num_bytes();
+  const std::int64_t parameters = num_parameters(model.graph);
   const std::size_t buffers = states_of(model.graph, StateRole::Buffer).size();
   const std::int64_t buffered = num_elements(model.graph, StateRole::Buffer);
-  parameters -= buffered;
-  // A mask says which parameters count, and is none.
   const std::vector<compress::MaskReport> masks = compress::report_masks(model.graph, model.state);
   std::int64_t masked = 0, pruned = 0;
   for (const compress::MaskReport& mask : masks) {
-    parameters -= mask.elements;
     masked += mask.elements;
     pruned += mask.zeros;
   }
-  const std::map<std::string, int> fallbacks =
-      engine::count_fallbacks(model.graph, engine::find_backend(settings.device));
+  // Of what every run computes: weights are unpacked once, if at all.
+  const std::map<std::string, int> fallbacks = engine::count_fallbacks(
+      engine::split_parameters(model.graph).main, engine::find_backend(settings.device));
   std::map<std::string, int> choices;
   if (!masks.empty() && model.non_finite.empty()) choices = count_choices(model, settings);
   std::map<std::string, int> ops;

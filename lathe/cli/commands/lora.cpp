@@ -6,6 +6,7 @@
 #include "lathe/cli/output_directory.h"
 #include "lathe/cli/say.h"
 #include "lathe/compress/lora_adapter.h"
+#include "lathe/core/passes/profile.h"
 #include "lathe/io/model.h"
 #include "lathe/report/table.h"
 
@@ -63,8 +64,8 @@ int info(const Arguments& arguments, const Settings& settings) {
   const std::vector<compress::LoraPath> paths = require_paths(model, arguments);
   report::Table table({"linear", "rank", "alpha", "dropout", "parameters"});
   nlohmann::json rows = nlohmann::json::array();
-  std::int64_t added = 0, total = 0;
-  for (const auto& [name, tensor] : model.state) total += tensor.num_elements();
+  std::int64_t added = 0;
+  const std::int64_t total = num_parameters(model.graph);
   for (const compress::LoraPath& path : paths) {
     const std::int64_t count = num_elements(model.graph.types(path.a)[0].dims({})) +
                                num_elements(model.graph.types(path.b)[0].dims({}));

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "lathe/core/pass.h"
+#include "lathe/core/role.h"
 
 namespace lathe {
 
@@ -33,6 +34,17 @@ Profile profile(Graph& graph) {
     graph.annotation<Profile>(id) = std::move(cost);
   }
   return total;
+}
+
+std::int64_t num_parameters(const Graph& graph) {
+  std::int64_t count = num_elements(graph, StateRole::Parameter);
+  for (const NodeId id : states_of(graph, StateRole::Codes)) {
+    Type numbers = graph.types(id)[0];
+    for (const NodeId user : graph.users(id))
+      if (graph.is(user, "decode")) numbers = graph.types(user)[0];
+    count += numbers.num_elements().constant();
+  }
+  return count;
 }
 
 namespace {

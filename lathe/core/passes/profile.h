@@ -19,4 +19,8 @@ std::string to_text(const Profile& profile);
 /// Annotates every node; returns the sums. A state that several nodes read counts once in the sum.
 Profile profile(Graph& graph);
 
+/// How many numbers a model has learned. Of packed ones those count that their codes stand for, not
+/// the bytes; scales and zero points belong to the format.
+std::int64_t num_parameters(const Graph& graph);
+
 }  // namespace lathe
