@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <chrono>
 
+#include "lathe/compress/packed_weights.h"
 #include "lathe/core/error.h"
 #include "lathe/engine/backend.h"
 #include "lathe/engine/lower.h"
 #include "lathe/experiment/bench/time_graph.h"
 #include "lathe/io/model.h"
+#include "lathe/train/make_source.h"
 #include "lathe/train/training_graph.h"
 
 namespace lathe::experiment {
@@ -68,8 +70,13 @@ double value_of(const Size& size, const SymbolValues& sizes) {
 Compilable load_for_compilation(const CompilationOptions& options) {
   if (options.rows < 1 || options.length < 1)
     fail("rows {} and length {}: each must be positive", options.rows, options.length);
-  const io::Model model =
-      io::load_model(options.model, {.task = options.task, .seed = options.seed});
+  io::Model model = io::load_model(
+      options.model,
+      {.task = options.task, .seed = options.seed, .with_masters = options.is_training});
+  if (const std::int64_t longest = train::max_length(model);
+      longest > 0 && options.length > longest)
+    fail("length {}: expected 1 to {}, the model's longest sequence", options.length, longest);
+  if (options.is_training) compress::unpack_model(model);  // as training itself does
   Compilable result{model.graph, model.state, {}, {}};
   if (options.is_training) result.graph = train::make_training_graph(model, {}, result.state).graph;
   result.sizes = batch_sizes(result.graph, options);
@@ -120,6 +127,8 @@ Compilation compile(const CompilationOptions& options, const engine::ExecutionOp
     result.bandwidth = bench::copy_bandwidth(execution, callbacks);
   }
   const engine::PlanReport report = executor->report();
+  if (report.steps.empty() && result.nodes > 0)
+    fail("device {} makes no plan, it runs node by node: expected cpu or cuda", backend.name);
   result.arena_bytes = report.arena_bytes;
   result.unshared_bytes = report.arena_bytes_unshared;
   for (const engine::PlannedStep& step : report.steps) {
