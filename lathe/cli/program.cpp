@@ -62,6 +62,11 @@ const char* group_summary(std::string_view group) {
 // Help as people read it: what a value is and what it may be, in words.
 class ProgramFormatter : public CLI::Formatter {
  public:
+  // Not what a flag sets: "--cased{false}" is said as it is typed.
+  std::string make_option_name(const CLI::Option* option, bool is_positional) const override {
+    std::string name = CLI::Formatter::make_option_name(option, is_positional);
+    return name.substr(0, name.find('{'));
+  }
   std::string make_option_opts(const CLI::Option* option) const override {
     std::string text;
     const std::string word = value_word(*option), range = range_words(*option);
