@@ -18,8 +18,9 @@ void check_precision(const Backend& backend, Precision precision) {
   if (std::find(known.begin(), known.end(), precision) != known.end()) return;
   std::vector<std::string_view> names;
   for (const Precision one : known) names.push_back(name(one));
-  fail("device {} computes in {}: precision {} needs device cuda", backend.name,
-       fmt::join(names, " and "), name(precision));
+  fail("device {} computes in {}: precision {} needs device {}", backend.name,
+       fmt::join(names, " and "), name(precision),
+       precision == Precision::Bf16 ? "cpu or cuda" : "cuda");
 }
 
 std::shared_ptr<std::byte[]> make_input_memory(const Backend& backend, std::int64_t bytes) {
