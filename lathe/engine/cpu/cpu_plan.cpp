@@ -80,6 +80,37 @@ void bind_updates(CpuPlan& plan) {
   }
 }
 
+// The result of a whole step lies where an operand does that nobody reads any more, where the step
+// can do that: what it writes is near then, because it has just been read.
+void reuse_operands(CpuPlan& plan) {
+  std::vector<std::size_t> last_reader(plan.slots.size(), 0);
+  std::vector<bool> is_kept(plan.slots.size(), false);
+  const auto at = [](int slot) { return static_cast<std::size_t>(slot); };
+  for (std::size_t i = 0; i < plan.steps.size(); ++i)
+    for (const int slot : plan.steps[i].inputs)
+      if (slot >= 0) last_reader[at(slot)] = i;
+  for (const auto& [name, value] : plan.graph.outputs()) is_kept[plan.slot(value)] = true;
+  for (const auto& [value, state_slot] : plan.late_updates) is_kept[at(value)] = true;
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    PlanStep& planned = plan.steps[i];
+    if (planned.step->rows() != nullptr) continue;
+    for (const InPlace& pair : planned.step->in_place()) {
+      const int from = planned.outputs[pair.output], to = planned.inputs[pair.input];
+      if (to < 0 || is_kept[at(from)] || is_kept[at(to)] || last_reader[at(to)] != i) continue;
+      const Slot &result = plan.slots[at(from)], &operand = plan.slots[at(to)];
+      if (result.kind != Slot::Kind::Arena || operand.kind != Slot::Kind::Arena ||
+          result.type != operand.type || std::ranges::count(planned.inputs, to) != 1)
+        continue;
+      planned.outputs[pair.output] = to;
+      for (std::size_t later = i + 1; later < plan.steps.size(); ++later)
+        std::ranges::replace(plan.steps[later].inputs, from, to);
+      for (auto& [value, slot] : plan.slot_of)
+        if (slot == from) slot = to;
+      last_reader[at(to)] = last_reader[at(from)];
+    }
+  }
+}
+
 // Why a step cannot be added to the last stage; empty where it can: nothing there makes what it
 // reads, unless row by row.
 std::string why_apart(const CpuPlan& plan, const PlanStep& planned, Stage::Kind kind) {
@@ -243,7 +274,8 @@ void place_values(CpuPlan& plan) {
     for (const int slot : planned.inputs)
       if (slot >= 0) last[static_cast<std::size_t>(slot)] = planned.stage;
     for (const int slot : planned.outputs) {
-      first[static_cast<std::size_t>(slot)] = planned.stage;
+      first[static_cast<std::size_t>(slot)] =
+          std::min(first[static_cast<std::size_t>(slot)], planned.stage);
       last[static_cast<std::size_t>(slot)] =
           std::max(last[static_cast<std::size_t>(slot)], planned.stage);
     }
@@ -326,6 +358,7 @@ CpuPlan make_cpu_plan(Graph lowered, Precision precision, bool joins_steps) {
   plan.inputs = GraphInputs(plan.graph);
   make_steps(plan, precision);
   bind_updates(plan);
+  reuse_operands(plan);
   make_stages(plan, joins_steps);
   place_values(plan);
   plan.image_symbol = find_image_symbol(plan);

@@ -143,5 +143,23 @@ TEST(CpuPlan, UpdatesAStateInPlaceUnlessItIsReadAfterwards) {
   EXPECT_FALSE(read_later.late_updates.empty());
 }
 
+TEST(CpuPlan, LetsAWholeStepWriteOverAnOperandThatNobodyReadsAgain) {
+  const std::string text = R"(
+    x = input() : f32[B,4,4,16]
+    w = input() : f32[16]
+    dy = neg(x)
+    g = relu_channel_gradients(dy, none, x, x, w, w, w)
+    y = neg(g)
+    output y <- y)";
+  const auto are_together = [](const CpuPlan& plan) {
+    return plan.slot({plan.graph.at("g"), 0}) == plan.slot({plan.graph.at("dy"), 0});
+  };
+  EXPECT_TRUE(are_together(plan_of(text)));
+  EXPECT_FALSE(are_together(plan_of(text + "\n    output dy <- dy")));
+  EXPECT_FALSE(are_together(plan_of(text + R"(
+    z = mul(dy, y)
+    output z <- z)")));
+}
+
 }  // namespace
 }  // namespace lathe::engine

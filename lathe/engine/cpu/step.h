@@ -100,7 +100,7 @@ class Step {
   /// Whether runs read the bytes of a state that is this operand, and not what `prepare` made of
   /// them.
   virtual bool reads_state(std::size_t /*operand*/) const { return true; }
-  /// Results that may overwrite a state they are the update of.
+  /// Results that may overwrite a state that they update or, of whole steps, what nobody needs.
   virtual std::vector<InPlace> in_place() const { return {}; }
   /// Whether a whole step computes each image, the first axis of its results and of all operands
   /// but states, by itself.

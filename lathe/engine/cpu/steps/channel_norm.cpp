@@ -61,6 +61,10 @@ class ChannelStatisticsStep final : public Step {
 template <bool HasRelu>
 class ChannelGradientsStep final : public Step {
  public:
+  std::vector<InPlace> in_place() const override {
+    if (!HasRelu) return {};
+    return {{.output = 0, .input = 0}};
+  }
   void run_whole(const WholeCall& call) const override {
     const PixelBlocks blocks(call);
     const std::int64_t channels = blocks.channels;

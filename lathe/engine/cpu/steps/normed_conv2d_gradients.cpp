@@ -9,7 +9,7 @@
 namespace lathe::engine {
 namespace {
 
-constexpr std::size_t kWeight = 2;
+constexpr std::size_t kWeight = 2, kY = 3;
 // Of image_relu_normed_conv2d_gradients.
 constexpr std::size_t kMore = 8, kFront = 9, kFrontSlope = 13;
 
@@ -35,6 +35,8 @@ class NormedConv2dGradientsStep final : public Step {
     return filters_.bytes() + in_parts_.bytes() + tile_filters_.bytes();
   }
   bool reads_state(std::size_t operand) const override { return operand != kWeight; }
+  // An image of y has gone through the norm before that of dx is made.
+  std::vector<InPlace> in_place() const override { return {{.output = 0, .input = kY}}; }
 
   KernelChoice choice() const override {
     if (tile_ != 0) return {fmt::format("Winograd, tiles of {0}x{0}", tile_), {}};
@@ -97,7 +99,7 @@ class NormedConv2dGradientsStep final : public Step {
       call.kernels.scale_channels_backward({.rows = count * dy.height * dy.width,
                                             .n = dy.channels,
                                             .dy = floats(0) + first * dy.size(),
-                                            .x = floats(3) + first * dy.size(),
+                                            .x = floats(kY) + first * dy.size(),
                                             .center = floats(4),
                                             .factor = floats(5),
                                             .shift = floats(6),
