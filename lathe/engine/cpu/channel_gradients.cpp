@@ -28,12 +28,11 @@ void add_channel_products(const Kernels& kernels, const ChannelProductsArgs& pix
 
 void put_channel_gradients(const ChannelSums& sums, const ChannelGradients& results) {
   const auto n = static_cast<std::size_t>(sums.n);
+  std::vector<double> totals(2 * n, 0.0);
+  for (std::size_t part = 0; part < sums.parts.size(); part += 2 * n)
+    for (std::size_t i = 0; i < 2 * n; ++i) totals[i] += sums.parts[part + i];
   for (std::size_t c = 0; c < n; ++c) {
-    double dbias = 0, products = 0;
-    for (std::size_t part = 0; part < sums.parts.size(); part += 2 * n) {
-      dbias += sums.parts[part + c];
-      products += sums.parts[part + n + c];
-    }
+    const double dbias = totals[c], products = totals[n + c];
     const double scale =
         1.0 / std::sqrt(sums.variance[c] * (sums.count - 1) / sums.count + sums.eps);
     const double dweight = products * scale;

@@ -29,16 +29,19 @@ PhasedConvolution::PhasedConvolution(const Convolution& convolution)
 template <typename Visit>
 void PhasedConvolution::over_weights(const Visit& visit) const {
   const ops::Window &window = given_.window, &phased = phased_.window;
+  // Where the taps of a filter's first channel go.
+  std::vector<std::int64_t> places;
+  for (std::int64_t p = 0; p < window.kernel[0]; ++p)
+    for (std::int64_t q = 0; q < window.kernel[1]; ++q) {
+      const std::int64_t phase = p % window.strides[0] * phases_[1] + q % window.strides[1];
+      const std::int64_t tap = p / window.strides[0] * phased.kernel[1] + q / window.strides[1];
+      places.push_back(phase * given_.x.channels * phased_.taps() + tap);
+    }
   std::int64_t place = 0;
   for (std::int64_t f = 0; f < given_.y.channels; ++f)
     for (std::int64_t c = 0; c < given_.x.channels; ++c)
-      for (std::int64_t p = 0; p < window.kernel[0]; ++p)
-        for (std::int64_t q = 0; q < window.kernel[1]; ++q, ++place) {
-          const std::int64_t phase = p % window.strides[0] * phases_[1] + q % window.strides[1];
-          const std::int64_t channel = phase * given_.x.channels + c;
-          const std::int64_t tap = p / window.strides[0] * phased.kernel[1] + q / window.strides[1];
-          visit(place, (f * phased_.x.channels + channel) * phased_.taps() + tap);
-        }
+      for (const std::int64_t tap : places)
+        visit(place++, (f * phased_.x.channels + c) * phased_.taps() + tap);
 }
 
 std::vector<float> PhasedConvolution::put_weight(const float* weight) const {
