@@ -66,7 +66,7 @@ std::optional<DirectoryLock> lock_replaceable(const fs::path& target, bool force
     throw UserError(fmt::format("{}: exists already", place),
                     !resumable.empty() && recognized_as(target) == resumable
                         ? "`resume` goes on with it, `force` replaces it"
-                        : "force replaces it");
+                        : "`force` replaces it");
   if (!fs::is_directory(target, error)) fail("{}: is not a directory", place);
   if (contains_path(target, fs::current_path(error)))
     fail("{}: holds the working directory and is not replaced", place);
