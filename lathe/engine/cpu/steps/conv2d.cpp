@@ -195,10 +195,10 @@ class Conv2dStep final : public Step {
       multiply_images_in_parts(call.kernels, *split_, product, *split_frame(product, is_rounded_),
                                filters, in_parts, operands, call.scratch, call.parallel_by_rows,
                                calls);
-    } else if (makes_x) {
+    } else if (makes_x || (has_statistics_ && y.count >= std::ssize(call.scratch))) {
       call.parallel_by_rows(y.count, [&](std::int64_t image, int thread) {
         ImageOperands alone = operands;
-        alone.x = make(image, 1, thread);
+        alone.x = makes_x ? make(image, 1, thread) : operands.x + image * x.size();
         alone.y += image * y.size();
         multiply_image(call.kernels, product, filters, alone,
                        call.scratch[static_cast<std::size_t>(thread)]);
