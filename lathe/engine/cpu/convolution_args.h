@@ -25,6 +25,9 @@ struct ConvolveArgs {
   const std::int64_t* y_rows;  ///< for each row, where its first pixel lies in y
   std::int64_t y_step;         ///< from a pixel to the next
   int activation;              ///< a Unary, one of the epilogues
+  /// Calls for panels that lie one behind another: an earlier one has fetched the first panel of
+  /// this one ahead, and a later one wants the panel behind the last.
+  bool is_near = false, goes_on = false;
 };
 
 /// dw[n, k] = the sum over lines and pixels of dy[line, pixel, n] times x[line, pixel, k], where

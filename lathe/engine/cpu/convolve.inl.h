@@ -11,6 +11,8 @@ struct ConvolveTile {
   float* y;
   std::int64_t y_group_step;
   std::int64_t columns;
+  const float* ahead;       // as much as a row of the panel is fetched at every step of the depth
+  std::int64_t ahead_step;  // floats to the next
 };
 
 // Pixels that are reached from one pointer. Multiples of seven, the widths of most images, come in
@@ -18,6 +20,8 @@ struct ConvolveTile {
 constexpr int convolve_group(int rows) {
   return rows % 7 == 0 ? 7 : 5;
 }
+
+constexpr int kLineFloats = 16;  // of a cache
 
 template <int Rows, int Vectors, typename F>
 void convolve_tile(const ConvolveArgs& args, const ConvolveTile& tile, F f) {
@@ -31,6 +35,7 @@ void convolve_tile(const ConvolveArgs& args, const ConvolveTile& tile, F f) {
   constexpr int kGroups = (Rows + kGroup - 1) / kGroup;
   const std::int64_t x_step = args.x_step;
   const float* b = tile.panel;
+  const float* ahead = tile.ahead;
   for (std::int64_t line = 0; line < args.lines; ++line)
     for (std::int64_t piece = 0; piece < args.pieces; ++piece) {
       const float* x[kGroups];
@@ -40,6 +45,9 @@ void convolve_tile(const ConvolveArgs& args, const ConvolveTile& tile, F f) {
         asm("" : "+r"(x[g]));  // as in multiply_rows
       }
       for (std::int64_t p = 0; p < args.length; ++p) {
+#pragma GCC unroll 16
+        for (int i = 0; i < kPanel; i += kLineFloats) __builtin_prefetch(ahead + i, 0, 2);
+        ahead += tile.ahead_step;
         Vec columns[Vectors];
 #pragma GCC unroll 16
         for (int v = 0; v < Vectors; ++v) columns[v] = load(b + v * kWidth);
@@ -90,26 +98,63 @@ void convolve_up_to(const ConvolveArgs& args, const ConvolveTile& tile, std::int
     convolve_tile<Rows, 2>(args, tile, f);
 }
 
+// What the tiles of a panel fetch for the second-level cache while they multiply. Filters are read
+// for few pixels and come from far away, faster than a processor that looks a page ahead at most
+// gets them there. The panel that is multiplied next lies behind this one: each tile fetches its
+// part of it, evenly, because memory has as long for it as all tiles together take. The first tile
+// of a panel that nobody fetched, or that is too large to wait there, runs ahead of itself.
+class PanelsAhead {
+ public:
+  PanelsAhead(const ConvolveArgs& args, std::int64_t k, std::int64_t tiles)
+      : args_(args), k_(k), tiles_(tiles), fits_(k * kPanel <= kMostFloats) {}
+
+  // From the panel at `column` on, while its tile of that number is multiplied.
+  struct Fetched {
+    std::int64_t from, step;
+  };
+  Fetched at(std::int64_t column, std::int64_t tile) const {
+    const bool is_near = tile > 0 || column > 0 || args_.is_near;
+    const bool is_last = column + kPanel >= args_.n && !args_.goes_on;
+    // Where there is nothing to fetch, lines that are near already cost next to nothing.
+    if (!fits_ || !is_near || is_last) return {kDistance, kPanel};
+    return {k_ * kPanel + tile * (k_ * kPanel / tiles_), (kPanel + tiles_ - 1) / tiles_};
+  }
+
+ private:
+  static constexpr std::int64_t kDistance = 2048;
+  static constexpr std::int64_t kMostFloats = std::int64_t{3} << 16;
+
+  const ConvolveArgs& args_;
+  std::int64_t k_, tiles_;
+  bool fits_;
+};
+
 template <typename F>
 void convolve_with(const ConvolveArgs& args, F f) {
   const std::int64_t k = args.lines * args.pieces * args.length;
   // Rows of seven pixels are computed two at a time where a tile has room for both.
   const bool in_pairs = args.pixels == 7 && kTileRows == 14;
   const RowTiles tiles(args.pixels);
-  for (std::int64_t column = 0; column < args.n; column += kPanel)
+  const PanelsAhead ahead(args, k, in_pairs ? (args.rows + 1) / 2 : args.rows * tiles.count);
+  for (std::int64_t column = 0; column < args.n; column += kPanel) {
+    const float* const panel = args.packed + column * k;
+    std::int64_t index = 0;  // of a tile
     for (std::int64_t row = 0; row < args.rows; ++row) {
       const auto compute = [&](std::int64_t first, std::int64_t count, std::int64_t group_step,
                                std::int64_t y_group_step) {
         const std::int64_t at = args.y_rows[row] + first * args.y_step + column;
+        const auto [fetched, fetched_step] = ahead.at(column, index++);
         convolve_up_to<kTileRows>(args,
                                   {.x = args.x[row] + first * args.x_step,
                                    .group_step = group_step,
-                                   .panel = args.packed + column * k,
+                                   .panel = panel,
                                    .bias = args.bias ? args.bias + column : nullptr,
                                    .residual = args.residual ? args.residual + at : nullptr,
                                    .y = args.y + at,
                                    .y_group_step = y_group_step,
-                                   .columns = smaller(args.n - column, kPanel)},
+                                   .columns = smaller(args.n - column, kPanel),
+                                   .ahead = panel + fetched,
+                                   .ahead_step = fetched_step},
                                   count, f);
       };
       if (in_pairs && row + 1 < args.rows) {
@@ -124,6 +169,7 @@ void convolve_with(const ConvolveArgs& args, F f) {
         compute(first, count, group * args.x_step, group * args.y_step);
       }
     }
+  }
 }
 
 inline void convolve(const ConvolveArgs& args) {

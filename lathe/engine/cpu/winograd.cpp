@@ -123,25 +123,41 @@ class WinogradTiles {
                             c_.x.channels);
     for (std::int64_t panel = first; panel < last; ++panel) {
       for (std::int64_t point = 0; point < points_; ++point)
-        kernels_.gemm({.rows = count,
-                       .n = std::min(panel_, c_.y.channels - panel * panel_),
-                       .k = c_.x.channels,
-                       .x = scratch + point * c_.x.channels,
-                       .x_stride = point_stride_,
-                       .packed = filters_.panel(panel) + point * c_.x.channels * panel_,
-                       .bias = nullptr,
-                       .activation = Unary::None,
-                       .residual = nullptr,
-                       .residual_stride = 0,
-                       .y = sums + point * panel_,
-                       .y_stride = sum_stride_,
-                       .accumulate = false});
+        multiply_point(count, panel, point, scratch, sums, panel > first || point > 0,
+                       panel + 1 < last || point + 1 < points_);
       for (std::int64_t t = 0; t < count; ++t)
         transform_output(grid_.place_of(begin + t), panel * panel_, sums + t * sum_stride_);
     }
   }
 
  private:
+  // The tiles' pixels at a point are the windows of a row of results, whose filters come point
+  // after point and panel after panel.
+  void multiply_point(std::int64_t tiles, std::int64_t panel, std::int64_t point,
+                      const float* points, float* sums, bool is_near, bool goes_on) const {
+    const float* const x = points + point * c_.x.channels;
+    const std::int64_t first = 0;
+    kernels_.convolve({.rows = 1,
+                       .pixels = tiles,
+                       .n = std::min(panel_, c_.y.channels - panel * panel_),
+                       .x = &x,
+                       .x_step = point_stride_,
+                       .lines = 1,
+                       .line_step = 0,
+                       .pieces = 1,
+                       .piece_step = 0,
+                       .length = c_.x.channels,
+                       .packed = filters_.panel(panel) + point * c_.x.channels * panel_,
+                       .bias = nullptr,
+                       .residual = nullptr,
+                       .y = sums + point * panel_,
+                       .y_rows = &first,
+                       .y_step = sum_stride_,
+                       .activation = static_cast<int>(Unary::None),
+                       .is_near = is_near,
+                       .goes_on = goes_on});
+  }
+
   void transform_output(const WinogradGrid::Place& place, std::int64_t filter,
                         const float* sums) const {
     const std::int64_t at =
