@@ -15,7 +15,13 @@ std::int64_t divide_up(std::int64_t a, std::int64_t b) {
 // What the cost models count in: cycles of a core with AVX-512, whose tile of 14 rows by 32 columns
 // takes a cycle for each of its rows and each of its depth. Only ratios matter.
 constexpr std::int64_t kVector = 16, kPanel = 32;
-constexpr double kReadBytes = 5;  // of weights a cycle, while all cores read
+// Bytes of weights that a core gets a cycle from the third-level cache, while all cores read and
+// while few do.
+constexpr double kReadBytes = 5, kReadBytesOfFew = 10;
+constexpr int kFewCores = 4;
+// Weights are fetched ahead while those before them are multiplied: of the shorter of the two, what
+// the longer does not hide.
+constexpr double kNotHidden = 0.25;
 // A tile of fewer rows has too few sums to hide an addition's latency.
 constexpr std::int64_t kLeastRows = 6;
 constexpr double kTaskCycles = 2000;
@@ -24,15 +30,20 @@ struct TransformCycles {
   double input, output;  // of a tile, for a vector of channels or filters
 };
 TransformCycles transform_cycles(int tile) {
-  return tile == 4 ? TransformCycles{100, 80} : TransformCycles{40, 30};
+  return tile == 4 ? TransformCycles{280, 270} : TransformCycles{90, 70};
+}
+
+double product_cycles(double multiplied, std::int64_t weights, double read_bytes = kReadBytes) {
+  const double read = static_cast<double>(weights) * sizeof(float) / read_bytes;
+  return std::max(multiplied, read) + kNotHidden * std::min(multiplied, read);
 }
 
 // One image, by all cores together.
 double window_cycles(const Convolution& c) {
   const auto panels = static_cast<double>(divide_up(c.y.channels, kPanel));
   const auto depth = static_cast<double>(c.x.channels * c.taps());
-  return static_cast<double>(c.y.height * c.y.width) * depth * panels +
-         static_cast<double>(c.num_weights()) * sizeof(float) / kReadBytes;
+  return product_cycles(static_cast<double>(c.y.height * c.y.width) * depth * panels,
+                        c.num_weights());
 }
 
 double tile_cycles(const Convolution& c, int tile) {
@@ -41,11 +52,10 @@ double tile_cycles(const Convolution& c, int tile) {
   const auto [input, output] = transform_cycles(tile);
   const std::int64_t multiplied =
       std::max(tiles, kLeastRows) * points * c.x.channels * divide_up(c.y.channels, kPanel);
-  return static_cast<double>(multiplied) +
+  return product_cycles(static_cast<double>(multiplied), points * c.x.channels * c.y.channels) +
          static_cast<double>(tiles) *
              (input * static_cast<double>(divide_up(c.x.channels, kVector)) +
-              output * static_cast<double>(divide_up(c.y.channels, kVector))) +
-         static_cast<double>(points * c.x.channels * c.y.channels) * sizeof(float) / kReadBytes;
+              output * static_cast<double>(divide_up(c.y.channels, kVector)));
 }
 
 // Tiles of all images by panels of filters.
@@ -54,16 +64,19 @@ struct TileCut {
 };
 
 // What the points of a block of tiles may take of the second-level cache, beside a panel's results
-// and the filters that pass by.
-constexpr std::int64_t kMostPointFloats = std::int64_t{5} << 16;
+// and the filters that pass by. Where all filters stay there from block to block, they need room.
+std::int64_t most_point_floats(std::int64_t filter_floats) {
+  constexpr std::int64_t kFiltersThatStay = std::int64_t{1} << 18;
+  return filter_floats <= kFiltersThatStay ? std::int64_t{5} << 14 : std::int64_t{5} << 16;
+}
 
 TileCut choose_cut(const Convolution& c, int tile, std::int64_t tiles, const ProductGrain& grain,
                    int threads) {
   const std::int64_t points = winograd_points(tile), all_panels = divide_up(c.y.channels, kPanel);
   const auto [input, output] = transform_cycles(tile);
-  const std::int64_t most =
-      std::max(grain.rows, kMostPointFloats / (points * std::max<std::int64_t>(1, c.x.channels)) /
-                               grain.rows * grain.rows);
+  const std::int64_t most = std::max(
+      grain.rows, most_point_floats(points * c.x.channels * c.y.channels) /
+                      (points * std::max<std::int64_t>(1, c.x.channels)) / grain.rows * grain.rows);
   const std::int64_t fewest = divide_up(tiles, most);
   TileCut best{fewest, all_panels};
   double least = std::numeric_limits<double>::infinity();
@@ -74,13 +87,13 @@ TileCut choose_cut(const Convolution& c, int tile, std::int64_t tiles, const Pro
       const std::int64_t rows = divide_up(tiles, blocks), count = divide_up(rows, grain.rows);
       const std::int64_t multiplied =
           std::max(rows, count * kLeastRows) * points * c.x.channels * panels;
-      const double task = static_cast<double>(multiplied) +
-                          static_cast<double>(rows) *
-                              (input * static_cast<double>(divide_up(c.x.channels, kVector)) +
-                               output * static_cast<double>(panels * kPanel / kVector)) +
-                          static_cast<double>(points * c.x.channels * panels * kPanel) *
-                              sizeof(float) / kReadBytes / 2 +
-                          kTaskCycles;
+      const double task =
+          product_cycles(static_cast<double>(multiplied), points * c.x.channels * panels * kPanel,
+                         threads <= kFewCores ? kReadBytesOfFew : kReadBytes) +
+          static_cast<double>(rows) *
+              (input * static_cast<double>(divide_up(c.x.channels, kVector)) +
+               output * static_cast<double>(panels * kPanel / kVector)) +
+          kTaskCycles;
       const double cost =
           static_cast<double>(divide_up(blocks * divide_up(all_panels, panels), threads)) * task;
       if (cost >= least * 0.98) continue;
