@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <set>
 
 #include "lathe/compress/packed_weights.h"
+#include "lathe/experiment/side_by_side.h"
 #include "lathe/search/fisher_information.h"
 #include "lathe/search/precision_costs.h"
 #include "lathe/search/train_candidate.h"
@@ -79,65 +79,84 @@ FormatStarts::FormatStarts(const SearchOptions& options, const engine::Execution
   find_starts(costs);
 }
 
+// Layers side by side as trials are: none needs another's figures.
+void FormatStarts::measure_layers(const char* activity, const MeasureLayer& measure) {
+  std::vector<experiment::Job> jobs;
+  for (const std::string& layer : layers_)
+    jobs.emplace_back(
+        [&](const engine::ExecutionOptions& execution, const experiment::Callbacks& callbacks) {
+          directory_.keep(measure(layer, execution, callbacks));
+          callbacks.tell({.activity = activity, .unit = "layers"});
+        });
+  experiment::do_side_by_side(jobs, options_.jobs, execution_, callbacks_);
+}
+
 // How far answers move with one layer's tensors alone in a format.
 void FormatStarts::measure_damage() {
-  const train::Answers plain = answer(data_.base());
-  std::int64_t done = 0;
-  for (const std::string& layer : layers_) {
+  const train::Answers plain = answer(data_.base(), execution_, callbacks_);
+  const auto damage_of = [&](const std::string& layer, const TensorChoices& tensors,
+                             const std::string& format, const engine::ExecutionOptions& execution,
+                             const experiment::Callbacks& callbacks) {
+    if (format == "float") return 0.0;
+    Candidate one;
+    for (const compress::TensorRole role : tensors.roles) one.formats[layer][role] = format;
+    const io::Model rounded = build_candidate(data_, one, options_.seed, execution);
+    return train::mean_divergence(plain.logits, answer(rounded, execution, callbacks).logits);
+  };
+  measure_layers("measuring damage", [&](const std::string& layer, const auto& execution,
+                                         const experiment::Callbacks& callbacks) {
     std::map<std::string, double> found;
     for (const TensorChoices& tensors : file_.precision->tensors)
       for (const FormatChoices& family : tensors.families)
         for (const std::string& format : family.formats) {
           const std::string name = damage_name(layer, tensors, format);
-          if (directory_.find(name) || found.contains(name)) continue;
-          Candidate one;
-          for (const compress::TensorRole role : tensors.roles) one.formats[layer][role] = format;
-          found[name] =
-              format == "float"
-                  ? 0
-                  : train::mean_divergence(
-                        plain.logits,
-                        answer(build_candidate(data_, one, options_.seed, execution_)).logits);
+          if (!directory_.find(name) && !found.contains(name))
+            found[name] = damage_of(layer, tensors, format, execution, callbacks);
         }
-    directory_.keep(found);
-    callbacks_.tell({.activity = "measuring damage",
-                     .unit = "layers",
-                     .done = ++done,
-                     .total = std::ssize(layers_)});
-  }
+    return found;
+  });
 }
 
 void FormatStarts::measure_fisher() {
-  std::optional<FisherInformation> information;
-  for (const std::string& layer : layers_) {
-    std::map<std::string, double> found;
-    for (const TensorChoices& tensors : file_.precision->tensors) {
-      if (!has_weights(tensors)) continue;
+  std::set<std::string> formats;
+  for (const TensorChoices& tensors : file_.precision->tensors)
+    if (has_weights(tensors))
       for (const FormatChoices& family : tensors.families)
-        for (const std::string& format : family.formats) {
-          const std::string name = fisher_name(layer, format);
-          if (directory_.find(name) || found.contains(name)) continue;
-          if (!information)
-            information = fisher_information(data_.base(), *data_.calibration(),
-                                             options_.calibration, execution_, callbacks_);
-          Candidate one;
-          one.formats[layer][compress::TensorRole::Weights] = format;
-          io::Model rounded = build_candidate(data_, one, options_.seed, execution_);
-          if (format != "float") compress::pack_model(rounded, false);
-          if (format != "float" && rounded.graph.nodes_of("decode").empty()) continue;
-          if (format != "float") compress::unpack_model(rounded);
-          found[name] = fisher_damage(*information, layer, data_.base(), rounded);
-        }
+        formats.insert(family.formats.begin(), family.formats.end());
+  const auto is_known = [&](const std::string& layer, const std::string& format) {
+    return directory_.find(fisher_name(layer, format)).has_value();
+  };
+  if (std::ranges::all_of(layers_, [&](const std::string& layer) {
+        return std::ranges::all_of(
+            formats, [&](const std::string& format) { return is_known(layer, format); });
+      }))
+    return;
+  const FisherInformation information = fisher_information(
+      data_.base(), *data_.calibration(), options_.calibration, execution_, callbacks_);
+  measure_layers("measuring Fisher damage", [&](const std::string& layer, const auto& execution,
+                                                const experiment::Callbacks&) {
+    std::map<std::string, double> found;
+    for (const std::string& format : formats) {
+      if (is_known(layer, format)) continue;
+      Candidate one;
+      one.formats[layer][compress::TensorRole::Weights] = format;
+      io::Model rounded = build_candidate(data_, one, options_.seed, execution);
+      if (format != "float") compress::pack_model(rounded, false);
+      if (format != "float" && rounded.graph.nodes_of("decode").empty()) continue;
+      if (format != "float") compress::unpack_model(rounded);
+      found[fisher_name(layer, format)] = fisher_damage(information, layer, data_.base(), rounded);
     }
-    directory_.keep(found);
-  }
+    return found;
+  });
 }
 
-train::Answers FormatStarts::answer(const io::Model& model) const {
-  train::Classifier classifier(model, {.execution = execution_});
+train::Answers FormatStarts::answer(const io::Model& model,
+                                    const engine::ExecutionOptions& execution,
+                                    const experiment::Callbacks& callbacks) const {
+  train::Classifier classifier(model, {.execution = execution});
   return train::answer_all(
       classifier, *data_.calibration(),
-      {.progress = [&](std::int64_t, std::int64_t) { return !callbacks_.stops(); }});
+      {.progress = [&](std::int64_t, std::int64_t) { return !callbacks.stops(); }});
 }
 
 // What weights have where all layers have the same format, the fewest bits first.

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <functional>
+#include <map>
+
 #include "lathe/search/allocation.h"
 #include "lathe/search/search_directory.h"
 #include "lathe/search/search_options.h"
@@ -38,7 +41,13 @@ class FormatStarts {
   void find_starts(const PrecisionCosts& costs);
   std::vector<double> uniform_bits(const PrecisionCosts& costs) const;
   BitBudget budget_of(int number) const;
-  train::Answers answer(const io::Model& model) const;
+  /// Of one layer: figures by the names that the directory keeps them by.
+  using MeasureLayer = std::function<std::map<std::string, double>(
+      const std::string& layer, const engine::ExecutionOptions& execution,
+      const experiment::Callbacks& callbacks)>;
+  void measure_layers(const char* activity, const MeasureLayer& measure);
+  train::Answers answer(const io::Model& model, const engine::ExecutionOptions& execution,
+                        const experiment::Callbacks& callbacks) const;
 
   const SearchOptions& options_;
   const engine::ExecutionOptions& execution_;
