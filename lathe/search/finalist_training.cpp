@@ -30,11 +30,11 @@ void FinalistTraining::train_again(std::vector<Finalist>& finalists) {
   std::vector<experiment::Job> jobs;
   for (Finalist& finalist : finalists) {
     finalist.accuracies.resize(static_cast<std::size_t>(options_.seeds));
+    finalist.losses.resize(static_cast<std::size_t>(options_.seeds));
     for (int seed = 0; seed < options_.seeds; ++seed)
       jobs.emplace_back([&, seed](const engine::ExecutionOptions& execution,
                                   const experiment::Callbacks& callbacks) {
-        finalist.accuracies[static_cast<std::size_t>(seed)] =
-            train_again(finalist, seed, execution, callbacks);
+        train_again(finalist, seed, execution, callbacks);
         callbacks.tell({.activity = "training the best again", .unit = "runs"});
       });
   }
@@ -45,17 +45,25 @@ void FinalistTraining::train_again(std::vector<Finalist>& finalists) {
                            [](const Finalist& each) { return each.mean() - each.cost; });
 }
 
-double FinalistTraining::train_again(const Finalist& finalist, int seed,
-                                     const engine::ExecutionOptions& execution,
-                                     const experiment::Callbacks& callbacks) {
+void FinalistTraining::train_again(Finalist& finalist, int seed,
+                                   const engine::ExecutionOptions& execution,
+                                   const experiment::Callbacks& callbacks) {
   const fs::path path = path_of(finalist, seed);
-  const std::string name = path.filename().string();
+  const std::string name = path.filename().string(), loss_name = "loss of " + name;
+  double& accuracy = finalist.accuracies[static_cast<std::size_t>(seed)];
+  double& loss = finalist.losses[static_cast<std::size_t>(seed)];
   std::error_code ignored;
-  if (const auto known = directory_.find(name); known && fs::exists(path, ignored)) return *known;
+  if (const auto known = directory_.find(name), known_loss = directory_.find(loss_name);
+      known && known_loss && fs::exists(path, ignored)) {
+    accuracy = *known;
+    loss = *known_loss;
+    return;
+  }
   const auto trained = train_candidate(data_, finalist.candidate, seed_of(seed), rungs_, path, true,
                                        execution, {.callbacks = callbacks});
-  directory_.keep(name, trained->accuracy);
-  return trained->accuracy;
+  accuracy = trained->accuracy;
+  loss = trained->loss;
+  directory_.keep({{name, accuracy}, {loss_name, loss}});
 }
 
 LearningCurve FinalistTraining::train_longer(const Finalist& chosen) {

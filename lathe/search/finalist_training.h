@@ -55,8 +55,8 @@ class FinalistTraining {
   std::uint64_t seed_of(int index) const;
   std::string run_name(const Finalist& finalist, int seed) const;
   std::filesystem::path path_of(const Finalist& finalist, int seed) const;
-  double train_again(const Finalist& finalist, int seed, const engine::ExecutionOptions& execution,
-                     const experiment::Callbacks& callbacks);
+  void train_again(Finalist& finalist, int seed, const engine::ExecutionOptions& execution,
+                   const experiment::Callbacks& callbacks);
 
   const SearchOptions& options_;
   const std::string& builder_;

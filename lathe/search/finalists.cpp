@@ -66,17 +66,32 @@ std::function<int(const Finalist&)> front_parts(const std::vector<Finalist>& tri
   };
 }
 
+// How good a trial is. Those of a front have losses, unless a search of before they were kept goes
+// on.
+std::function<double(const Finalist&)> merit(const std::vector<Finalist>& trials,
+                                             const SearchOptions& options) {
+  if (!options.front.empty() &&
+      std::ranges::all_of(trials, [](const Finalist& each) { return each.found_loss.has_value(); }))
+    return [](const Finalist& each) { return -*each.found_loss; };
+  return [](const Finalist& each) { return *each.found - each.cost; };
+}
+
 }  // namespace
 
+double mean(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
 double Finalist::mean() const {
-  return std::accumulate(accuracies.begin(), accuracies.end(), 0.0) /
-         static_cast<double>(accuracies.size());
+  return search::mean(accuracies);
+}
+double Finalist::mean_loss() const {
+  return search::mean(losses);
 }
 
 std::vector<Finalist> choose_finalists(std::vector<Finalist> trials, const SearchOptions& options) {
   std::vector<Finalist> best = each_candidate_once(std::move(trials));
-  std::ranges::stable_sort(best, std::greater(),
-                           [](const Finalist& each) { return each.found - each.cost; });
+  std::ranges::stable_sort(best, std::greater(), merit(best, options));
   std::set<int> taken;
   const std::function<int(const Finalist&)> part = front_parts(best, options);
   std::erase_if(best, [&](const Finalist& each) {

@@ -67,8 +67,24 @@ TEST(Finalists, OfAFrontHaveOneThatCostsNoMoreThanEachUniformFormat) {
             (std::vector{5, 1}));
 }
 
+// Accuracies of one training are luck where all are good; losses tell more.
+TEST(Finalists, OfAFrontAreThoseOfTheLeastLossInTheirParts) {
+  std::vector<Finalist> trials = {trial(0, 0.91, 1), trial(1, 0.90, 2), trial(2, 0.89, 3)};
+  const std::vector<double> losses = {0.30, 0.28, 0.29};
+  for (std::size_t each = 0; each < trials.size(); ++each) {
+    trials[each].costs["weight-bits"] = 2;
+    trials[each].found_loss = losses[each];
+  }
+  const SearchOptions front{.front = "weight-bits", .finalists = 1};
+  EXPECT_EQ(numbers(choose_finalists(trials, front)), (std::vector{1}));
+  trials[2].found_loss.reset();  // a study of before losses were kept goes on by accuracies
+  EXPECT_EQ(numbers(choose_finalists(trials, front)), (std::vector{0}));
+}
+
 TEST(Finalist, HasTheMeanOfItsAccuracies) {
-  EXPECT_DOUBLE_EQ((Finalist{.sampler = "tpe", .accuracies = {0.5, 0.75}}.mean()), 0.625);
+  const Finalist finalist{.sampler = "tpe", .accuracies = {0.5, 0.75}, .losses = {0.25, 0.5}};
+  EXPECT_DOUBLE_EQ(finalist.mean(), 0.625);
+  EXPECT_DOUBLE_EQ(finalist.mean_loss(), 0.375);
 }
 
 }  // namespace

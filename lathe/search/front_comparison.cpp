@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "lathe/search/search_report.h"
+#include "lathe/search/finalist_front.h"
 
 namespace lathe::search {
 namespace {
@@ -11,8 +11,29 @@ bool is_tested(const Finalist& finalist) {
   return !finalist.whole_accuracies.empty();
 }
 
-// What all layers have; data is told where it has a format of its own.
-std::string format_text(const Candidate& candidate) {
+std::string name_of(const Finalist& finalist) {
+  return finalist.is_uniform ? uniform_text(finalist.candidate)
+                             : fmt::format("mixed, {} {}", finalist.sampler, finalist.trial);
+}
+
+// Those that an answer to uniform formats is above, and how far it is below any.
+struct Tally {
+  int above = 0, alike = 0, compared = 0;
+  double below = 0;
+
+  void add(const UniformRival& rival, const Finalist* answer) {
+    const std::optional<double> gain = rival.gain_of(answer);
+    if (!gain) return;
+    ++compared;
+    above += *gain > 0;
+    alike += answer == rival.uniform;
+    below = std::max(below, -*gain);
+  }
+};
+
+}  // namespace
+
+std::string uniform_text(const Candidate& candidate) {
   if (candidate.formats.empty()) return "float";
   const compress::RoleFormats& formats = candidate.formats.begin()->second;
   const auto of = [&](compress::TensorRole role) {
@@ -24,26 +45,27 @@ std::string format_text(const Candidate& candidate) {
   return weights == data ? weights : fmt::format("{} of {}", weights, data);
 }
 
-}  // namespace
-
-std::optional<double> UniformRival::gain() const {
-  if (mixed == nullptr) return std::nullopt;
-  return is_tested(*uniform) && is_tested(*mixed)
-             ? search::mean(mixed->whole_accuracies) - search::mean(uniform->whole_accuracies)
-             : mixed->mean() - uniform->mean();
+std::optional<double> UniformRival::gain_of(const Finalist* other) const {
+  if (other == nullptr) return std::nullopt;
+  return is_tested(*uniform) && is_tested(*other)
+             ? search::mean(other->whole_accuracies) - search::mean(uniform->whole_accuracies)
+             : other->mean() - uniform->mean();
 }
 
 std::vector<UniformRival> compare_with_uniform(const SearchResult& result) {
   std::vector<UniformRival> rivals;
   if (result.front.empty()) return rivals;
+  const FinalistFront front(result.finalists, result.front);
   const auto cost_of = [&](const Finalist& each) { return each.costs.at(result.front); };
   for (const Finalist& uniform : result.finalists) {
     if (!uniform.is_uniform) continue;
-    UniformRival& rival = rivals.emplace_back(UniformRival{.uniform = &uniform});
-    for (const Finalist& mixed : result.finalists) {
-      if (mixed.is_uniform || cost_of(mixed) > cost_of(uniform)) continue;
-      if (rival.mixed == nullptr || mixed.mean() > rival.mixed->mean()) rival.mixed = &mixed;
-    }
+    const double cost = cost_of(uniform);
+    rivals.push_back(
+        {.uniform = &uniform,
+         .front = front.has(uniform)
+                      ? &uniform
+                      : front.best_within(cost, [](const Finalist&) { return true; }),
+         .mixed = front.best_within(cost, [](const Finalist& each) { return !each.is_uniform; })});
   }
   std::ranges::stable_sort(rivals, {},
                            [&](const UniformRival& rival) { return cost_of(*rival.uniform); });
@@ -51,44 +73,46 @@ std::vector<UniformRival> compare_with_uniform(const SearchResult& result) {
 }
 
 report::Table front_table(const std::vector<UniformRival>& rivals, const std::string& cost) {
-  report::Table table({"all layers alike", cost, "held out", "test", "best mixed of no more", cost,
-                       "held out", "test", "gain in points"});
-  const auto cells = [&](const Finalist& each) {
-    return std::vector<std::string>{
-        fmt::format("{:.6g}", each.costs.at(cost)), fmt::format("{:.4f}", each.mean()),
-        is_tested(each) ? fmt::format("{:.4f}", mean(each.whole_accuracies)) : "-"};
-  };
+  report::Table table({"all layers alike", cost, "loss held out", "test", "the front there", cost,
+                       "loss held out", "test", "points above", "best mixed", cost, "loss held out",
+                       "test", "points above"});
   for (const UniformRival& rival : rivals) {
-    std::vector<std::string> row{format_text(rival.uniform->candidate)};
-    const auto add = [&](std::vector<std::string> more) {
-      row.insert(row.end(), more.begin(), more.end());
+    std::vector<std::string> row{name_of(*rival.uniform)};
+    const auto add_figures = [&](const Finalist& each) {
+      row.insert(
+          row.end(),
+          {fmt::format("{:.6g}", each.costs.at(cost)), fmt::format("{:.4f}", each.mean_loss()),
+           is_tested(each) ? fmt::format("{:.4f}", mean(each.whole_accuracies)) : "-"});
     };
-    add(cells(*rival.uniform));
-    if (rival.mixed == nullptr) {
-      add({"-", "-", "-", "-", "-"});
-    } else {
-      add({fmt::format("{} {}", rival.mixed->sampler, rival.mixed->trial)});
-      add(cells(*rival.mixed));
-      add({fmt::format("{:+.3f}", 100 * *rival.gain())});
-    }
+    const auto add_answer = [&](const Finalist* answer) {
+      if (answer == nullptr) {
+        row.insert(row.end(), {"-", "-", "-", "-", "-"});
+        return;
+      }
+      row.push_back(answer == rival.uniform ? "itself" : name_of(*answer));
+      add_figures(*answer);
+      row.push_back(fmt::format("{:+.3f}", 100 * *rival.gain_of(answer)));
+    };
+    add_figures(*rival.uniform);
+    add_answer(rival.front);
+    add_answer(rival.mixed);
     table.row(std::move(row));
   }
   return table;
 }
 
 std::string front_summary(const std::vector<UniformRival>& rivals) {
-  int above = 0, compared = 0;
-  double below = 0;
+  Tally front, mixed;
   for (const UniformRival& rival : rivals) {
-    const std::optional<double> gain = rival.gain();
-    if (!gain) continue;
-    ++compared;
-    above += *gain > 0;
-    below = std::max(below, -*gain);
+    front.add(rival, rival.front);
+    mixed.add(rival, rival.mixed);
   }
   return fmt::format(
-      "mixed formats are above {} of {} uniform ones, and at most {:.3f} point below", above,
-      compared, 100 * below);
+      "the front is above {} of {} uniform formats, goes through {} of them, and is at most {:.3f} "
+      "point below; mixed formats alone are above {} of the {} that cost no less, and at most "
+      "{:.3f} point below",
+      front.above, front.compared, front.alike, 100 * front.below, mixed.above, mixed.compared,
+      100 * mixed.below);
 }
 
 }  // namespace lathe::search

@@ -8,6 +8,7 @@
 #include "lathe/core/testing/error_text.h"
 #include "lathe/experiment/fine_tune.h"
 #include "lathe/io/testing/scratch_directory.h"
+#include "lathe/search/front_comparison.h"
 #include "lathe/search/search_flow.h"
 #include "lathe/search/search_report.h"
 
@@ -178,11 +179,15 @@ batch-size = 8
     uniform += finalist.is_uniform;
     if (!finalist.is_uniform) ++(finalist.bits.weights < 4.2 ? few : many);
     EXPECT_EQ(finalist.whole_accuracies.size(), 2U);
+    EXPECT_EQ(finalist.losses.size(), 1U);
   }
   EXPECT_EQ(uniform, 3);
   EXPECT_LE(few, 1);
   EXPECT_LE(many, 1);
   EXPECT_LE(result.finalists.size(), 5U);
+  const std::vector<UniformRival> rivals = compare_with_uniform(result);
+  ASSERT_EQ(rivals.size(), 3U);
+  EXPECT_EQ(uniform_text(rivals[0].uniform->candidate), "binary:scaled of int:8,dynamic");
   // What is known is not trained again.
   const SearchResult again = run_search(front, {});
   ASSERT_EQ(again.finalists.size(), result.finalists.size());

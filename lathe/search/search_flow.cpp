@@ -22,6 +22,7 @@
 #include "lathe/search/smallest_candidate.h"
 #include "lathe/search/supernet.h"
 #include "lathe/search/train_candidate.h"
+#include "lathe/search/trial_results.h"
 #include "lathe/study/samplers/sampler.h"
 #include "lathe/train/make_source.h"
 
@@ -276,7 +277,7 @@ class Search {
     compress_candidate(model, candidate, data_.calibration(), options_.seed, execution);
     trial.set_user_attribute(
         kCompressed,
-        fmt::format("{:.6g}", measure_accuracy(model, data_.measured(), execution, callbacks)));
+        fmt::format("{:.6g}", measure(model, data_.measured(), execution, callbacks).accuracy));
   }
 
   study::Outcome evaluate(const std::string& study, study::Trial& trial,
@@ -316,6 +317,7 @@ class Search {
     const double score = trained->accuracy - cost;
     trial.report(rungs().resource(rungs().count - 1), score);
     trial.set_user_attribute("accuracy", fmt::format("{:.6g}", trained->accuracy));
+    trial.set_user_attribute("loss", fmt::format("{:.6g}", trained->loss));
     trial.set_user_attribute("seconds", fmt::format("{:.3f}", trained->seconds));
     label_chance(trial, trained->accuracy);
     if (options_.compares) compare(candidate, trial, path, execution, quiet);
@@ -336,7 +338,8 @@ class Search {
         return given_up(trial, cost);
     }
     if (!known.accuracy) return std::nullopt;
-    for (const char* const key : {"accuracy", "collapsed", "seconds", kUncompressed, kCompressed})
+    for (const char* const key :
+         {"accuracy", "loss", "collapsed", "seconds", kUncompressed, kCompressed})
       if (const auto found = known.attributes.find(key); found != known.attributes.end())
         trial.set_user_attribute(key, found->second);
     return study::Outcome{.values = values_of(candidate, *known.accuracy)};
@@ -372,6 +375,7 @@ class Search {
         each.costs = costs_.known(each.candidate);
         each.cost = space_.space().precision ? cost_of(each.bits) : 0;
         each.found = trial.values.front() + each.cost;
+        each.found_loss = number_of(trial, "loss");
         trials.push_back(std::move(each));
       }
     return trials;

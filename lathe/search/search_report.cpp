@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "lathe/io/atomic_file.h"
 #include "lathe/report/html_page.h"
 #include "lathe/report/named_bars.h"
-#include "lathe/search/front_comparison.h"
+#include "lathe/search/finalist_front.h"
+#include "lathe/search/front_charts.h"
 #include "lathe/search/search_charts.h"
 #include "lathe/search/search_studies.h"
 #include "lathe/search/trial_results.h"
@@ -33,10 +33,6 @@ std::string candidate_text(const Candidate& candidate) {
 }
 
 }  // namespace
-
-double mean(const std::vector<double>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
 
 report::Table curves_table(const SearchResult& result) {
   report::Table table({"curve", "trials", "best", "mean", "deviation"});
@@ -129,7 +125,7 @@ report::Table studies_table(const SearchResult& result) {
 }
 
 report::Table finalists_table(const SearchResult& result) {
-  std::vector<std::string> headers{"found by", "trial", "then", "again, mean", "each"};
+  std::vector<std::string> headers{"found by", "trial", "then", "again, mean", "each", "loss"};
   if (result.is_precision)
     headers.insert(headers.end(), {"weight bits", "data bits", "weights rounded"});
   headers.insert(headers.end(), {"parameters", "what it is"});
@@ -138,9 +134,12 @@ report::Table finalists_table(const SearchResult& result) {
     std::vector<std::string> each;
     for (const double accuracy : finalist.accuracies)
       each.push_back(fmt::format("{:.4f}", accuracy));
-    std::vector<std::string> row{
-        finalist.sampler, std::to_string(finalist.trial), fmt::format("{:.4f}", finalist.found),
-        fmt::format("{:.4f}", finalist.mean()), fmt::format("{}", fmt::join(each, " "))};
+    std::vector<std::string> row{finalist.sampler,
+                                 std::to_string(finalist.trial),
+                                 finalist.found ? fmt::format("{:.4f}", *finalist.found) : "-",
+                                 fmt::format("{:.4f}", finalist.mean()),
+                                 fmt::format("{}", fmt::join(each, " ")),
+                                 fmt::format("{:.4f}", finalist.mean_loss())};
     if (result.is_precision)
       row.insert(row.end(), {fmt::format("{:.3f}", finalist.bits.weights),
                              fmt::format("{:.3f}", finalist.bits.data),
@@ -157,15 +156,27 @@ bool is_compared_on_test(const SearchResult& result) {
 }
 
 report::Table whole_table(const SearchResult& result) {
-  report::Table table({"found by", "trial", "weight bits", "data bits", "test, mean", "each",
-                       "all layers alike", "what it is"});
-  for (const Finalist& finalist : result.finalists)
-    table.row({finalist.sampler, std::to_string(finalist.trial),
-               fmt::format("{:.3f}", finalist.bits.weights),
-               fmt::format("{:.3f}", finalist.bits.data),
-               fmt::format("{:.4f}", mean(finalist.whole_accuracies)),
-               fmt::format("{:.4f}", fmt::join(finalist.whole_accuracies, " ")),
-               finalist.is_uniform ? "yes" : "no", candidate_text(finalist.candidate)});
+  std::vector<std::string> headers{"found by",   "trial", "weight bits",     "data bits",
+                                   "test, mean", "each",  "all layers alike"};
+  std::optional<FinalistFront> front;
+  if (!result.front.empty()) {
+    front.emplace(result.finalists, result.front);
+    headers.push_back("on the front");
+  }
+  headers.push_back("what it is");
+  report::Table table(headers);
+  for (const Finalist& finalist : result.finalists) {
+    std::vector<std::string> row{finalist.sampler,
+                                 std::to_string(finalist.trial),
+                                 fmt::format("{:.3f}", finalist.bits.weights),
+                                 fmt::format("{:.3f}", finalist.bits.data),
+                                 fmt::format("{:.4f}", mean(finalist.whole_accuracies)),
+                                 fmt::format("{:.4f}", fmt::join(finalist.whole_accuracies, " ")),
+                                 finalist.is_uniform ? "yes" : "no"};
+    if (front) row.push_back(front->has(finalist) ? "yes" : "no");
+    row.push_back(candidate_text(finalist.candidate));
+    table.row(std::move(row));
+  }
   return table;
 }
 
@@ -185,6 +196,10 @@ void write_report(const SearchResult& result, const SearchOptions& options,
                   const std::filesystem::path& directory) {
   report::HtmlPage page(result.is_precision ? "Search of number formats"
                                             : "Search of architectures");
+  const auto add = [&](const std::string& name, const std::string& svg) {
+    io::write_atomically(directory / (name + ".svg"), svg);
+    page.svg(svg);
+  };
   page.section("Result");
   std::vector<std::pair<std::string, std::string>> figures;
   if (!result.finalists.empty())
@@ -206,10 +221,14 @@ void write_report(const SearchResult& result, const SearchOptions& options,
     page.table(whole_table(result));
   }
   if (const std::vector<UniformRival> rivals = compare_with_uniform(result); !rivals.empty()) {
-    page.paragraph(
-        "What the front has against one format for all layers, chosen by rows held out; " +
-        front_summary(rivals) + ":");
+    page.paragraph(fmt::format(
+        "What the front has against one format for all layers, chosen by losses of rows held out "
+        "(a difference of two is off by {:.4f} by chance; a format leaves the front where another "
+        "of no more cost is better by twice as much): {}.",
+        FinalistFront(result.finalists, result.front).error(), front_summary(rivals)));
     page.table(front_table(rivals, result.front));
+    add("rivals", rivals_chart(rivals, result.front));
+    add("finalists", finalists_chart(result));
   }
   if (result.is_precision && !result.finalists.empty())
     page.table(formats_table(result.finalists.front().candidate), "formats of the chosen model");
@@ -220,10 +239,6 @@ void write_report(const SearchResult& result, const SearchOptions& options,
         options.bit_cost));
   page.section("Studies");
   page.table(studies_table(result));
-  const auto add = [&](const std::string& name, const std::string& svg) {
-    io::write_atomically(directory / (name + ".svg"), svg);
-    page.svg(svg);
-  };
   add("best", best_chart(result, options, false, false));
   add("best-zoomed", best_chart(result, options, false, true));
   if (std::ranges::any_of(result.studies, is_of_family)) {

@@ -39,8 +39,6 @@ report::Table whole_table(const SearchResult& result);
 /// the same trials uncompressed, compressed, and compressed and trained.
 report::Table curves_table(const SearchResult& result);
 
-double mean(const std::vector<double>& values);
-
 /// The format of each layer's weights and of what it reads.
 report::Table formats_table(const Candidate& candidate);
 

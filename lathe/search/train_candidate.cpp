@@ -10,7 +10,6 @@
 #include "lathe/experiment/run_record.h"
 #include "lathe/search/compress_candidate.h"
 #include "lathe/search/parent_weights.h"
-#include "lathe/train/evaluation.h"
 #include "lathe/train/soft_labels.h"
 #include "lathe/train/train_model.h"
 
@@ -87,14 +86,13 @@ io::Model build_candidate(const TrialData& data, const Candidate& candidate, std
   return model;
 }
 
-double measure_accuracy(const io::Model& model, train::ExampleSource& examples,
-                        const engine::ExecutionOptions& execution,
-                        const experiment::Callbacks& callbacks) {
+train::Evaluation measure(const io::Model& model, train::ExampleSource& examples,
+                          const engine::ExecutionOptions& execution,
+                          const experiment::Callbacks& callbacks) {
   train::Classifier classifier(model, {.execution = execution});
   return train::evaluate(
-             classifier, examples, static_cast<std::int64_t>(model.label_names.size()),
-             {.progress = [&](std::int64_t, std::int64_t) { return !callbacks.stops(); }})
-      .accuracy;
+      classifier, examples, static_cast<std::int64_t>(model.label_names.size()),
+      {.progress = [&](std::int64_t, std::int64_t) { return !callbacks.stops(); }});
 }
 
 namespace {
@@ -117,9 +115,15 @@ std::optional<TrainedCandidate> train_stage(const TrialData& data, const io::Mod
                                             const engine::ExecutionOptions& execution,
                                             const CandidateCallbacks& callbacks) {
   const Clock::time_point start = Clock::now();
+  const auto measure_into = [&](TrainedCandidate& result) {
+    const train::Evaluation measured =
+        measure(result.model, data.measured(), execution, callbacks.callbacks);
+    result.accuracy = measured.accuracy;
+    result.loss = measured.loss;
+  };
   if (stage.begin == stage.end) {
     TrainedCandidate result{.model = model};
-    result.accuracy = measure_accuracy(model, data.measured(), execution, callbacks.callbacks);
+    measure_into(result);
     result.seconds = std::chrono::duration<double>(Clock::now() - start).count();
     if (keeps) {
       std::error_code ignored;
@@ -142,17 +146,17 @@ std::optional<TrainedCandidate> train_stage(const TrialData& data, const io::Mod
   options.leaves_model = keeps;
   options.graph.distillation.has_soft_labels = data.has_teachers() || stage.taught != nullptr;
   options.before_step = [&](const train::BeforeStep& now) {
-    const auto measure = [&](train::ExampleSource& rows) {
-      return measure_accuracy(with_values(model, now.executor.state()), rows, execution,
-                              callbacks.callbacks);
+    const auto accuracy_on = [&](train::ExampleSource& rows) {
+      return measure(with_values(model, now.executor.state()), rows, execution, callbacks.callbacks)
+          .accuracy;
     };
     const std::int64_t epoch_steps = std::max<std::int64_t>(1, now.num_steps / stage.total);
     if (callbacks.epoch && now.done > stage.begin * epoch_steps && now.done % epoch_steps == 0)
-      callbacks.epoch(now.done / epoch_steps, measure(data.measured()));
+      callbacks.epoch(now.done / epoch_steps, accuracy_on(data.measured()));
     if (!callbacks.goes_on) return;
     for (int rung = 0; rung + 1 < rungs.count; ++rung)
       if (rungs.step(rung, now.num_steps) == now.done &&
-          !callbacks.goes_on(rungs.resource(rung), measure(data.early())))
+          !callbacks.goes_on(rungs.resource(rung), accuracy_on(data.early())))
         throw GivenUp();
   };
   train::TrainCallbacks training;
@@ -180,9 +184,7 @@ std::optional<TrainedCandidate> train_stage(const TrialData& data, const io::Mod
     TrainedCandidate result{.model = std::move(outcome.model)};
     if (stage.paused != nullptr)
       *stage.paused = {std::move(outcome.result.state), outcome.result.progress};
-    if (stage.paused == nullptr || callbacks.epoch)
-      result.accuracy =
-          measure_accuracy(result.model, data.measured(), execution, callbacks.callbacks);
+    if (stage.paused == nullptr || callbacks.epoch) measure_into(result);
     if (callbacks.epoch) callbacks.epoch(stage.end, result.accuracy);
     result.seconds = std::chrono::duration<double>(Clock::now() - start).count();
     if (!keeps) {

@@ -6,6 +6,7 @@
 
 #include "lathe/search/candidate_space.h"
 #include "lathe/search/trial_data.h"
+#include "lathe/train/evaluation.h"
 
 namespace lathe::search {
 
@@ -35,6 +36,7 @@ struct CandidateCallbacks {
 struct TrainedCandidate {
   io::Model model;
   double accuracy = 0;
+  double loss = 0;     ///< mean cross-entropy of the same rows
   double seconds = 0;  ///< of training and measuring
 };
 
@@ -65,9 +67,9 @@ std::optional<TrainedCandidate> train_candidate(const TrialData& data, const Can
 /// The model as it is written: one with formats as its codes.
 io::Model as_stored(io::Model model);
 
-/// The accuracy of a model on examples.
-double measure_accuracy(const io::Model& model, train::ExampleSource& examples,
-                        const engine::ExecutionOptions& execution,
-                        const experiment::Callbacks& callbacks);
+/// How well a model does on examples.
+train::Evaluation measure(const io::Model& model, train::ExampleSource& examples,
+                          const engine::ExecutionOptions& execution,
+                          const experiment::Callbacks& callbacks);
 
 }  // namespace lathe::search

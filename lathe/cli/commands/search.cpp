@@ -68,12 +68,14 @@ void print_result(const search::SearchResult& result, const Arguments& arguments
     nlohmann::ordered_json line{{"out", out}, {"measured_on", result.measured_on}};
     for (const search::SearchResult::Study& study : result.studies)
       line["studies"].push_back(to_json(search::summarize(study)));
-    for (const search::Finalist& finalist : result.finalists)
+    for (const search::Finalist& finalist : result.finalists) {
+      const nlohmann::json found = finalist.found ? nlohmann::json(*finalist.found) : nullptr;
       line["finalists"].push_back({{"sampler", finalist.sampler},
                                    {"trial", finalist.trial},
-                                   {"found", finalist.found},
+                                   {"found", found},
                                    {"mean", finalist.mean()},
                                    {"accuracies", finalist.accuracies},
+                                   {"losses", finalist.losses},
                                    {"parameters", finalist.parameters},
                                    {"weight_bits", finalist.bits.weights},
                                    {"data_bits", finalist.bits.data},
@@ -81,6 +83,7 @@ void print_result(const search::SearchResult& result, const Arguments& arguments
                                    {"trained_on_all", finalist.whole_accuracies},
                                    {"all_layers_alike", finalist.is_uniform},
                                    {"candidate", search::to_json(finalist.candidate)}});
+    }
     if (result.test_accuracy) line["test_accuracy"] = *result.test_accuracy;
     if (!result.longer_accuracies.empty()) line["longer"] = result.longer_accuracies;
     if (!result.finalists.empty() && !result.finalists.front().whole_accuracies.empty())
