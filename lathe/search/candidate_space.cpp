@@ -340,4 +340,31 @@ std::vector<std::vector<std::pair<std::string, study::Choice>>> CandidateSpace::
   return points;
 }
 
+std::vector<Candidate> CandidateSpace::uniform_candidates() const {
+  if (!space_.precision || space_.precision->uniform.empty()) return {};
+  // Everything but formats, which has one value then.
+  SearchSpace rest = space_;
+  rest.precision.reset();
+  const CandidateSpace others(std::move(rest), {}, pruned_);
+  if (!others.parameters().empty())
+    fail(
+        "precision: uniform: {} is left to choose: expected one value, which all that are "
+        "compared have",
+        others.parameters().front().name);
+  std::vector<Candidate> candidates{others.candidate({})};
+  for (const TensorChoices& tensors : space_.precision->tensors) {
+    const bool is_data = tensors.name == "data";
+    std::vector<Candidate> longer;
+    for (const Candidate& candidate : candidates)
+      for (const FormatChoices& family : is_data ? tensors.families : space_.precision->uniform)
+        for (const std::string& format : family.formats) {
+          Candidate& one = longer.emplace_back(candidate);
+          for (const std::string& layer : layers_)
+            for (const compress::TensorRole role : tensors.roles) one.formats[layer][role] = format;
+        }
+    candidates = std::move(longer);
+  }
+  return candidates;
+}
+
 }  // namespace lathe::search

@@ -59,6 +59,9 @@ class CandidateSpace {
   /// Points that give all layers the same formats, one for each combination of them; what else
   /// there is to choose is left open.
   std::vector<std::vector<std::pair<std::string, study::Choice>>> uniform_points() const;
+  /// The same of the formats that are there to compare with alone, which no point has. Fails where
+  /// anything but formats is left to choose.
+  std::vector<Candidate> uniform_candidates() const;
 
  private:
   SearchSpace space_;

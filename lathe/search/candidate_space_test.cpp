@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "lathe/core/graph_text.h"
+#include "lathe/core/testing/error_text.h"
 #include "lathe/search/space_file.h"
 #include "lathe/study/storages/memory_storage.h"
 #include "lathe/study/study.h"
@@ -107,6 +108,30 @@ TEST(CandidateSpace, KnowsPointsThatCannotBe) {
   EXPECT_TRUE(exists(8, 6));
   EXPECT_TRUE(exists(4, 2));
   EXPECT_FALSE(exists(4, 6));
+}
+
+// Formats to compare with have no part in points, and all layers have them.
+TEST(CandidateSpace, HasFormatsBesideThatAllLayersHaveAlike) {
+  const std::string text =
+      "[precision.weights]\nbinary = \"binary\"\ninteger = \"int:4\"\n"
+      "[precision.uniform]\nnf4 = \"nf4\"\nlog = {format = \"log:{w}\", w = [3, 4]}\n"
+      "[precision.data]\ninteger = {format = \"int:{w}\", w = [4, 8]}\n[recipe]\nepochs = 2\n";
+  const CandidateSpace space = space_of(text, {"a", "b"});
+  std::vector<std::string> found;
+  for (const Candidate& each : space.uniform_candidates()) {
+    const compress::RoleFormats& formats = each.formats.at("a");
+    EXPECT_EQ(each.formats.at("b"), formats);
+    EXPECT_EQ(each.recipe.at("epochs"), 2);
+    found.push_back(formats.at(compress::TensorRole::Weights) + " " +
+                    formats.at(compress::TensorRole::Inputs));
+  }
+  EXPECT_EQ(found, (std::vector<std::string>{"nf4 int:4", "nf4 int:8", "log:3 int:4", "log:3 int:8",
+                                             "log:4 int:4", "log:4 int:8"}));
+  EXPECT_EQ(space.uniform_points().size(), 4U);
+  const CandidateSpace open = space_of(text + "lr = [1e-4, 1e-3]\n", {"a"});
+  EXPECT_EQ(error_text([&] { open.uniform_candidates(); }),
+            "precision: uniform: lr is left to choose: expected one value, which all that are "
+            "compared have");
 }
 
 TEST(CandidateSpace, IsNeverLeftByASampler) {

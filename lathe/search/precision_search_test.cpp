@@ -147,6 +147,8 @@ TEST_F(PrecisionSearchTest, TrainsAFrontAndUniformFormatsOnAllRows) {
 [precision.weights]
 integer = {format = "int:{width},channel", width = [4, 8]}
 binary = "binary:scaled"
+[precision.uniform]
+nf4 = "nf4"
 [precision.data]
 integer = "int:8,dynamic"
 [recipe]
@@ -181,13 +183,14 @@ batch-size = 8
     EXPECT_EQ(finalist.whole_accuracies.size(), 2U);
     EXPECT_EQ(finalist.losses.size(), 1U);
   }
-  EXPECT_EQ(uniform, 3);
+  EXPECT_EQ(uniform, 4);  // one of them beside, which no trial had
   EXPECT_LE(few, 1);
   EXPECT_LE(many, 1);
-  EXPECT_LE(result.finalists.size(), 5U);
+  EXPECT_LE(result.finalists.size(), 6U);
   const std::vector<UniformRival> rivals = compare_with_uniform(result);
-  ASSERT_EQ(rivals.size(), 3U);
-  EXPECT_EQ(uniform_text(rivals[0].uniform->candidate), "binary:scaled of int:8,dynamic");
+  ASSERT_EQ(rivals.size(), 4U);
+  EXPECT_EQ(uniform_text(rivals[2].uniform->candidate), "nf4 of int:8,dynamic");
+  EXPECT_FALSE(rivals[2].uniform->found);
   // What is known is not trained again.
   const SearchResult again = run_search(front, {});
   ASSERT_EQ(again.finalists.size(), result.finalists.size());

@@ -49,6 +49,7 @@ class Search {
       with_place("sampler",
                  [&] { study::make_sampler(sampler, options.seed, &space_.parameters()); });
     check_budget();
+    if (options.tries_uniform) space_.uniform_candidates();  // fails before any work
     directory_.emplace(options);
     studies_.emplace(options, space_, [this](const study::Assignment& point) {
       return !has_budget() || is_within_budget(point);
@@ -94,6 +95,7 @@ class Search {
     for (SearchStudies::Record& record : studies_->read_listed())
       result.studies.push_back({std::move(record.sampler), std::move(record.history)});
     result.finalists = choose_finalists(complete_trials(result), options_);
+    if (options_.tries_uniform) add_compared(result.finalists);
     if (!result.finalists.empty()) {
       FinalistTraining training(options_, file_.architecture.model, rungs(), data_, *directory_,
                                 execution_, callbacks_);
@@ -120,8 +122,10 @@ class Search {
   bool has_budget() const { return has_bit_budget() || !options_.limits.empty(); }
   bool is_within_budget(const study::Assignment& point) const {
     const std::optional<Candidate> candidate = space_.find_candidate(point);
-    if (!candidate) return true;  // not decided yet
-    const Costs costs = costs_.known(*candidate);
+    return !candidate || is_within_budget(*candidate);  // or not decided yet
+  }
+  bool is_within_budget(const Candidate& candidate) const {
+    const Costs costs = costs_.known(candidate);
     const auto is_within = [&](const std::string& name, double most) {
       const auto found = costs.find(name);  // what is measured shows when a trial begins
       return found == costs.end() || found->second <= most;
@@ -362,18 +366,34 @@ class Search {
                : Rungs{.factor = options_.halving, .count = options_.rungs};
   }
 
+  Finalist finalist(const std::string& sampler, int trial, Candidate candidate) const {
+    Finalist each{.sampler = sampler, .trial = trial, .candidate = std::move(candidate)};
+    each.bits = bits_of(each.candidate);
+    each.costs = costs_.known(each.candidate);
+    each.cost = space_.space().precision ? cost_of(each.bits) : 0;
+    return each;
+  }
+
+  // Formats that no trial may have stand beside the finalists and are trained with them.
+  void add_compared(std::vector<Finalist>& finalists) const {
+    int number = 0;
+    for (Candidate& candidate : space_.uniform_candidates()) {
+      const int own = number++;
+      if (has_budget() && !is_within_budget(candidate)) continue;
+      if (std::ranges::find(finalists, candidate, &Finalist::candidate) != finalists.end())
+        continue;
+      finalists.push_back(finalist(kBeside, own, std::move(candidate)));
+      finalists.back().is_uniform = true;
+    }
+  }
+
   std::vector<Finalist> complete_trials(const SearchResult& result) const {
     std::vector<Finalist> trials;
     for (const SearchResult::Study& study : result.studies)
       for (const study::TrialRecord& trial : study.history.trials()) {
         if (trial.state != study::TrialState::Complete) continue;
-        Finalist each{.sampler = study.sampler,
-                      .trial = trial.number,
-                      .candidate = space_.candidate(trial.parameters),
-                      .is_uniform = study.sampler == kUniform};
-        each.bits = bits_of(each.candidate);
-        each.costs = costs_.known(each.candidate);
-        each.cost = space_.space().precision ? cost_of(each.bits) : 0;
+        Finalist each = finalist(study.sampler, trial.number, space_.candidate(trial.parameters));
+        each.is_uniform = study.sampler == kUniform;
         each.found = trial.values.front() + each.cost;
         each.found_loss = number_of(trial, "loss");
         trials.push_back(std::move(each));

@@ -43,6 +43,9 @@ struct TensorChoices {
 struct PrecisionSpace {
   std::string layers = ".*";  ///< pattern of the layers that choose; others stay float
   std::vector<TensorChoices> tensors = {};
+  /// Formats to compare with alone: all layers have one or none. They are of weights where data
+  /// have formats of their own.
+  std::vector<FormatChoices> uniform = {};
 };
 
 /// How much of each layer's weights goes, and by what. An empty list leaves the method's usual.

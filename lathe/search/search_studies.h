@@ -29,6 +29,8 @@ using ProposePoint =
 /// all layers alike.
 inline constexpr const char* kNarrowed = "narrowed";
 inline constexpr const char* kUniform = "uniform";
+/// What finalists have in place of a study whose formats are there to compare with alone.
+inline constexpr const char* kBeside = "beside";
 /// A study's name as part of a file's: `tpe:gamma=0.3` has characters that some file systems
 /// refuse.
 std::string study_file_name(std::string study);

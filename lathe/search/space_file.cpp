@@ -101,13 +101,17 @@ FormatChoices read_family(const std::string& name, const toml::node& node,
   return family;
 }
 
-TensorChoices read_tensors(std::string name, std::vector<compress::TensorRole> roles,
-                           const toml::table& families, const std::string& source) {
-  TensorChoices tensors{.name = std::move(name), .roles = std::move(roles)};
-  each_entry(families, source, [&](const std::string& key, const toml::node& family) {
-    tensors.families.push_back(read_family(key, family, tensors.roles));
+std::vector<FormatChoices> read_families(const toml::node& node, const std::string& place,
+                                         const std::vector<compress::TensorRole>& roles,
+                                         const std::string& source) {
+  const toml::table& table =
+      with_place(place, [&]() -> const toml::table& { return table_of(node); });
+  std::vector<FormatChoices> families;
+  each_entry(table, source, [&](const std::string& key, const toml::node& family) {
+    families.push_back(read_family(key, family, roles));
   });
-  return tensors;
+  if (families.empty()) fail("{}: it names no formats", place);
+  return families;
 }
 
 PrecisionSpace read_precision(const toml::table& table, const std::string& source) {
@@ -120,18 +124,26 @@ PrecisionSpace read_precision(const toml::table& table, const std::string& sourc
   for (const auto& [key, node] : study::in_file_order(table)) {
     const std::string place = fmt::format("{}: {}", study::place_of(*node, source), key);
     if (const auto kind = kinds.find(key); kind != kinds.end()) {
-      const toml::table& families =
-          with_place(place, [&]() -> const toml::table& { return table_of(*node); });
-      space.tensors.push_back(
-          read_tensors(key == "families" ? "" : key, kind->second, families, source));
-      if (families.empty()) fail("{}: it names no formats", place);
+      space.tensors.push_back({.name = key == "families" ? "" : key,
+                               .roles = kind->second,
+                               .families = read_families(*node, place, kind->second, source)});
+    } else if (key == "uniform") {
+      const bool is_of_weights = table.contains("weights");
+      if (!is_of_weights && !table.contains("families"))
+        fail(
+            "{}: its formats are of weights, which choose none: expected a table weights or "
+            "families beside",
+            place);
+      space.uniform =
+          read_families(*node, place, kinds.at(is_of_weights ? "weights" : "families"), source);
     } else if (key == "layers") {
       with_place(place, [&] {
         space.layers = list_of<std::string>(*node, "a text").front();
         compress::check_match(compress::MatchBy::Regex, space.layers);
       });
     } else {
-      throw unknown_name("key", key, {"data", "families", "layers", "weights"}).at(place);
+      throw unknown_name("key", key, {"data", "families", "layers", "uniform", "weights"})
+          .at(place);
     }
   }
   if (space.tensors.empty())

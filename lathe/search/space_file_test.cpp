@@ -60,6 +60,19 @@ TEST(SpaceFile, NamesLineAndNearestName) {
             "s.toml:2: a: format fixed:{w},4: \"w\" has no values");
 }
 
+TEST(SpaceFile, ReadsFormatsToCompareWith) {
+  const SearchSpace space = parse_search_space(
+      "[precision.uniform]\na = {format = \"int:{w}\", w = [2, 3]}\n"
+      "[precision.weights]\nb = \"binary\"\n",
+      "s.toml");
+  ASSERT_EQ(space.precision->uniform.size(), 1U);
+  EXPECT_EQ(space.precision->uniform[0].formats, (std::vector<std::string>{"int:2", "int:3"}));
+  EXPECT_EQ(space.precision->tensors.size(), 1U);
+  EXPECT_EQ(refusal("[precision.data]\na = \"int:8\"\n[precision.uniform]\nb = \"int:4\"\n"),
+            "s.toml:3: uniform: its formats are of weights, which choose none: expected a table "
+            "weights or families beside");
+}
+
 TEST(SpaceFile, RefusesSpacesWithoutPoints) {
   EXPECT_EQ(
       refusal(""),
