@@ -7,32 +7,39 @@
 namespace lathe::search {
 namespace {
 
-// Differences of fewer standard errors are chance's: one of twenty is larger.
-constexpr double kBeyondChance = 2;
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + std::ssize(values) / 2;
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
 
-double variance(const Finalist& finalist) {
-  const double mean = finalist.mean_loss();
-  double squares = 0;
-  for (const double loss : finalist.losses) squares += (loss - mean) * (loss - mean);
-  return squares / static_cast<double>(finalist.losses.size() - 1);
+// What a seed makes of all finalists alike: they see the same rows in the same order.
+std::vector<double> seed_effects(const std::vector<Finalist>& finalists, std::size_t seeds) {
+  std::vector<double> effects;
+  for (std::size_t seed = 0; seed < seeds; ++seed) {
+    std::vector<double> shifts;
+    for (const Finalist& each : finalists) shifts.push_back(each.losses[seed] - each.mean_loss());
+    effects.push_back(median(std::move(shifts)));
+  }
+  return effects;
 }
 
 // Seeds are few, so that all finalists tell together how far they are apart. Their median: one that
 // training hardly holds together has a variance that says nothing of the others. That of a
 // chi-square is below its mean (by Wilson and Hilferty), much so of few seeds.
 double error_of_differences(const std::vector<Finalist>& finalists) {
-  std::vector<double> variances;
-  std::size_t seeds = 0;
-  for (const Finalist& each : finalists) {
-    if (each.losses.size() < 2) continue;
-    seeds = each.losses.size();
-    variances.push_back(variance(each));
-  }
-  if (variances.empty()) return 0;
-  const auto middle = variances.begin() + std::ssize(variances) / 2;
-  std::ranges::nth_element(variances, middle);
+  const std::size_t seeds = finalists.empty() ? 0 : finalists.front().losses.size();
+  if (seeds < 2) return 0;
+  const std::vector<double> effects = seed_effects(finalists, seeds);
   const double freedom = static_cast<double>(seeds - 1);
-  const double usual = *middle / std::pow(1 - 2 / (9 * freedom), 3);
+  std::vector<double> variances;
+  for (const Finalist& each : finalists) {
+    double squares = 0;
+    for (std::size_t seed = 0; seed < seeds; ++seed)
+      squares += std::pow(each.losses[seed] - each.mean_loss() - effects[seed], 2);
+    variances.push_back(squares / freedom);
+  }
+  const double usual = median(std::move(variances)) / std::pow(1 - 2 / (9 * freedom), 3);
   return std::sqrt(2 * usual / static_cast<double>(seeds));
 }
 
@@ -43,8 +50,7 @@ FinalistFront::FinalistFront(const std::vector<Finalist>& finalists, std::string
 
 bool FinalistFront::has(const Finalist& finalist) const {
   return std::ranges::none_of(finalists_, [&](const Finalist& other) {
-    return cost_of(other) <= cost_of(finalist) &&
-           other.mean_loss() + kBeyondChance * error_ < finalist.mean_loss();
+    return cost_of(other) <= cost_of(finalist) && other.mean_loss() + error_ < finalist.mean_loss();
   });
 }
 

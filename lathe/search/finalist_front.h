@@ -8,7 +8,7 @@
 
 namespace lathe::search {
 
-/// Those of a search's finalists that none beats in both, loss and cost, by more than chance.
+/// Those of a search's finalists that none beats in both, loss and cost, by more than an error.
 ///
 /// Losses are of rows held out, means over the seeds: accuracies of 5,000 rows hardly tell apart
 /// what two bits and four come to, and tests choose nothing.
@@ -18,10 +18,11 @@ class FinalistFront {
   FinalistFront(const std::vector<Finalist>& finalists, std::string cost);
 
   /// How far the difference of two mean losses is off by chance, usually: its standard error, by
-  /// what seeds make of one candidate. 0 where there is one seed, and all differences count.
+  /// what seeds make of one candidate and not of all alike. 0 where there is one seed, and all
+  /// differences count.
   double error() const { return error_; }
 
-  /// Whether no other of no more cost has a loss that is lower by two errors.
+  /// Whether no other of no more cost has a loss that is lower by more than an error.
   bool has(const Finalist& finalist) const;
 
   /// The best of those that cost no more; null where all cost more. Of what is within an error of

@@ -1,6 +1,8 @@
 #include "lathe/search/front_charts.h"
 
 #include <algorithm>
+#include <optional>
+#include <set>
 
 #include "lathe/report/layered_chart.h"
 #include "lathe/search/finalist_front.h"
@@ -24,13 +26,22 @@ std::string left_out(std::size_t count) {
   return count == 0 ? "" : fmt::format(", {} further below left out", count);
 }
 
+// The format of what all layers of all rivals read, for the axis to tell once; none where they
+// differ.
+std::optional<std::string> common_data(const std::vector<UniformRival>& rivals) {
+  std::set<std::string> found;
+  for (const UniformRival& rival : rivals)
+    found.insert(uniform_formats(rival.uniform->candidate).data);
+  return found.size() == 1 ? std::optional(*found.begin()) : std::nullopt;
+}
+
 }  // namespace
 
 std::string finalists_chart(const SearchResult& result) {
   using Mark = report::Layer::Mark;
   report::Layer uniform{.name = "all layers alike"}, mixed{.name = "mixed"},
       on_front{.name = "on the front", .mark = Mark::Rings, .size = 7},
-      line{.name = "the best within a cost, by losses held out", .mark = Mark::Steps};
+      line{.name = "best by losses held out", .mark = Mark::Steps};
   const FinalistFront front(result.finalists, result.front);
   std::vector<const Finalist*> by_cost;
   for (const Finalist& each : result.finalists) by_cost.push_back(&each);
@@ -76,15 +87,18 @@ std::string rivals_chart(const std::vector<UniformRival>& rivals, const std::str
       if (each != nullptr) best = std::max(best, accuracy_of(*each));
   report::Chart chart{.title = {},
                       .x = {.label = accuracy_name(*rivals.front().uniform)},
-                      .y = {.label = fmt::format("format of all layers, its {}", cost)},
+                      .y = {.label = fmt::format("all layers, {}", cost)},
                       .width = kWide};
+  const std::optional<std::string> data = common_data(rivals);
+  if (data) chart.y.label += ", data " + *data;
   std::size_t below = 0;
   // The cheapest is the uppermost.
   for (std::size_t row = 0; row < rivals.size(); ++row) {
     const UniformRival& rival = rivals[rivals.size() - 1 - row];
-    chart.y.categories.push_back(
-        fmt::format("{}, {:.3f}: {:.4f}", uniform_text(rival.uniform->candidate),
-                    rival.uniform->costs.at(cost), accuracy_of(*rival.uniform)));
+    const Candidate& candidate = rival.uniform->candidate;
+    chart.y.categories.push_back(fmt::format(
+        "{} {:.2f}", data ? uniform_formats(candidate).weights : uniform_text(candidate),
+        rival.uniform->costs.at(cost)));
     for (const auto& [layer, each] :
          {std::pair(&uniform, rival.uniform), std::pair(&mixed, rival.mixed),
           std::pair(&front, rival.front)}) {

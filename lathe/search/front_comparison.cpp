@@ -33,15 +33,18 @@ struct Tally {
 
 }  // namespace
 
-std::string uniform_text(const Candidate& candidate) {
-  if (candidate.formats.empty()) return "float";
+UniformFormats uniform_formats(const Candidate& candidate) {
+  if (candidate.formats.empty()) return {"float", "float"};
   const compress::RoleFormats& formats = candidate.formats.begin()->second;
   const auto of = [&](compress::TensorRole role) {
     const auto found = formats.find(role);
     return found == formats.end() ? std::string("float") : found->second;
   };
-  const std::string weights = of(compress::TensorRole::Weights);
-  const std::string data = of(compress::TensorRole::Inputs);
+  return {of(compress::TensorRole::Weights), of(compress::TensorRole::Inputs)};
+}
+
+std::string uniform_text(const Candidate& candidate) {
+  const auto [weights, data] = uniform_formats(candidate);
   return weights == data ? weights : fmt::format("{} of {}", weights, data);
 }
 

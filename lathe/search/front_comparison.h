@@ -32,7 +32,12 @@ report::Table front_table(const std::vector<UniformRival>& rivals, const std::st
 /// same of mixed formats alone.
 std::string front_summary(const std::vector<UniformRival>& rivals);
 
-/// What all layers of a candidate have; data is told where it has a format of its own.
+/// What all layers of a candidate have.
+struct UniformFormats {
+  std::string weights, data;
+};
+UniformFormats uniform_formats(const Candidate& candidate);
+/// The same in words; data is told where it has a format of its own.
 std::string uniform_text(const Candidate& candidate);
 
 }  // namespace lathe::search

@@ -223,8 +223,8 @@ void write_report(const SearchResult& result, const SearchOptions& options,
   if (const std::vector<UniformRival> rivals = compare_with_uniform(result); !rivals.empty()) {
     page.paragraph(fmt::format(
         "What the front has against one format for all layers, chosen by losses of rows held out "
-        "(a difference of two is off by {:.4f} by chance; a format leaves the front where another "
-        "of no more cost is better by twice as much): {}.",
+        "(a difference of two is off by {:.5f} by chance; a format leaves the front where another "
+        "of no more cost is better by more): {}.",
         FinalistFront(result.finalists, result.front).error(), front_summary(rivals)));
     page.table(front_table(rivals, result.front));
     add("rivals", rivals_chart(rivals, result.front));
