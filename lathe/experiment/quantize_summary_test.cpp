@@ -54,10 +54,10 @@ TEST(QuantizeSummary, NamesATableThatIsReadInTwoFormats) {
   const io::Model model = io::load_model(
       "gpt2-tiny", {.config = {{"vocab_size", std::int64_t{40}}, {"n_embd", std::int64_t{8}}}});
   const auto kinds = [&](const QuantizeOptions& options) {
-    std::vector<std::string> kinds;
+    std::vector<std::string> names;
     for (const FloatPart& part : float_parts(quantize(model, options, nullptr, {})))
-      kinds.push_back(part.what);
-    return kinds;
+      names.push_back(part.what);
+    return names;
   };
   const char* const twice = "tables that layers multiply with too";
   EXPECT_THAT(kinds({.weights = "mxint:8"}), Contains(twice));

@@ -70,8 +70,9 @@ void time_products(const Mxint8Options& options, engine::Precision precision, bo
         what.encodes = false;
         const double packed = add(fmt::format("linear {}", format), what);
         if (has_floats)
-          result.notes.push_back(fmt::format("{} rows of {}: {} is {:.2f}x as fast as floats",
-                                             batch, size, format, of_floats / packed));
+          result.notes.push_back(fmt::format("{} row{} of {}: {} is {:.2f}x as fast as floats",
+                                             batch, batch == 1 ? "" : "s", size, format,
+                                             of_floats / packed));
         if (parsed->facts().family != "mxint" || parsed->facts().element_bits != 8) continue;
         what.encodes = true;
         add(fmt::format("{} by {}", format, format), what);
