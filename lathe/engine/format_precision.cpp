@@ -28,15 +28,18 @@ int significant_bits(const NumberFormat& format) {
   return spec->level_bits == 1 ? 1 : kFloatBits;  // two levels are signs, more are any floats
 }
 
-void check_formats(const Graph& graph, Precision precision) {
+void check_format(const NumberFormat& format, Precision precision) {
   if (precision != Precision::Bf16) return;
+  if (const int bits = significant_bits(format); bits > kBf16Bits)
+    fail("format {} has {} significant bits, but precision bf16 keeps {}", format.facts().text,
+         bits, kBf16Bits);
+}
+
+void check_formats(const Graph& graph, Precision precision) {
   for (const char* const op : {"quantize", "decode"})
-    for (const NodeId id : graph.nodes_of(op)) {
-      const std::shared_ptr<const NumberFormat> format = ops::format_of(graph.attribute(id));
-      if (const int bits = significant_bits(*format); bits > kBf16Bits)
-        fail("node \"{}\": format {} has {} significant bits, but precision bf16 keeps {}",
-             graph.name(id), format->facts().text, bits, kBf16Bits);
-    }
+    for (const NodeId id : graph.nodes_of(op))
+      with_place(fmt::format("node \"{}\"", graph.name(id)),
+                 [&] { check_format(*ops::format_of(graph.attribute(id)), precision); });
 }
 
 }  // namespace lathe::engine

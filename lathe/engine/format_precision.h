@@ -10,6 +10,9 @@ namespace lathe::engine {
 /// from their scale.
 int significant_bits(const NumberFormat& format);
 
+/// Fails unless its numbers keep their bits in products of that precision.
+void check_format(const NumberFormat& format, Precision precision);
+
 /// Fails naming the first node whose numbers would lose bits: products in bfloat16 see eight.
 void check_formats(const Graph& graph, Precision precision);
 

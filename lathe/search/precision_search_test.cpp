@@ -126,6 +126,20 @@ TEST_F(PrecisionSearchTest, NamesTheSmallestPossibleBudget) {
   EXPECT_FALSE(std::filesystem::exists(impossible.out));
 }
 
+// One that is compared alone would have its turn when all trials are over.
+TEST_F(PrecisionSearchTest, RefusesFormatsThatThePrecisionLoses) {
+  const SearchOptions beside = options("s", R"(
+[precision.weights]
+integer = {format = "int:{width}", width = [2, 4]}
+[precision.uniform]
+levels = "nf4"
+)");
+  EXPECT_EQ(error_text([&] { run_search(beside, {.precision = engine::Precision::Bf16}); }),
+            fmt::format("space {}: format nf4 has 24 significant bits, but precision bf16 keeps 8",
+                        beside.space));
+  EXPECT_FALSE(std::filesystem::exists(beside.out));
+}
+
 TEST_F(PrecisionSearchTest, TriesFormatsForAllLayersAlike) {
   SearchOptions both = options("s");
   both.trials = 1;

@@ -6,6 +6,8 @@
 #include <tuple>
 
 #include "lathe/core/error.h"
+#include "lathe/core/number_format.h"
+#include "lathe/engine/format_precision.h"
 #include "lathe/io/output_directory.h"
 #include "lathe/search/allocation.h"
 #include "lathe/search/candidate_costs.h"
@@ -48,6 +50,7 @@ class Search {
     for (const std::string& sampler : options.samplers)
       with_place("sampler",
                  [&] { study::make_sampler(sampler, options.seed, &space_.parameters()); });
+    check_precision();
     check_budget();
     if (options.tries_uniform) space_.uniform_candidates();  // fails before any work
     directory_.emplace(options);
@@ -116,6 +119,19 @@ class Search {
   }
 
  private:
+  // Formats that no trial could compute are known before any work.
+  void check_precision() const {
+    if (!space_.space().precision) return;
+    const auto check = [&](const std::vector<FormatChoices>& families) {
+      for (const FormatChoices& family : families)
+        for (const std::string& text : family.formats)
+          if (const auto format = parse_format(text); format != nullptr)
+            with_place(fmt::format("space {}", options_.space),
+                       [&] { engine::check_format(*format, execution_.precision); });
+    };
+    for (const TensorChoices& tensor : space_.space().precision->tensors) check(tensor.families);
+    check(space_.space().precision->uniform);
+  }
   // Whether layers of one model have formats of their own.
   bool chooses_by_layer() const { return space_.space().precision && data_.base().fresh.empty(); }
   bool has_bit_budget() const { return options_.max_weight_bits || options_.max_data_bits; }
