@@ -232,6 +232,20 @@ double only_value(const study::Distribution& distribution) {
 
 }  // namespace
 
+std::string candidate_text(const Candidate& candidate) {
+  std::vector<std::string> parts;
+  for (const auto& [key, value] : candidate.architecture)
+    parts.push_back(fmt::format("{} {}", key, to_text(value)));
+  std::map<std::string, int> counts;
+  for (const auto& [layer, formats] : candidate.formats)
+    for (const auto& [role, format] : formats)
+      if (role == compress::TensorRole::Weights) ++counts[format];
+  for (const auto& [format, count] : counts) parts.push_back(fmt::format("{} {}", count, format));
+  for (const auto& [key, value] : candidate.recipe.items())
+    parts.push_back(fmt::format("{} {}", key, value.dump()));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
 nlohmann::json to_json(const Candidate& candidate) {
   nlohmann::json result{{"architecture", nlohmann::json::object()}, {"recipe", candidate.recipe}};
   for (const auto& [key, value] : candidate.architecture)

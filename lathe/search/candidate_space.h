@@ -32,6 +32,8 @@ struct Candidate {
   bool is_compressed() const { return !formats.empty() || !pruning.empty(); }
 };
 nlohmann::json to_json(const Candidate& candidate);
+/// What it is in a line: sizes, formats of weights with how many layers have them, options.
+std::string candidate_text(const Candidate& candidate);
 
 /// A space as samplers see it, and what their points stand for.
 class CandidateSpace {

@@ -26,19 +26,50 @@ fs::path FinalistTraining::path_of(const Finalist& finalist, int seed) const {
   return directory_.path() / "finalists" / run_name(finalist, seed);
 }
 
-void FinalistTraining::train_again(std::vector<Finalist>& finalists) {
+void FinalistTraining::train_side_by_side(std::vector<Run>& runs, const char* activity,
+                                          const Train& train) {
   std::vector<experiment::Job> jobs;
-  for (Finalist& finalist : finalists) {
-    finalist.accuracies.resize(static_cast<std::size_t>(options_.seeds));
-    finalist.losses.resize(static_cast<std::size_t>(options_.seeds));
-    for (int seed = 0; seed < options_.seeds; ++seed)
-      jobs.emplace_back([&, seed](const engine::ExecutionOptions& execution,
-                                  const experiment::Callbacks& callbacks) {
-        train_again(finalist, seed, execution, callbacks);
-        callbacks.tell({.activity = "training the best again", .unit = "runs"});
-      });
-  }
+  for (Run& run : runs)
+    jobs.emplace_back(
+        [&](const engine::ExecutionOptions& execution, const experiment::Callbacks& callbacks) {
+          try {
+            train(run, execution, callbacks);
+          } catch (const UserError& error) {
+            run.error = error.message();
+          }
+          callbacks.tell({.activity = activity, .unit = "runs"});
+        });
   experiment::do_side_by_side(jobs, options_.jobs, execution_, callbacks_);
+}
+
+void FinalistTraining::take_out(std::vector<Finalist>& finalists, const std::vector<Run>& runs) {
+  std::vector<std::string> errors(finalists.size());
+  for (const Run& run : runs)
+    if (errors[run.finalist].empty()) errors[run.finalist] = run.error;
+  std::vector<Finalist> kept;
+  for (std::size_t i = 0; i < finalists.size(); ++i) {
+    if (errors[i].empty())
+      kept.push_back(std::move(finalists[i]));
+    else
+      left_out_.push_back(fmt::format("{} {}, {}: {}", finalists[i].sampler, finalists[i].trial,
+                                      candidate_text(finalists[i].candidate), errors[i]));
+  }
+  finalists = std::move(kept);
+}
+
+void FinalistTraining::train_again(std::vector<Finalist>& finalists) {
+  std::vector<Run> runs;
+  for (std::size_t i = 0; i < finalists.size(); ++i) {
+    finalists[i].accuracies.resize(static_cast<std::size_t>(options_.seeds));
+    finalists[i].losses.resize(static_cast<std::size_t>(options_.seeds));
+    for (int seed = 0; seed < options_.seeds; ++seed) runs.push_back({i, seed});
+  }
+  train_side_by_side(runs, "training the best again",
+                     [&](const Run& run, const auto& execution, const auto& callbacks) {
+                       train_again(finalists[run.finalist], run.seed, execution, callbacks);
+                     });
+  take_out(finalists, runs);
+  if (finalists.empty()) fail("none of the best could be trained again: {}", left_out_.front());
   for (Finalist& finalist : finalists)
     finalist.parameters = std::llround(finalist.costs.at("parameters"));
   std::ranges::stable_sort(finalists, std::greater(),
@@ -90,45 +121,47 @@ void FinalistTraining::train_on_all(std::vector<Finalist>& finalists) {
   const std::string begun = options_.whole_model.empty() && options_.whole_teacher.empty()
                                 ? ""
                                 : fmt::format(" from {}, {}", options.model, options.teacher);
-  struct Run {
-    Finalist* finalist = nullptr;
-    Candidate candidate = {};
-    int seed = 0;
-    std::string name = {};
-  };
-  std::vector<Run> runs;
-  for (Finalist& finalist : std::span(finalists).first(count)) {
+  const auto candidate_of = [&](const Finalist& finalist) {
     Candidate candidate = finalist.candidate;
     if (options_.whole_epochs)
       candidate.recipe[is_compressed_on_the_way(data_, candidate) ? kEpochsAfter : "epochs"] =
           *options_.whole_epochs;
-    finalist.whole_accuracies.assign(static_cast<std::size_t>(options_.whole), 0);
+    return candidate;
+  };
+  const auto name_of = [&](const Candidate& candidate, int seed) {
+    return fmt::format("test of {} trained on all{}, seed {}", to_json(candidate).dump(), begun,
+                       seed_of(seed));
+  };
+  std::vector<Run> runs;
+  for (std::size_t i = 0; i < count; ++i) {
+    finalists[i].whole_accuracies.assign(static_cast<std::size_t>(options_.whole), 0);
     for (int seed = 0; seed < options_.whole; ++seed) {
-      std::string name = fmt::format("test of {} trained on all{}, seed {}",
-                                     to_json(candidate).dump(), begun, seed_of(seed));
-      if (const auto known = directory_.find(name))
-        finalist.whole_accuracies[static_cast<std::size_t>(seed)] = *known;
+      if (const auto known = directory_.find(name_of(candidate_of(finalists[i]), seed)))
+        finalists[i].whole_accuracies[static_cast<std::size_t>(seed)] = *known;
       else
-        runs.push_back({&finalist, candidate, seed, std::move(name)});
+        runs.push_back({i, seed});
     }
   }
   if (runs.empty()) return;
   TrialData data(options, builder_, execution_, callbacks_);
   if (data_.parent() != nullptr) data.set_parent(*data_.parent());
-  std::vector<experiment::Job> jobs;
+  train_side_by_side(runs, "training on all rows",
+                     [&](const Run& run, const auto& execution, const auto& callbacks) {
+                       Finalist& finalist = finalists[run.finalist];
+                       const Candidate candidate = candidate_of(finalist);
+                       const double accuracy =
+                           train_candidate(
+                               data, candidate, seed_of(run.seed), {.factor = 1, .count = 1},
+                               directory_.path() / "whole" / run_name(finalist, run.seed), true,
+                               execution, {.callbacks = callbacks})
+                               ->accuracy;
+                       directory_.keep(name_of(candidate, run.seed), accuracy);
+                       finalist.whole_accuracies[static_cast<std::size_t>(run.seed)] = accuracy;
+                     });
   for (const Run& run : runs)
-    jobs.emplace_back(
-        [&](const engine::ExecutionOptions& execution, const experiment::Callbacks& callbacks) {
-          const fs::path path = directory_.path() / "whole" / run_name(*run.finalist, run.seed);
-          const double accuracy =
-              train_candidate(data, run.candidate, seed_of(run.seed), {.factor = 1, .count = 1},
-                              path, true, execution, {.callbacks = callbacks})
-                  ->accuracy;
-          directory_.keep(run.name, accuracy);
-          run.finalist->whole_accuracies[static_cast<std::size_t>(run.seed)] = accuracy;
-          callbacks.tell({.activity = "training on all rows", .unit = "runs"});
-        });
-  experiment::do_side_by_side(jobs, options_.jobs, execution_, callbacks_);
+    if (run.finalist == 0 && !run.error.empty())
+      fail("the chosen one, trained on all rows: {}", run.error);
+  take_out(finalists, runs);
 }
 
 std::optional<double> FinalistTraining::test(const Finalist& chosen) {

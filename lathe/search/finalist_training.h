@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,7 +37,8 @@ class FinalistTraining {
         callbacks_(callbacks) {}
 
   /// Trains each with seeds that the studies have not seen, for what was best by luck is not so
-  /// again, and puts the one of the best mean first.
+  /// again, and puts the one of the best mean first. One that cannot be trained, because its
+  /// numbers overflow perhaps, is taken out; fails where none is left.
   void train_again(std::vector<Finalist>& finalists);
 
   /// Writes the chosen one's model to `best`, that of the seed which did best on the rows that were
@@ -48,10 +50,22 @@ class FinalistTraining {
 
   /// Trains on all rows and tests. Held-out rows have said all they can by now: the chosen one may
   /// learn from them as well, and where there is a front or something to compare with, all that are
-  /// left.
+  /// left but those that cannot be trained; fails where that is the chosen one.
   void train_on_all(std::vector<Finalist>& finalists);
 
+  /// Those that were taken out, each with the reason.
+  const std::vector<std::string>& left_out() const { return left_out_; }
+
  private:
+  struct Run {
+    std::size_t finalist = 0;
+    int seed = 0;
+    std::string error = {};
+  };
+  using Train = std::function<void(const Run& run, const engine::ExecutionOptions& execution,
+                                   const experiment::Callbacks& callbacks)>;
+  void train_side_by_side(std::vector<Run>& runs, const char* activity, const Train& train);
+  void take_out(std::vector<Finalist>& finalists, const std::vector<Run>& runs);
   std::uint64_t seed_of(int index) const;
   std::string run_name(const Finalist& finalist, int seed) const;
   std::filesystem::path path_of(const Finalist& finalist, int seed) const;
@@ -65,6 +79,7 @@ class FinalistTraining {
   SearchDirectory& directory_;
   const engine::ExecutionOptions& execution_;
   const experiment::Callbacks& callbacks_;
+  std::vector<std::string> left_out_ = {};
 };
 
 }  // namespace lathe::search

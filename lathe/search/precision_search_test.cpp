@@ -8,6 +8,7 @@
 #include "lathe/core/testing/error_text.h"
 #include "lathe/experiment/fine_tune.h"
 #include "lathe/io/testing/scratch_directory.h"
+#include "lathe/search/finalist_training.h"
 #include "lathe/search/front_comparison.h"
 #include "lathe/search/search_flow.h"
 #include "lathe/search/search_report.h"
@@ -270,6 +271,31 @@ epochs = 0
   const SearchResult result = run_search(plain, {});
   EXPECT_EQ(summarize(result.studies.front()).complete, 4);
   EXPECT_EQ(result.finalists.front().accuracies.front(), result.finalists.front().found);
+}
+
+TEST_F(PrecisionSearchTest, LeavesOutFinalistsThatCannotBeTrained) {
+  const SearchOptions both = options("s");
+  const engine::ExecutionOptions execution;
+  const experiment::Callbacks callbacks;
+  const std::string builder = "bert-tiny";
+  const TrialData data(both, builder, execution, callbacks);
+  SearchDirectory directory(both);
+  FinalistTraining training(both, builder, {.factor = 1, .count = 1}, data, directory, execution,
+                            callbacks);
+  Finalist good{.sampler = "random"};
+  good.candidate.recipe = {{"epochs", 1}};
+  good.costs["parameters"] = 7;
+  Finalist bad = good;
+  bad.trial = 1;
+  bad.candidate.recipe = {{"lr", -1}};
+  std::vector<Finalist> finalists = {bad, good};
+  training.train_again(finalists);
+  ASSERT_EQ(finalists.size(), 1U);
+  EXPECT_EQ(finalists.front().parameters, 7);
+  EXPECT_THAT(training.left_out(), testing::ElementsAre(testing::StartsWith("random 1, lr -1: ")));
+  std::vector<Finalist> none = {bad};
+  EXPECT_THAT(error_text([&] { training.train_again(none); }),
+              testing::StartsWith("none of the best could be trained again: random 1, lr -1: "));
 }
 
 TEST_F(PrecisionSearchTest, LearnsFromTeachersAsWell) {

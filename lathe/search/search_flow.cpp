@@ -111,6 +111,7 @@ class Search {
         result.longer_losses = std::move(longer.losses);
       }
       if (options_.whole > 0) training.train_on_all(result.finalists);
+      result.left_out = training.left_out();
     }
     result.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

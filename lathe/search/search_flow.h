@@ -27,6 +27,7 @@ struct SearchResult {
   };
   std::vector<Study> studies = {};
   std::vector<Finalist> finalists = {};      ///< the one of the best mean first: it is chosen
+  std::vector<std::string> left_out = {};    ///< those that could not be trained again, and why
   std::optional<double> test_accuracy = {};  ///< of the chosen model, where data has a split `test`
   /// The chosen one trained for longer: accuracies by epoch, losses by step.
   std::vector<double> longer_accuracies = {}, longer_losses = {};

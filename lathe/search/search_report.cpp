@@ -18,20 +18,6 @@ namespace {
 
 using study::TrialState;
 
-std::string candidate_text(const Candidate& candidate) {
-  std::vector<std::string> parts;
-  for (const auto& [key, value] : candidate.architecture)
-    parts.push_back(fmt::format("{} {}", key, to_text(value)));
-  std::map<std::string, int> counts;
-  for (const auto& [layer, formats] : candidate.formats)
-    for (const auto& [role, format] : formats)
-      if (role == compress::TensorRole::Weights) ++counts[format];
-  for (const auto& [format, count] : counts) parts.push_back(fmt::format("{} {}", count, format));
-  for (const auto& [key, value] : candidate.recipe.items())
-    parts.push_back(fmt::format("{} {}", key, value.dump()));
-  return fmt::format("{}", fmt::join(parts, ", "));
-}
-
 }  // namespace
 
 report::Table curves_table(const SearchResult& result) {
@@ -216,6 +202,8 @@ void write_report(const SearchResult& result, const SearchOptions& options,
       "with {} other seeds, and the best mean is chosen.",
       result.measured_on, result.chance_level, options.seeds));
   page.table(finalists_table(result));
+  for (const std::string& each : result.left_out)
+    page.paragraph(fmt::format("Could not be trained: {}.", each));
   if (is_compared_on_test(result)) {
     page.paragraph("Trained on all of train and tested, with each of the seeds:");
     page.table(whole_table(result));

@@ -84,6 +84,7 @@ void print_result(const search::SearchResult& result, const Arguments& arguments
                                    {"all_layers_alike", finalist.is_uniform},
                                    {"candidate", search::to_json(finalist.candidate)}});
     }
+    if (!result.left_out.empty()) line["left_out"] = result.left_out;
     if (result.test_accuracy) line["test_accuracy"] = *result.test_accuracy;
     if (!result.longer_accuracies.empty()) line["longer"] = result.longer_accuracies;
     if (!result.finalists.empty() && !result.finalists.front().whole_accuracies.empty())
@@ -99,6 +100,7 @@ void print_result(const search::SearchResult& result, const Arguments& arguments
   }
   fmt::print("{}\naccuracies are of {}; guessing reaches {:.4f} by luck\n",
              search::finalists_table(result).to_text(), result.measured_on, result.chance_level);
+  for (const std::string& each : result.left_out) fmt::print("could not be trained: {}\n", each);
   if (result.is_precision)
     fmt::print("\n{}\n", search::formats_table(result.finalists.front().candidate).to_text());
   if (result.has_curves) fmt::print("{}\n", search::curves_table(result).to_text());
