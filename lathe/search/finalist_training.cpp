@@ -72,8 +72,10 @@ void FinalistTraining::train_again(std::vector<Finalist>& finalists) {
   if (finalists.empty()) fail("none of the best could be trained again: {}", left_out_.front());
   for (Finalist& finalist : finalists)
     finalist.parameters = std::llround(finalist.costs.at("parameters"));
-  std::ranges::stable_sort(finalists, std::greater(),
-                           [](const Finalist& each) { return each.mean() - each.cost; });
+  // What no trial may have is there to compare with, not to be chosen.
+  std::ranges::stable_sort(finalists, std::greater(), [](const Finalist& each) {
+    return std::pair(each.found.has_value(), each.mean() - each.cost);
+  });
 }
 
 void FinalistTraining::train_again(Finalist& finalist, int seed,

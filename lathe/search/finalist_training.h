@@ -37,8 +37,9 @@ class FinalistTraining {
         callbacks_(callbacks) {}
 
   /// Trains each with seeds that the studies have not seen, for what was best by luck is not so
-  /// again, and puts the one of the best mean first. One that cannot be trained, because its
-  /// numbers overflow perhaps, is taken out; fails where none is left.
+  /// again, and puts the one of the best mean first, before those that no study found. One that
+  /// cannot be trained, because its numbers overflow perhaps, is taken out; fails where none is
+  /// left.
   void train_again(std::vector<Finalist>& finalists);
 
   /// Writes the chosen one's model to `best`, that of the seed which did best on the rows that were

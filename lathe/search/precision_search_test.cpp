@@ -282,7 +282,7 @@ TEST_F(PrecisionSearchTest, LeavesOutFinalistsThatCannotBeTrained) {
   SearchDirectory directory(both);
   FinalistTraining training(both, builder, {.factor = 1, .count = 1}, data, directory, execution,
                             callbacks);
-  Finalist good{.sampler = "random"};
+  Finalist good{.sampler = "random", .found = 0.5};
   good.candidate.recipe = {{"epochs", 1}};
   good.costs["parameters"] = 7;
   Finalist bad = good;
@@ -293,6 +293,14 @@ TEST_F(PrecisionSearchTest, LeavesOutFinalistsThatCannotBeTrained) {
   ASSERT_EQ(finalists.size(), 1U);
   EXPECT_EQ(finalists.front().parameters, 7);
   EXPECT_THAT(training.left_out(), testing::ElementsAre(testing::StartsWith("random 1, lr -1: ")));
+  // One that no study found is as good, and is not chosen.
+  Finalist beside = good;
+  beside.sampler = "beside";
+  beside.found.reset();
+  finalists = {beside, good};
+  training.train_again(finalists);
+  EXPECT_EQ(finalists.front().mean(), finalists.back().mean());
+  EXPECT_EQ(finalists.front().sampler, "random");
   std::vector<Finalist> none = {bad};
   EXPECT_THAT(error_text([&] { training.train_again(none); }),
               testing::StartsWith("none of the best could be trained again: random 1, lr -1: "));
