@@ -30,7 +30,8 @@ struct DequantizeCase {
 };
 
 /// x[rows, k] times a packed weight [n, k]. As many copies of the weight are multiplied in turn as
-/// no cache holds, so that each is read from memory.
+/// no cache holds, so that each is read from memory; by a CPU that is so of up to 64 rows, for more
+/// wait for multiplications.
 struct PackedLinearCase {
   std::string format;  ///< of the weight; "float": not packed, what a CPU multiplies beside it
   std::int64_t rows = 1, n = 0, k = 0;

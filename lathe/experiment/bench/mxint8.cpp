@@ -15,6 +15,8 @@ void check_options(const Mxint8Options& options, std::int64_t columns) {
     fail("group {}: expected 16, 32, 64 or 128", options.group);
   if (columns % options.group != 0)
     fail("columns {}: expected a multiple of the group, {}", columns, options.group);
+  for (const std::string& format : options.formats)
+    if (parse_format(format) == nullptr) fail("format \"{}\" is not packed", format);
 }
 
 std::string tile_name(const engine::Tile& tile) {
@@ -65,7 +67,6 @@ void time_products(const Mxint8Options& options, engine::Precision precision, bo
       const double of_floats = has_floats ? add("linear float", what) : 0;
       for (const std::string& format : options.formats) {
         const auto parsed = parse_format(format);
-        if (parsed == nullptr) fail("format \"float\" is not packed");
         what.format = format;
         what.encodes = false;
         const double packed = add(fmt::format("linear {}", format), what);
@@ -144,9 +145,9 @@ Result time_mxint8(const Mxint8Options& options, const engine::ExecutionOptions&
         has_tiles ? std::vector<std::int64_t>{1, 4, 16} : std::vector<std::int64_t>{1, 4, 512};
   time_products(products, execution.precision, !has_tiles, *device, result, callbacks);
   result.notes.push_back(
-      fmt::format("weights are read cold: as many copies in turn as no cache holds; activations "
+      fmt::format("weights{} are read cold: as many copies in turn as no cache holds; activations "
                   "in {}",
-                  engine::name(execution.precision)));
+                  has_tiles ? "" : " of few rows", engine::name(execution.precision)));
   return result;
 }
 

@@ -12,10 +12,11 @@ struct Mxint8Options {
   /// Tiles to time: of these rows and columns and so many threads; 0: any.
   engine::Tile tile = {};
   std::int64_t threads = 0;
-  bool to_float = false;                               ///< instead of bfloat16
-  bool multiplies = true;                              ///< times products with packed weights, too
-  std::vector<std::int64_t> sizes = {}, batches = {};  ///< of square weights; as suits the device
-  std::vector<std::string> formats = {"mxint:8"};      ///< of packed weights
+  bool to_float = false;   ///< instead of bfloat16
+  bool multiplies = true;  ///< times products with packed weights, too
+  /// Of square weights, and rows that are multiplied with them; empty: as suits the device.
+  std::vector<std::int64_t> sizes = {}, batches = {};
+  std::vector<std::string> formats = {"mxint:8"};  ///< of packed weights
   Repeats repeats = {};
 };
 Result time_mxint8(const Mxint8Options& options, const engine::ExecutionOptions& execution,
