@@ -1,5 +1,6 @@
 // Products of floats with a weight of whole numbers, for a file that has included gemm_block.inl.h,
-// code_numbers_*.h, code_scales.inl.h and code_digits_*.h or code_no_digits.h. It goes as
+// code_numbers_*.h, code_scales.inl.h, code_digits_*.h or code_no_digits.h, and code_fours_*.h or
+// code_no_fours.h. It goes as
 // gemm_block does, with a piece of a panel made floats before all rows of the block meet it.
 
 inline std::int64_t widened_scratch_bytes(std::int64_t rows, std::int64_t n, std::int64_t k,

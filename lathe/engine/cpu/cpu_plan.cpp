@@ -93,7 +93,7 @@ void reuse_operands(CpuPlan& plan) {
   for (const auto& [value, state_slot] : plan.late_updates) is_kept[at(value)] = true;
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     PlanStep& planned = plan.steps[i];
-    if (planned.step->rows() != nullptr) continue;
+    if (planned.step->rows() != nullptr || planned.step->has_tasks()) continue;
     for (const InPlace& pair : planned.step->in_place()) {
       const int from = planned.outputs[pair.output], to = planned.inputs[pair.input];
       if (to < 0 || is_kept[at(from)] || is_kept[at(to)] || last_reader[at(to)] != i) continue;
