@@ -19,6 +19,7 @@
 #include <fstream>
 
 #include "bench/rounds.h"
+#include "bench/stage_times.h"
 #include "lathe/core/error.h"
 #include "lathe/data/dataset.h"
 #include "lathe/engine/cpu/kernels.h"
@@ -174,10 +175,14 @@ int run(int argc, char** argv) {
       per_second(times.best()), per_second(times.median()), threads, peak);
   if (steps) {
     executor.set_timing(true);
-    const int timed = 5;
-    for (int round = 0; round < timed; ++round)
-      classifier.logits(train::evaluation_feed(batches.back(), feeding));
-    print_steps(executor.report(), peak, timed);
+    bench::RoundOptions timed;
+    timed.rounds = 50;
+    timed.warm_up = 0;
+    const double seconds = bench::time_rounds(timed, [&] {
+                             classifier.logits(train::evaluation_feed(batches.back(), feeding));
+                           }).total;
+    print_steps(executor.report(), peak, timed.rounds);
+    bench::print_stages(executor.report(), timed.rounds, seconds);
   }
   return 0;
 }

@@ -16,6 +16,7 @@
 #include <fstream>
 
 #include "bench/rounds.h"
+#include "bench/stage_times.h"
 #include "lathe/core/error.h"
 #include "lathe/engine/cpu/cpu_executor.h"
 #include "lathe/engine/cpu/kernels.h"
@@ -137,7 +138,11 @@ int run(int argc, char** argv) {
   if (!steps) return 0;
   executor.set_timing(true);
   constexpr int kTimed = 5;
-  for (int i = 0; i < kTimed; ++i) executor.run(make_feed(batches.back(), ++step));
+  bench::RoundOptions timed;
+  timed.rounds = kTimed;
+  timed.warm_up = 0;
+  const double seconds =
+      bench::time_rounds(timed, [&] { executor.run(make_feed(batches.back(), ++step)); }).total;
   const engine::PlanReport report = executor.report();
   for (const engine::PlannedStep& planned : report.steps) {
     double gflops = 0;
@@ -151,6 +156,7 @@ int run(int argc, char** argv) {
                planned.stage, kernel_text(planned), planned.name, planned.seconds * 1e3 / kTimed,
                gflops, 100 * gflops / peak);
   }
+  bench::print_stages(report, kTimed, seconds);
   return 0;
 }
 

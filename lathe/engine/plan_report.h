@@ -31,6 +31,17 @@ struct PlannedStep {
   double seconds = 0;  ///< thread time, when timing is on
 };
 
+/// How threads spent the time of a stage in all runs since timing is on, in seconds.
+struct StageTime {
+  double wall = 0;
+  double alone = 0;   ///< of it, what the calling thread did while the others had no tasks
+  double busy = 0;    ///< in tasks, of all threads together
+  double before = 0;  ///< until a thread had its first task, or all along, of all together
+  double behind = 0;  ///< from a thread's last task until those of others were done, likewise
+  std::int64_t tasks = 0;
+  std::int64_t meetings = 0;  ///< times that all tasks had to be done before more could begin
+};
+
 /// The plan a graph was compiled to and what it has used so far; empty where nothing is planned.
 struct PlanReport {
   std::vector<PlannedStep> steps;
@@ -43,6 +54,9 @@ struct PlanReport {
   std::int64_t arena_bytes_unshared = 0;  ///< if no buffer shared space with another
   SymbolValues capacity;
   SymbolValues last_sizes;
+  std::vector<StageTime> stages;  ///< by PlannedStep::stage, when timing is on
+  double run_seconds = 0;         ///< of whole runs, when timing is on
+  int threads = 1;
 };
 
 /// What a report calls a step's kernel: its op, and in brackets which kernel was chosen or that the

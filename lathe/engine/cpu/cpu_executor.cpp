@@ -1,6 +1,7 @@
 #include "lathe/engine/cpu/cpu_executor.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <map>
 
@@ -90,6 +91,7 @@ CpuExecutor::~CpuExecutor() = default;
 Feed CpuExecutor::run(const Feed& inputs) {
   Machine& machine = *machine_;
   const CpuPlan& plan = machine.plan;
+  const auto start = std::chrono::steady_clock::now();
   const SymbolValues sizes = plan.inputs.bind_symbols(inputs);
   machine.plan.doubtful_sizes.check(machine.plan.graph, sizes);
   machine.last_sizes = sizes;
@@ -105,6 +107,8 @@ Feed CpuExecutor::run(const Feed& inputs) {
                 static_cast<std::size_t>(slot.type.num_bytes().constant()));
   }
   machine.states_changed = machine.changes_parameters;
+  machine.run_seconds +=
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return outputs;
 }
 
@@ -148,6 +152,9 @@ void CpuExecutor::set_timing(bool on) {
   machine_->timing = on;
   if (machine_->parameters != nullptr) machine_->parameters->set_timing(on);
   std::fill(machine_->seconds.begin(), machine_->seconds.end(), 0.0);
+  machine_->clock.reset();
+  if (on) machine_->clock.emplace(machine_->plan.stages.size(), machine_->num_threads());
+  machine_->run_seconds = 0;
 }
 
 namespace {

@@ -134,7 +134,13 @@ void CpuExecutor::Machine::run_parts(const Feed& inputs, const SymbolValues& siz
     if (part > 0)
       for (const auto& [name, value] : plan.graph.outputs())
         bases[plan.slot(value)] = at(last_outputs.find(name)->second);
-    for (const Stage& stage : plan.stages) run(stage, own);
+    for (std::size_t stage = 0; stage < plan.stages.size(); ++stage) {
+      const auto run_stage = [&] { run(plan.stages[stage], own); };
+      if (clock)
+        clock->time_stage(stage, run_stage);
+      else
+        run_stage();
+    }
   }
   if (parts > 1) place_outputs(sizes);  // whole again
 }
@@ -170,11 +176,14 @@ Feed CpuExecutor::Machine::take_outputs() {
 void CpuExecutor::Machine::parallel(std::int64_t tasks,
                                     const std::function<void(std::int64_t, int)>& task,
                                     ThreadPool::Shares shares) {
-  if (pool != nullptr) {
-    pool->run(tasks, task, shares);
-    return;
-  }
-  for (std::int64_t index = 0; index < tasks; ++index) task(index, 0);
+  const auto share_out = [&](const std::function<void(std::int64_t, int)>& each) {
+    if (pool != nullptr) return pool->run(tasks, each, shares);
+    for (std::int64_t index = 0; index < tasks; ++index) each(index, 0);
+  };
+  if (clock)
+    clock->time_tasks(task, share_out);
+  else
+    share_out(task);
 }
 
 }  // namespace lathe::engine

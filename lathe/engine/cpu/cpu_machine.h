@@ -12,6 +12,7 @@
 #include "lathe/engine/aligned_buffer.h"
 #include "lathe/engine/cpu/cpu_executor.h"
 #include "lathe/engine/cpu/cpu_plan.h"
+#include "lathe/engine/cpu/stage_clock.h"
 
 namespace lathe::engine {
 
@@ -59,7 +60,9 @@ struct CpuExecutor::Machine {
   bool states_changed = false;
   bool changes_parameters = true;  // whether a run changes what steps are prepared from
   bool timing = false;
-  std::vector<double> seconds;  // [thread][step]
+  std::vector<double> seconds;      // [thread][step]
+  std::optional<StageClock> clock;  // where timing is on
+  double run_seconds = 0;
 
   void start();
   void compute_parameters();

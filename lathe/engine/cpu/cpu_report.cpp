@@ -63,6 +63,11 @@ PlanReport CpuExecutor::report() const {
   report.arena_bytes_unshared = machine_->unshared_bytes;
   report.capacity = machine_->capacity;
   report.last_sizes = machine_->last_sizes;
+  report.threads = machine_->num_threads();
+  if (machine_->clock) {
+    report.stages = machine_->clock->times();
+    report.run_seconds = machine_->run_seconds;
+  }
   return report;
 }
 
