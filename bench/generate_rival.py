@@ -3,7 +3,7 @@
 
     generate_rival.py --lathe LATHE --bench BENCH_GENERATE --out FOLDER [--cores 2,16] [--cuda]
         [--ways eager:float32,compiled:float32,compiled:bfloat16] [--compile-limit SECONDS] [--compile-for THREADS]
-        [--caches float32,bf16,int:8] [--blocks N] [--llama-bench PROGRAM --gguf FOLDER]
+        [--caches float32,bf16,int:8] [--blocks N] [--llama-bench PROGRAM --gguf FOLDER] [--until FILE]
 
 The model has 110 million weights (hidden 768, 12 layers, 12 heads, vocabulary 32,000, tied) unless --layers and --hidden
 say otherwise. Everybody reads a prompt of 128 tokens and adds 128 to it, one sequence, greedily; what counts is the
@@ -12,7 +12,8 @@ time of a token behind the prompt, the best of the rounds. Contenders run one af
 others may use the machine, too. --caches are how Lathe keeps keys and values: llama.cpp keeps them in 16 bits. transformers runs eagerly and compiled with a static cache, in float and
 in bfloat16; what is not ready within its limit is said to be so, and where it was. Compiling takes minutes on a CPU:
 --compile-for compiles for so many threads on fewer cores and times nothing, and with TORCHINDUCTOR_CACHE_DIR set to the
-same folder a later call finds the result. --gguf is llama.cpp's gguf-py, which rounds the weights to Q8_0 and Q4_0
+same folder a later call finds the result. With --until a compiled contender that is ready waits for a file before it is
+timed: it can get ready beside other work, and be timed without. --gguf is llama.cpp's gguf-py, which rounds the weights to Q8_0 and Q4_0
 and writes the files that llama-bench reads, built from its source with the machine's instruction set. Prints one JSON
 line a contender.
 """
@@ -36,6 +37,7 @@ parser.add_argument("--cuda", action="store_true")
 parser.add_argument("--ways", default="eager:float32,compiled:float32,compiled:bfloat16",
                     help="of transformers; empty for none")
 parser.add_argument("--compile-for", type=int, help="threads to compile for, without timing")
+parser.add_argument("--until", type=pathlib.Path, help="file that a compiled contender waits for when it is ready")
 parser.add_argument("--prompt", type=int, default=128)
 parser.add_argument("--new", type=int, default=128)
 parser.add_argument("--hidden", type=int, default=768)
@@ -126,6 +128,8 @@ def worker(way, device, dtype):
             say({"who": f"transformers {way} {dtype}", "device": device, "compiled_for": torch.get_num_threads(),
                  "seconds_until_ready": round(ready, 1)})
             return
+        while arguments.until and way == "compiled" and not arguments.until.exists():
+            time.sleep(0.5)
         prefill = min(run(1) for _ in range(arguments.rounds))
         whole = min(run(arguments.new) for _ in range(arguments.rounds))
     decode = (whole - prefill) / (arguments.new - 1)
