@@ -22,14 +22,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A graph that is trained needs its loss, and with it the input of labels.
-std::vector<std::string> inputs_with_labels(const models::ModelFamily& family,
-                                            const std::string& task) {
-  std::vector<std::string> inputs = models::find_task(family, task).inputs;
-  if (std::find(inputs.begin(), inputs.end(), "labels") == inputs.end()) inputs.push_back("labels");
-  return inputs;
-}
-
 // A classifier that was trained and knows the data's labels keeps its head; any other starts one
 // with a logit for each of them.
 bool keeps_labels(const io::Model& model, const data::Dataset& examples) {
@@ -55,6 +47,13 @@ io::Model unpacked(io::Model model) {
 }
 
 }  // namespace
+
+std::vector<std::string> inputs_with_labels(const models::ModelFamily& family,
+                                            const std::string& task) {
+  std::vector<std::string> inputs = models::find_task(family, task).inputs;
+  if (std::find(inputs.begin(), inputs.end(), "labels") == inputs.end()) inputs.push_back("labels");
+  return inputs;
+}
 
 void remember_reading(io::Model& model, const FineTuneOptions& options) {
   io::Reading& reading = model.reading;

@@ -13,6 +13,10 @@
 /// The model that a run trains, from its directory or builder to what its training begins with.
 namespace lathe::experiment {
 
+/// The inputs of a graph that is trained: it needs its loss, and with it the input of labels.
+std::vector<std::string> inputs_with_labels(const models::ModelFamily& family,
+                                            const std::string& task);
+
 /// Loads the model with what the examples need: their loss, a head for their labels where it has
 /// none that fits, token types for pairs. One that is packed is unpacked.
 io::Model load_student(const FineTuneOptions& options, const data::Dataset& examples);

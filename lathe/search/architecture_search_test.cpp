@@ -67,6 +67,42 @@ std::string told(const SearchResult& result) {
   return text + fmt::format("{}", result.test_accuracy.value_or(-1));
 }
 
+// Rows of two numbers whose label says which is larger.
+TEST_F(ArchitectureSearchTest, ChoosesAmongModelsThatReadNumbersAndTestsTheChosen) {
+  for (const auto& [split, rows] : {std::pair("train", 200), std::pair("test", 50)}) {
+    std::ofstream file(scratch_.path() / (std::string(split) + ".csv"));
+    file << "a,b,label\n";
+    for (int i = 0; i < rows; ++i) {
+      const int a = i * 37 % 101, b = i * 53 % 97;
+      file << a / 100.0 << ',' << b / 100.0 << ',' << (a > b ? "left" : "right") << '\n';
+    }
+  }
+  SearchOptions search = options("numbers");
+  std::ofstream(scratch_.path() / "space.toml")
+      << "[architecture]\nmodel = \"mlp:2,{wide},2\"\nwide = [4, 8, 16]\n"
+         "[recipe]\nlr = 3e-2\nepochs = 8\n";
+  search.data = scratch_.path().string();
+  search.length = 0;
+  search.halving = 0;
+  search.trials = 3;
+  const SearchResult result = run_search(search, {});
+  EXPECT_EQ(summarize(result.studies.front()).complete, 3);
+  EXPECT_GE(result.finalists.front().mean(), 0.8);
+  ASSERT_TRUE(result.test_accuracy.has_value());
+  EXPECT_GE(*result.test_accuracy, 0.8);
+  const io::Model best = io::load_model((search.out / "best").string());
+  EXPECT_EQ(best.family->name, "mlp");
+
+  search.out = scratch_.path() / "few";
+  search.limits = {{"parameters", 20}};
+  EXPECT_EQ(error_text([&] { run_search(search, {}); }),
+            "max parameters=20: no point of the space has so few; the smallest possible is 22");
+  search.limits.clear();
+  search.supernet = 1;
+  EXPECT_EQ(error_text([&] { run_search(search, {}); }),
+            "supernet: learns words for the family bert, and mlp:2,{wide},2 is of another");
+}
+
 TEST_F(ArchitectureSearchTest, ChoosesAmongTheBestAndWritesTheModel) {
   const SearchResult result = run_search(options("s"), {});
   ASSERT_EQ(result.studies.size(), 1U);

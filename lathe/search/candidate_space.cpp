@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 
 #include "lathe/core/error.h"
 #include "lathe/search/builder_sizes.h"
 #include "lathe/search/format_choices.h"
+#include "lathe/search/model_choices.h"
 #include "lathe/study/space.h"
 #include "lathe/study/space_point.h"
 
@@ -63,6 +65,9 @@ study::SpaceParameter of_layer(const std::vector<std::int64_t>& layers, std::int
 }
 
 void add_architecture(const ArchitectureSpace& space, study::Space& to) {
+  for (const auto& [name, values] : space.variables)
+    if (values.size() > 1) to.push_back({.name = name, .distribution = categorical(values)});
+  if (!has_encoder_sizes(space)) return;
   for (Setting& setting : settings_of(space))
     if (setting.values.size() > 1)
       to.push_back({.name = setting.name, .distribution = categorical(std::move(setting.values))});
@@ -93,8 +98,30 @@ std::optional<std::int64_t> size_at(const ArchitectureSpace& space, const study:
   return values_or_default(space, values, key).front();
 }
 
+// The text with the variables' values at a point; nothing where one is not decided yet.
+std::optional<std::string> filled_at(
+    const std::string& text, const std::map<std::string, std::vector<Choice>>& variables,
+    const std::function<std::string(const std::string&)>& parameter_of,
+    const study::Assignment& point) {
+  VariableValues values;
+  for (const auto& [variable, choices] : variables) {
+    std::optional<Choice> value = value_of(point, parameter_of(variable));
+    if (!value && choices.size() > 1) return std::nullopt;
+    values[variable] = value ? *value : choices.front();
+  }
+  return fill_variables(text, values);
+}
+
+std::optional<std::string> model_at(const ArchitectureSpace& space,
+                                    const study::Assignment& point) {
+  return filled_at(
+      space.model, space.variables, [](const std::string& variable) { return variable; }, point);
+}
+
 Attributes architecture_at(const ArchitectureSpace& space, const study::Assignment& point) {
+  if (!space.variables.empty()) return named_builder(*model_at(space, point)).config;
   Attributes result;
+  if (!has_encoder_sizes(space)) return result;
   for (const Setting& setting : settings_of(space)) {
     if (setting.values.empty()) continue;
     result[setting.key] =
@@ -115,6 +142,18 @@ Attributes architecture_at(const ArchitectureSpace& space, const study::Assignme
   if (!identities.empty())
     result["lathe_identity_projections"] = fmt::format("{}", fmt::join(identities, ","));
   return result;
+}
+
+// Whether what is decided of an architecture can be built.
+bool is_possible_architecture(const ArchitectureSpace& space, const study::Assignment& point) {
+  if (!has_encoder_sizes(space)) {
+    const std::optional<std::string> model = model_at(space, point);
+    return !model || space.variables.empty() ||
+           std::ranges::find(space.models, *model) != space.models.end();
+  }
+  const auto heads = size_at(space, point, "heads", space.heads, "num_attention_heads");
+  const auto hidden = size_at(space, point, "hidden", space.hidden, "hidden_size");
+  return !heads || !hidden || *hidden % *heads == 0;
 }
 
 // Where all layers choose alike, what stands for them is their pattern, and has no name.
@@ -213,13 +252,10 @@ const FormatChoices* family_at(const TensorChoices& tensors, const std::string& 
 // The format of a layer's tensors; nothing where a variable is not decided yet.
 std::optional<std::string> format_at(const FormatChoices& family, const std::string& parameter,
                                      const study::Assignment& point) {
-  std::map<std::string, Choice> values;
-  for (const auto& [variable, choices] : family.variables) {
-    std::optional<Choice> value = value_of(point, variable_name(parameter, family, variable));
-    if (!value && choices.size() > 1) return std::nullopt;
-    values[variable] = value ? *value : choices.front();
-  }
-  return fill_format(family.format, values);
+  return filled_at(
+      family.format, family.variables,
+      [&](const std::string& variable) { return variable_name(parameter, family, variable); },
+      point);
 }
 
 // The value of a distribution that has one alone, in internal form.
@@ -264,6 +300,7 @@ nlohmann::json to_json(const Candidate& candidate) {
 CandidateSpace::CandidateSpace(SearchSpace space, std::vector<std::string> layers,
                                std::vector<std::string> pruned)
     : space_(std::move(space)), layers_(std::move(layers)), pruned_(std::move(pruned)) {
+  if (!space_.architecture.variables.empty()) list_models(space_.architecture);
   check_space(space_);
   if (space_.precision && layers_.empty()) layers_ = {space_.precision->layers};
   if (space_.pruning && pruned_.empty()) pruned_ = {space_.pruning->layers};
@@ -284,10 +321,7 @@ std::string CandidateSpace::precision_name(const std::string& layer,
 }
 
 bool CandidateSpace::is_possible(const study::Assignment& point) const {
-  const ArchitectureSpace& sizes = space_.architecture;
-  const auto heads = size_at(sizes, point, "heads", sizes.heads, "num_attention_heads");
-  const auto hidden = size_at(sizes, point, "hidden", sizes.hidden, "hidden_size");
-  if (heads && hidden && *hidden % *heads != 0) return false;
+  if (!is_possible_architecture(space_.architecture, point)) return false;
   if (!space_.precision) return true;
   for (const std::string& layer : layers_)
     for (const TensorChoices& tensors : space_.precision->tensors) {

@@ -45,6 +45,25 @@ epochs = 2
                        "layer.1.value when layers", "layer.1.output when layers", "lr"}));
 }
 
+TEST(CandidateSpace, ChoosesTheSizesInAModelsName) {
+  const CandidateSpace space = space_of(R"(
+[architecture]
+model = "vit:1x28x28,p7,w{width},l2,h{heads}"
+width = [32, 48]
+heads = [2, 3]
+)");
+  ASSERT_EQ(space.parameters().size(), 2U);
+  const auto point = [&](std::int64_t width, std::int64_t heads) {
+    return point_of(space, {{"width", width}, {"heads", heads}});
+  };
+  EXPECT_TRUE(space.is_possible(point(48, 3)));
+  EXPECT_FALSE(space.is_possible(point(32, 3)));
+  EXPECT_TRUE(space.is_possible(point_of(space, {{"heads", std::int64_t{3}}})));
+  const Candidate candidate = space.candidate(point(48, 3));
+  EXPECT_EQ(std::get<std::int64_t>(candidate.architecture.at("hidden_size")), 48);
+  EXPECT_EQ(std::get<std::int64_t>(candidate.architecture.at("num_attention_heads")), 3);
+}
+
 TEST(CandidateSpace, SaysWhatAPointStandsFor) {
   const CandidateSpace space = space_of(R"(
 [architecture]

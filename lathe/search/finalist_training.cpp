@@ -7,6 +7,7 @@
 #include "lathe/experiment/evaluate.h"
 #include "lathe/experiment/side_by_side.h"
 #include "lathe/search/search_studies.h"
+#include "lathe/train/make_source.h"
 
 namespace lathe::search {
 namespace {
@@ -175,7 +176,9 @@ std::optional<double> FinalistTraining::test(const Finalist& chosen) {
   io::write_checkpoint(target, model);
   const std::string name = "test of " + path_of(chosen, static_cast<int>(best)).filename().string();
   if (const auto known = directory_.find(name)) return known;
-  if (!options_.is_tested || !data::has_split(options_.data, "test")) return std::nullopt;
+  if (!options_.is_tested ||
+      !data::has_split(options_.data, "test", {.reads = train::reads_of(*model.family)}))
+    return std::nullopt;
   const double accuracy =
       experiment::evaluate_on(model,
                               {.data = options_.data, .split = "test", .length = options_.length},

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 
@@ -7,9 +8,16 @@
 
 namespace lathe::search {
 
-/// The format with its variables filled in; fails on one that has no value.
-std::string fill_format(const std::string& format,
-                        const std::map<std::string, study::Choice>& values);
+/// The values of variables, by their names.
+using VariableValues = std::map<std::string, study::Choice>;
+
+/// Calls `visit` with every combination of the variables' values; fails where there are too many,
+/// or none of one.
+void each_combination(const std::map<std::string, std::vector<study::Choice>>& variables,
+                      const std::function<void(const VariableValues&)>& visit);
+
+/// A text such as a format with its variables filled in; fails on one that has no value.
+std::string fill_variables(const std::string& text, const VariableValues& values);
 
 /// Fills `formats` with all combinations of the variables that every role can have; fails with the
 /// first combination's error when there are none.
@@ -18,7 +26,7 @@ void list_formats(FormatChoices& family, const std::vector<compress::TensorRole>
 /// A format that exists, and the values of the variables that make it.
 struct ChosenFormat {
   std::string format;
-  std::map<std::string, study::Choice> variables;
+  VariableValues variables;
 };
 std::vector<ChosenFormat> each_format(const FormatChoices& family);
 

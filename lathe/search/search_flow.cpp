@@ -10,6 +10,7 @@
 #include "lathe/engine/format_precision.h"
 #include "lathe/io/output_directory.h"
 #include "lathe/search/allocation.h"
+#include "lathe/search/builder_sizes.h"
 #include "lathe/search/candidate_costs.h"
 #include "lathe/search/compress_candidate.h"
 #include "lathe/search/family_points.h"
@@ -41,7 +42,7 @@ class Search {
         execution_(execution),
         callbacks_(callbacks),
         file_(space_for(options)),
-        data_(options, file_.architecture.model, execution, callbacks),
+        data_(options, builder_name(file_.architecture), execution, callbacks),
         space_(candidates_of(file_, data_.base())),
         costs_(data_.base(), train::text_length(data_.base(), options.length)),
         layer_costs_(data_.base().graph) {
@@ -50,6 +51,9 @@ class Search {
     for (const std::string& sampler : options.samplers)
       with_place("sampler",
                  [&] { study::make_sampler(sampler, options.seed, &space_.parameters()); });
+    if (options.supernet > 0 && !has_encoder_sizes(file_.architecture))
+      fail("supernet: learns words for the family bert, and {} is of another",
+           file_.architecture.model);
     check_precision();
     check_budget();
     if (options.tries_uniform) space_.uniform_candidates();  // fails before any work
@@ -100,8 +104,8 @@ class Search {
     result.finalists = choose_finalists(complete_trials(result), options_);
     if (options_.tries_uniform) add_compared(result.finalists);
     if (!result.finalists.empty()) {
-      FinalistTraining training(options_, file_.architecture.model, rungs(), data_, *directory_,
-                                execution_, callbacks_);
+      FinalistTraining training(options_, data_.builder(), rungs(), data_, *directory_, execution_,
+                                callbacks_);
       training.train_again(result.finalists);
       const Finalist& chosen = result.finalists.front();
       result.test_accuracy = training.test(chosen);
@@ -158,7 +162,10 @@ class Search {
   // A budget that nothing meets is an error before any work.
   void check_budget() const {
     if (!options_.limits.empty()) {
-      const Costs least = costs_.known(smallest_candidate(space_));
+      Costs least;
+      for (const Candidate& candidate : smallest_candidates(space_))
+        for (const auto& [name, cost] : costs_.known(candidate))
+          least[name] = least.contains(name) ? std::min(least[name], cost) : cost;
       for (const auto& [name, most] : options_.limits)
         if (const auto found = least.find(name); found != least.end() && found->second > most)
           fail("max {}={}: no point of the space has so few; the smallest possible is {:.6g}", name,

@@ -6,6 +6,7 @@
 #include "lathe/compress/pruning/pruning_rules.h"
 #include "lathe/core/error.h"
 #include "lathe/search/builder_sizes.h"
+#include "lathe/search/model_choices.h"
 
 namespace lathe::search {
 namespace {
@@ -24,8 +25,36 @@ void check_distinct(std::string_view name, const std::vector<T>& values) {
       fail("{}: {} stands there twice", name, values[i]);
 }
 
+// What only encoders of the family bert choose.
+void check_no_encoder_sizes(const ArchitectureSpace& space) {
+  const auto refuse = [&](std::string_view name, bool is_given) {
+    if (is_given)
+      fail("{}: is chosen by models of the family bert alone: expected a place for it in {}", name,
+           space.model);
+  };
+  refuse("layers", !space.layers.empty());
+  refuse("heads", !space.heads.empty());
+  refuse("hidden", !space.hidden.empty());
+  refuse("intermediate", !space.intermediate.empty());
+  refuse("activation", !space.activation.empty());
+  refuse("norm", !space.norm.empty());
+  refuse("projections", !space.projections.empty());
+}
+
 void check_architecture(const ArchitectureSpace& space) {
-  builder_of(space);
+  for (const auto& [name, values] : space.variables) {
+    if (space.model.find("{" + name + "}") == std::string::npos)
+      fail("the model {} has no place for {{{}}}", space.model, name);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      if (std::ranges::count(values, values[i]) > 1)
+        fail("{}: {} stands there twice", name, study::to_json(values[i]));
+  }
+  const models::NamedModel builder = named_builder(builder_name(space));
+  if (!has_encoder_sizes(space)) {
+    check_no_encoder_sizes(space);
+    models::find_task(*builder.family, "classify");
+    return;
+  }
   for (const auto& [name, values] :
        {std::pair("layers", &space.layers), std::pair("heads", &space.heads),
         std::pair("hidden", &space.hidden), std::pair("intermediate", &space.intermediate)}) {

@@ -13,10 +13,14 @@
 /// that build and train a point, and what comes of them.
 namespace lathe::search {
 
-/// Encoders that differ from a builder's in sizes and kinds. An empty list leaves what the builder
-/// has.
+/// Encoders that differ from a builder's in sizes and kinds, where an empty list leaves what the
+/// builder has; or models of any family that are written with their sizes.
 struct ArchitectureSpace {
-  std::string model = "bert-tiny";  ///< a builder of the family bert
+  /// A builder. With variables in braces it stands for as many: cnn:1x28x28,c{filters}k5,m2,10.
+  std::string model = "bert-tiny";
+  std::map<std::string, std::vector<study::Choice>> variables = {};  ///< their values
+  std::vector<std::string> models = {};  ///< those that can be built, of all combinations
+  // Of a builder of the family bert alone.
   std::vector<std::int64_t> layers = {}, heads = {}, hidden = {}, intermediate = {};
   std::vector<std::string> activation = {};  ///< gelu, relu, ...
   std::vector<std::string> norm = {};        ///< post, pre

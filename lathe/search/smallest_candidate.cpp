@@ -4,6 +4,7 @@
 
 #include "lathe/core/number_format.h"
 #include "lathe/search/builder_sizes.h"
+#include "lathe/search/model_choices.h"
 
 namespace lathe::search {
 namespace {
@@ -23,7 +24,7 @@ std::string smallest_format(const TensorChoices& tensors) {
   return smallest;
 }
 
-Attributes smallest_architecture(const ArchitectureSpace& space) {
+Attributes smallest_encoder(const ArchitectureSpace& space) {
   Attributes result;
   if (!space.layers.empty()) result["num_hidden_layers"] = std::ranges::min(space.layers);
   if (!space.intermediate.empty())
@@ -50,11 +51,21 @@ Attributes smallest_architecture(const ArchitectureSpace& space) {
   return result;
 }
 
+// Of encoders the one that has the least of everything; of models that are named all, since what
+// their sizes do is theirs to know.
+std::vector<Attributes> smallest_architectures(const ArchitectureSpace& space) {
+  if (has_encoder_sizes(space)) return {smallest_encoder(space)};
+  if (space.variables.empty()) return {Attributes{}};
+  std::vector<Attributes> result;
+  for (const std::string& model : space.models) result.push_back(named_builder(model).config);
+  return result;
+}
+
 }  // namespace
 
-Candidate smallest_candidate(const CandidateSpace& space) {
+std::vector<Candidate> smallest_candidates(const CandidateSpace& space) {
   const SearchSpace& choices = space.space();
-  Candidate candidate{.architecture = smallest_architecture(choices.architecture)};
+  Candidate candidate;
   if (choices.precision)
     for (const std::string& layer : space.layers())
       for (const TensorChoices& tensors : choices.precision->tensors)
@@ -63,7 +74,12 @@ Candidate smallest_candidate(const CandidateSpace& space) {
   if (choices.pruning)
     for (const std::string& layer : space.pruned())
       candidate.pruning[layer].sparsity = std::ranges::max(choices.pruning->sparsity);
-  return candidate;
+  std::vector<Candidate> result;
+  for (Attributes& architecture : smallest_architectures(choices.architecture)) {
+    candidate.architecture = std::move(architecture);
+    result.push_back(candidate);
+  }
+  return result;
 }
 
 }  // namespace lathe::search

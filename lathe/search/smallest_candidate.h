@@ -4,8 +4,9 @@
 
 namespace lathe::search {
 
-/// The candidate that costs least whatever is counted: the smallest sizes that fit together,
-/// projections left out where they may be, the fewest bits, the highest sparsity.
-Candidate smallest_candidate(const CandidateSpace& space);
+/// Candidates of which one costs least, whatever is counted: the smallest sizes that fit together,
+/// projections left out where they may be, the fewest bits, the highest sparsity. There are several
+/// where names of models have the sizes.
+std::vector<Candidate> smallest_candidates(const CandidateSpace& space);
 
 }  // namespace lathe::search

@@ -5,6 +5,7 @@
 #include "lathe/compress/layer_match.h"
 #include "lathe/core/error.h"
 #include "lathe/search/format_choices.h"
+#include "lathe/search/model_choices.h"
 #include "lathe/study/toml_values.h"
 
 namespace lathe::search {
@@ -43,14 +44,29 @@ std::vector<T> list_of(const toml::node& node, std::string_view kind) {
   return values;
 }
 
+// The names in braces.
+std::vector<std::string> variables_of(const std::string& text) {
+  std::vector<std::string> names;
+  for (std::size_t begin = text.find('{'); begin != std::string::npos;
+       begin = text.find('{', begin + 1))
+    names.push_back(text.substr(begin + 1, text.find('}', begin) - begin - 1));
+  return names;
+}
+
 ArchitectureSpace read_architecture(const toml::table& table, const std::string& source) {
   ArchitectureSpace space;
   each_entry(table, source, [&](const std::string& key, const toml::node& node) {
+    if (key == "model") space.model = list_of<std::string>(node, "a text").front();
+  });
+  each_entry(table, source, [&](const std::string& key, const toml::node& node) {
     const auto sizes = [&] { return list_of<std::int64_t>(node, "a whole number"); };
     const auto words = [&] { return list_of<std::string>(node, "a text"); };
-    if (key == "model")
-      space.model = words().front();
-    else if (key == "layers")
+    if (key == "model") return;
+    if (space.model.find("{" + key + "}") != std::string::npos) {
+      space.variables[key] = list_of(node);
+      return;
+    }
+    if (key == "layers")
       space.layers = sizes();
     else if (key == "heads")
       space.heads = sizes();
@@ -65,17 +81,24 @@ ArchitectureSpace read_architecture(const toml::table& table, const std::string&
     else if (key == "projections")
       space.projections = words();
     else
-      throw unknown_name("key", key,
-                         {"activation", "heads", "hidden", "intermediate", "layers", "model",
-                          "norm", "projections"});
+      throw unknown_name(
+          "key", key,
+          space.model.find('{') != std::string::npos
+              ? variables_of(space.model)
+              : std::vector<std::string>{"activation", "heads", "hidden", "intermediate", "layers",
+                                         "model", "norm", "projections"});
     // What is wrong with a part shows best at its own line; the rest, at the table's.
+    if (space.model.find('{') != std::string::npos) return;
     ArchitectureSpace alone{.model = space.model};
     if (key == "activation") alone.activation = space.activation;
     if (key == "norm") alone.norm = space.norm;
     if (key == "projections") alone.projections = space.projections;
     check_space({.architecture = alone});
   });
-  with_place(study::place_of(table, source), [&] { check_space({.architecture = space}); });
+  with_place(study::place_of(table, source), [&] {
+    if (space.model.find('{') != std::string::npos) list_models(space);
+    check_space({.architecture = space});
+  });
   return space;
 }
 

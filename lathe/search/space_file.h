@@ -16,6 +16,7 @@ namespace lathe::search {
 ///     layers = [2, 4, 8]
 ///     hidden = [128, 256]
 ///     projections = ["linear", "identity"]     # each square projection by itself
+///     # or, of any family: model = "cnn:1x28x28,c{filters}k5,m2,10", filters = [4, 8]
 ///     [precision.families]                     # or [precision.weights] and [precision.data]
 ///     float = "float"
 ///     integer = {format = "fixed:{width},{fraction}", width = [8, 16], fraction = [4, 8]}

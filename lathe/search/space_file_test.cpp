@@ -57,7 +57,28 @@ TEST(SpaceFile, NamesLineAndNearestName) {
   EXPECT_EQ(refusal("[precision.families]\na = {format = \"fixed:8,4\", w = [8]}\n"),
             "s.toml:2: a: the format fixed:8,4 has no place for {w}");
   EXPECT_EQ(refusal("[precision.families]\na = {format = \"fixed:{w},4\"}\n"),
-            "s.toml:2: a: format fixed:{w},4: \"w\" has no values");
+            "s.toml:2: a: fixed:{w},4: \"w\" has no values");
+}
+
+TEST(SpaceFile, ReadsModelsOfAnyFamilyWithSizesInTheirNames) {
+  const SearchSpace space = parse_search_space(
+      "[architecture]\nheads = [2, 3, 5]\nmodel = \"vit:1x28x28,p7,w{width},l1,h{heads}\"\n"
+      "width = [32, 48]\n",
+      "s.toml");
+  EXPECT_TRUE(space.architecture.heads.empty());
+  // Those whose heads do not divide the width cannot be built.
+  EXPECT_EQ(space.architecture.models,
+            (std::vector<std::string>{"vit:1x28x28,p7,w32,l1,h2", "vit:1x28x28,p7,w48,l1,h2",
+                                      "vit:1x28x28,p7,w48,l1,h3"}));
+  EXPECT_EQ(refusal("[architecture]\nmodel = \"mlp:4,{wide},2\"\nwde = [8]\n"),
+            "s.toml:3: wde: unknown key \"wde\"; known: wide\nhint: did you mean \"wide\"?");
+  EXPECT_EQ(refusal("[architecture]\nmodel = \"mlp:4,{wide},2\"\n"),
+            "s.toml:1: mlp:4,{wide},2: \"wide\" has no values");
+  EXPECT_EQ(refusal("[architecture]\nmodel = \"resnet20\"\nlayers = [2, 4]\n"),
+            "s.toml:1: architecture: layers: is chosen by models of the family bert alone: "
+            "expected a place for it in resnet20");
+  EXPECT_EQ(refusal("[architecture]\nmodel = \"{kind}4,2\"\nkind = [\"mlp:\", \"cnn:1x4x4,\"]\n"),
+            "s.toml:1: mlp:4,2 is of the family mlp, cnn:1x4x4,4,2 of cnn: expected one family");
 }
 
 TEST(SpaceFile, ReadsFormatsToCompareWith) {

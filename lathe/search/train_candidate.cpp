@@ -8,6 +8,7 @@
 #include "lathe/compress/quantizers.h"
 #include "lathe/core/error.h"
 #include "lathe/experiment/run_record.h"
+#include "lathe/experiment/student.h"
 #include "lathe/search/compress_candidate.h"
 #include "lathe/search/parent_weights.h"
 #include "lathe/train/soft_labels.h"
@@ -74,14 +75,16 @@ io::Model build_candidate(const TrialData& data, const Candidate& candidate, std
   Attributes config = base.config;
   for (const auto& [key, value] : candidate.architecture) config[key] = value;
   // Any builder of the family: every key is given.
-  io::Model model =
-      io::load_model("bert-tiny", {.task = base.task,
-                                   .num_labels = static_cast<std::int64_t>(base.label_names.size()),
-                                   .config = std::move(config),
-                                   .seed = seed});
+  io::Model model = io::load_model(
+      data.builder(), {.task = base.task,
+                       .inputs = experiment::inputs_with_labels(*base.family, base.task),
+                       .num_labels = static_cast<std::int64_t>(base.label_names.size()),
+                       .config = std::move(config),
+                       .seed = seed});
   model.tokenizer = base.tokenizer;
   model.label_names = base.label_names;
   model.reading = base.reading;
+  model.images = base.images;
   if (data.parent() != nullptr) take_weights(model, *data.parent());
   return model;
 }

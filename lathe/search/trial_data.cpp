@@ -50,6 +50,9 @@ data::Dataset TrialData::read_training(const SearchOptions& options, const std::
     base_ = experiment::load_with_tokenizer(
         builder, tokenizer, options.data,
         {.task = "classify", .num_labels = train.num_labels(), .seed = options.seed});
+    if (parent_ && parent_->family != base_.family)
+      fail("from: {} is of the family {}: expected {}, of which {} is", options.from,
+           parent_->family->name, base_.family->name, builder);
     if (parent_) base_.images = parent_->images;
     experiment::set_images(base_, options.images);
     experiment::adopt_labels(base_, train);
@@ -67,7 +70,8 @@ data::Dataset TrialData::read_training(const SearchOptions& options, const std::
 
 TrialData::TrialData(const SearchOptions& options, const std::string& builder,
                      const engine::ExecutionOptions& execution,
-                     const experiment::Callbacks& callbacks) {
+                     const experiment::Callbacks& callbacks)
+    : builder_(builder) {
   data::Dataset train = read_training(options, builder, callbacks);
   if (options.length > 0) base_.reading.length = options.length;
   if (!options.truncation.empty())

@@ -23,6 +23,7 @@ class TrialData {
 
   /// The model of the options, or the builder's own with the data's labels and tokenizer.
   const io::Model& base() const { return base_; }
+  const std::string& builder() const { return builder_; }
   const data::Dataset& examples() const { return examples_; }
   const std::shared_ptr<train::ExampleSource>& training() const { return training_; }
   /// What accuracies are of, and the part of it that trials are judged by on the way.
@@ -45,6 +46,7 @@ class TrialData {
   data::Dataset read_training(const SearchOptions& options, const std::string& builder,
                               const experiment::Callbacks& callbacks);
 
+  std::string builder_;
   io::Model base_;
   std::optional<io::Model> parent_;
   bool has_teachers_ = false;
