@@ -6,9 +6,9 @@
 
 // The parts of the caller's scratch.
 struct AttentionScratch {
-  float* keys;    // k transposed and packed: n = lk, k = d
-  float* values;  // v packed: n = d, k = lk
-  float* keep;    // 1 or 0 for each key, 0 to the end of the last vector
+  const float* keys;    // k transposed and packed: n = lk, k = d
+  const float* values;  // v packed: n = d, k = lk
+  float* keep;          // 1 or 0 for each key, 0 to the end of the last vector
   bool has_masked;
   float* scores;  // kTileRows rows
   std::int64_t score_stride;
@@ -19,8 +19,27 @@ inline std::int64_t score_stride(std::int64_t lk) {
   return round_up(lk, kPanel) + kWidth;
 }
 
+inline std::int64_t attention_packed_size(std::int64_t lk, std::int64_t d) {
+  return packed_size(lk, d) + packed_size(d, lk);
+}
+
+inline std::int64_t attention_packed_bytes(std::int64_t lk, std::int64_t d) {
+  return attention_packed_size(lk, d) * 4;
+}
+
+inline void attention_pack(const AttentionArgs& args, void* packed) {
+  auto* const keys = static_cast<float*>(packed);
+  pack_b(args.k, args.lk, args.d, args.k_stride, 1, keys);
+  pack_b(args.v, args.d, args.lk, 1, args.v_stride, keys + packed_size(args.lk, args.d));
+}
+
+inline std::int64_t attention_tile(std::int64_t lq, std::int64_t row) {
+  const RowTiles tiles(lq);
+  return tiles.begin(tiles.holding(row));
+}
+
 inline std::int64_t attention_scratch_size(std::int64_t, std::int64_t lk, std::int64_t d) {
-  return packed_size(lk, d) + packed_size(d, lk) + (kTileRows + 1) * score_stride(lk);
+  return attention_packed_size(lk, d) + (kTileRows + 1) * score_stride(lk);
 }
 
 // Whether some key does not count: in a full row all do, and a mask says nothing.
@@ -35,9 +54,9 @@ inline AttentionScratch divide_scratch(const AttentionArgs& args) {
   AttentionScratch scratch;
   scratch.has_masked = has_masked_keys(args);
   scratch.score_stride = score_stride(args.lk);
-  scratch.keys = args.scratch;
+  scratch.keys = args.packed != nullptr ? static_cast<const float*>(args.packed) : args.scratch;
   scratch.values = scratch.keys + packed_size(args.lk, args.d);
-  scratch.keep = scratch.values + packed_size(args.d, args.lk);
+  scratch.keep = args.scratch + attention_packed_size(args.lk, args.d);
   scratch.scores = scratch.keep + scratch.score_stride;
   return scratch;
 }
@@ -154,8 +173,7 @@ inline void attend_tile(const AttentionArgs& args, const AttentionScratch& scrat
 inline void attention(const AttentionArgs& args) {
   if (args.q_begin >= args.q_end || args.lk == 0) return;
   const AttentionScratch scratch = divide_scratch(args);
-  pack_b(args.k, args.lk, args.d, args.k_stride, 1, scratch.keys);
-  pack_b(args.v, args.d, args.lk, 1, args.v_stride, scratch.values);
+  if (args.packed == nullptr) attention_pack(args, args.scratch);
   if (scratch.has_masked)
     for (std::int64_t j = 0; j < scratch.score_stride; ++j)
       scratch.keep[j] = j < args.lk && args.keep[j] != 0 ? 1.0f : 0.0f;

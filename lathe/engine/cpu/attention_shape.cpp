@@ -3,32 +3,59 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 
 #include "lathe/ops/attention_weights.h"
 
 namespace lathe::engine {
 namespace {
 
-// Ranges of queries are no smaller: what the widest kernel takes at once.
+// Ranges of queries are no smaller: what the widest kernel takes at once. Where whole heads would
+// be as many for each thread they are twice that and have as many scores, some 16 us, because less
+// is not worth a cut.
 constexpr std::int64_t kLeastQueries = 32;
+constexpr std::int64_t kLeastScores = 1 << 14;
+// Where sequences are alike each thread begins with as many tasks, so that a core that others use
+// too costs one of them and not a turn of all threads.
+constexpr std::int64_t kTasksOfThread = 8;
 // To pack a key and its value costs as much as this part of a query.
 constexpr double kPackedKey = 0.125;
 
-// How many queries a task takes, where the longest of the sequences has `length`: fewer than all
-// where threads would else have nothing to do, as with a batch of one. The bits of a row do not
-// depend on its range, so it may follow the number of threads.
-std::int64_t query_range(std::int64_t length, std::int64_t pairs, std::int64_t threads) {
-  std::int64_t best = std::max<std::int64_t>(length, 1);
+std::int64_t work_of(const AttentionSequence& sequence) {
+  return sequence.q_length * sequence.k_length;
+}
+
+// Whether all sequences that ask are about as long as each other.
+bool are_alike(const std::vector<AttentionSequence>& sequences) {
+  std::int64_t least = std::numeric_limits<std::int64_t>::max(), most = 0;
+  for (const AttentionSequence& sequence : sequences) {
+    if (sequence.q_length == 0) continue;
+    least = std::min(least, work_of(sequence));
+    most = std::max(most, work_of(sequence));
+  }
+  return most == 0 || 2 * least >= most;
+}
+
+// How many tasks the queries of a head are, `length` at most. Threads that begin with neighbours
+// find the keys packed; those that are dealt tasks one by one pack them at the same time. The bits
+// of a row do not depend on its range, so it may follow the number of threads.
+std::int64_t num_ranges(std::int64_t length, std::int64_t pairs, std::int64_t threads,
+                        bool neighbours) {
+  if (threads == 1 || pairs == 0) return 1;
+  const std::int64_t queries = neighbours && pairs % threads == 0
+                                   ? std::max(2 * kLeastQueries, kLeastScores / length)
+                                   : kLeastQueries;
+  const std::int64_t most = std::max<std::int64_t>(1, length / queries);
+  if (neighbours) return std::min(most, (kTasksOfThread * threads + pairs - 1) / pairs);
+  std::int64_t best = 1;
   double least = 0;
-  for (std::int64_t parts = 1; parts <= std::max<std::int64_t>(1, length / kLeastQueries);
-       ++parts) {
-    const std::int64_t range = (length + parts - 1) / parts;
-    const std::int64_t turns = (pairs * parts + threads - 1) / threads;
-    const double cost = static_cast<double>(turns) *
-                        (static_cast<double>(range) + kPackedKey * static_cast<double>(length));
-    if (parts > 1 && cost >= least) continue;
+  for (std::int64_t ranges = 1; ranges <= most; ++ranges) {
+    const std::int64_t turns = (pairs * ranges + threads - 1) / threads;
+    const double cost =
+        static_cast<double>(turns * length) * (1 / static_cast<double>(ranges) + kPackedKey);
+    if (ranges > 1 && cost >= least) continue;
     least = cost;
-    best = std::max<std::int64_t>(range, 1);
+    best = ranges;
   }
   return best;
 }
@@ -90,30 +117,61 @@ const std::uint8_t* AttentionShape::keep(const WholeCall& call, const AttentionS
 
 std::vector<AttentionTask> attention_tasks(const AttentionShape& shape,
                                            const std::vector<AttentionSequence>& sequences,
-                                           std::int64_t threads) {
-  std::int64_t longest = 0;
+                                           std::int64_t threads, AttentionTile tile) {
+  std::int64_t longest = 1;
   for (const AttentionSequence& at : sequences) longest = std::max(longest, at.q_length);
-  const std::int64_t range = query_range(longest, std::ssize(sequences) * shape.heads, threads);
+  const std::int64_t ranges =
+      num_ranges(longest, std::ssize(sequences) * shape.heads, threads, are_alike(sequences));
   std::vector<AttentionTask> tasks;
-  for (std::size_t s = 0; s < sequences.size(); ++s)
-    for (std::int64_t begin = 0; begin < sequences[s].q_length; begin += range)
-      for (std::int64_t head = 0; head < shape.heads; ++head)
-        tasks.push_back({s, head, begin, std::min(sequences[s].q_length, begin + range)});
+  for (std::size_t s = 0; s < sequences.size(); ++s) {
+    const std::int64_t length = sequences[s].q_length;
+    const std::int64_t own = (length * ranges + longest - 1) / longest;
+    const auto cut = [&](std::int64_t range) {
+      return range == own ? length : tile(length, length * range / own);
+    };
+    for (std::int64_t head = 0; head < shape.heads; ++head)
+      for (std::int64_t range = 0; range < own; ++range)
+        if (cut(range) < cut(range + 1)) tasks.push_back({s, head, cut(range), cut(range + 1)});
+  }
   return tasks;
+}
+
+PackedPairs::PackedPairs(const AttentionShape& shape,
+                         const std::vector<AttentionSequence>& sequences,
+                         const std::vector<AttentionTask>& tasks, std::int64_t bytes,
+                         AlignedBuffer& memory)
+    : group_(shape.heads / shape.kv_heads),
+      kv_heads_(shape.kv_heads),
+      bytes_((bytes + 63) / 64 * 64) {
+  if (std::ssize(tasks) <= std::ssize(sequences) * shape.heads) return;
+  states_ = std::vector<std::atomic<int>>(sequences.size() * static_cast<std::size_t>(kv_heads_));
+  memory.reserve(std::ssize(states_) * bytes_);
+  memory_ = memory.data();
+}
+
+const void* PackedPairs::find(const AttentionTask& task, const std::function<void(void*)>& pack) {
+  if (states_.empty()) return nullptr;
+  const std::size_t pair = task.sequence * static_cast<std::size_t>(kv_heads_) +
+                           static_cast<std::size_t>(task.head / group_);
+  std::byte* const place = memory_ + static_cast<std::int64_t>(pair) * bytes_;
+  int state = kMissing;
+  if (states_[pair].compare_exchange_strong(state, kBegun, std::memory_order_acquire)) {
+    pack(place);
+    states_[pair].store(kThere, std::memory_order_release);
+    return place;
+  }
+  return state == kThere ? place : nullptr;
 }
 
 void run_attention_tasks(const WholeCall& call, const std::vector<AttentionSequence>& sequences,
                          std::vector<AttentionTask> tasks,
                          const std::function<void(const AttentionTask&, int)>& run) {
-  if (tasks.empty()) return;
-  const auto work = [&](const AttentionTask& task) {
-    const AttentionSequence& sequence = sequences[task.sequence];
-    return sequence.q_length * sequence.k_length;
-  };
-  const auto [least, most] = std::ranges::minmax(tasks, {}, work);
-  const bool are_alike = 2 * work(least) >= work(most);
-  if (!are_alike) std::ranges::stable_sort(tasks, std::ranges::greater(), work);
-  (are_alike ? call.parallel_by_rows : call.parallel)(
+  const bool neighbours = are_alike(sequences);
+  if (!neighbours)
+    std::ranges::stable_sort(tasks, std::ranges::greater(), [&](const AttentionTask& task) {
+      return work_of(sequences[task.sequence]);
+    });
+  (neighbours ? call.parallel_by_rows : call.parallel)(
       std::ssize(tasks),
       [&](std::int64_t index, int thread) { run(tasks[static_cast<std::size_t>(index)], thread); });
 }

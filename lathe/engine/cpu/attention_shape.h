@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -48,11 +49,34 @@ class AttentionShape {
   bool only_first_;  // packed, with one query a sequence: its first token's
 };
 
-/// All queries of all heads, in the order of sequences and in as many tasks as keep the threads
-/// busy.
+/// The first query of the tile in which query `row` of `length` is: a kernel's own.
+using AttentionTile = std::int64_t (*)(std::int64_t length, std::int64_t row);
+
+/// All queries of all heads, in the order of sequences and heads and in as many tasks as keep the
+/// threads busy. Where queries of a head are cut they are at the beginning of a tile.
 std::vector<AttentionTask> attention_tasks(const AttentionShape& shape,
                                            const std::vector<AttentionSequence>& sequences,
-                                           std::int64_t threads);
+                                           std::int64_t threads, AttentionTile tile);
+
+/// Keys and values as a kernel packs them, of pairs of a sequence and a head of the keys whose
+/// queries are several tasks: packed once, by the first of them.
+class PackedPairs {
+ public:
+  /// Takes `bytes` of `memory` for each pair, and nothing where each is one task.
+  PackedPairs(const AttentionShape& shape, const std::vector<AttentionSequence>& sequences,
+              const std::vector<AttentionTask>& tasks, std::int64_t bytes, AlignedBuffer& memory);
+
+  /// Those of a task, made by pack(to) if nobody has begun to. Null where each task should pack its
+  /// own, and where another thread is at it: to wait for a core that others use too takes longer
+  /// than to pack.
+  const void* find(const AttentionTask& task, const std::function<void(void*)>& pack);
+
+ private:
+  enum State : int { kMissing, kBegun, kThere };
+  std::int64_t group_, kv_heads_, bytes_;
+  std::byte* memory_ = nullptr;
+  std::vector<std::atomic<int>> states_;
+};
 
 /// Runs tasks that are in the order of sequences. Where these are about as long as each other, a
 /// thread begins with those whose rows it has worked on before. Else the long ones come first,

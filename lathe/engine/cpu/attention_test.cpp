@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "lathe/core/philox.h"
+#include "lathe/engine/cpu/attention_cases.h"
 #include "lathe/engine/cpu/every_isa.h"
 
 namespace lathe::engine {
@@ -36,30 +37,32 @@ struct Result {
 class AttentionKernel : public EveryIsa {
  protected:
   // Rows [begin, end) into an otherwise untouched result.
-  void run(const Problem& problem, std::int64_t begin, std::int64_t end, Result& result) const {
+  void run(const Problem& problem, std::int64_t begin, std::int64_t end, Result& result,
+           bool packs_before = false) const {
     Matrix scratch(1, table().attention_scratch_size(problem.lq, problem.lk, problem.d));
     scratch.fill(std::numeric_limits<float>::quiet_NaN());
-    table().attention({.lq = problem.lq,
-                       .lk = problem.lk,
-                       .d = problem.d,
-                       .q_begin = begin,
-                       .q_end = end,
-                       .q = problem.q.data(),
-                       .k = problem.k.data(),
-                       .v = problem.v.data(),
-                       .out = result.out.data(),
-                       .q_stride = problem.q.stride(),
-                       .k_stride = problem.k.stride(),
-                       .v_stride = problem.v.stride(),
-                       .out_stride = result.out.stride(),
-                       .scale = problem.scale,
-                       .causal = problem.causal,
-                       .keep = problem.keep.empty() ? nullptr : problem.keep.data(),
-                       .row_log_sum_exp = result.log_sum_exp.data(),
-                       .scratch = scratch.data(),
-                       .dropout = problem.dropout,
-                       .head = problem.head,
-                       .example = problem.example});
+    const AttentionArgs args{.lq = problem.lq,
+                             .lk = problem.lk,
+                             .d = problem.d,
+                             .q_begin = begin,
+                             .q_end = end,
+                             .q = problem.q.data(),
+                             .k = problem.k.data(),
+                             .v = problem.v.data(),
+                             .out = result.out.data(),
+                             .q_stride = problem.q.stride(),
+                             .k_stride = problem.k.stride(),
+                             .v_stride = problem.v.stride(),
+                             .out_stride = result.out.stride(),
+                             .scale = problem.scale,
+                             .causal = problem.causal,
+                             .keep = problem.keep.empty() ? nullptr : problem.keep.data(),
+                             .row_log_sum_exp = result.log_sum_exp.data(),
+                             .scratch = scratch.data(),
+                             .dropout = problem.dropout,
+                             .head = problem.head,
+                             .example = problem.example};
+    attend(table(), args, packs_before);
     EXPECT_TRUE(scratch.guards_are_intact());
     EXPECT_TRUE(result.out.guards_are_intact());
     EXPECT_TRUE(result.log_sum_exp.guards_are_intact());
@@ -224,11 +227,15 @@ TEST_P(AttentionKernel, GivesARowTheSameBitsInAnyRange) {
     for (const std::int64_t step : {1, 5, 14, 16, 40}) {
       Result parts{Matrix(61, 24, 5), Matrix(1, 61)};
       for (std::int64_t r = 0; r < 61; r += step)
-        run(problem, r, std::min(r + step, problem.lq), parts);
+        run(problem, r, std::min(r + step, problem.lq), parts, step % 5 == 0);
       EXPECT_TRUE(parts.out.has_same_bits(whole.out)) << "in steps of " << step;
       EXPECT_TRUE(parts.log_sum_exp.has_same_bits(whole.log_sum_exp)) << "in steps of " << step;
     }
   }
+}
+
+TEST_P(AttentionKernel, SaysWhereItsTilesBegin) {
+  expect_tiles(table().attention_tile);
 }
 
 TEST_P(AttentionKernel, WritesOnlyTheRowsAskedFor) {

@@ -55,14 +55,31 @@ inline std::int64_t bf16_attention_scratch_bytes(std::int64_t lk, std::int64_t d
   return Bf16AttentionScratch(lk, d).size;
 }
 
+inline std::int64_t bf16_attention_packed_bytes(std::int64_t lk, std::int64_t d) {
+  return Bf16AttentionScratch(lk, d).queries;
+}
+
+inline void bf16_attention_pack(const AttentionArgs& args, void* packed) {
+  auto* const keys = static_cast<std::uint16_t*>(packed);
+  bf16_pack(args.k, args.lk, args.d, args.k_stride, 1, keys);
+  bf16_pack(args.v, args.d, args.lk, 1, args.v_stride,
+            keys + Bf16AttentionScratch(args.lk, args.d).values / 2);
+}
+
+inline std::int64_t bf16_attention_tile(std::int64_t lq, std::int64_t row) {
+  const PairTiles tiles(lq);
+  return tiles.begin(tiles.holding(row));
+}
+
 struct Bf16AttentionParts {
-  std::uint16_t *keys, *values, *queries, *weights;
+  const std::uint16_t *keys, *values;
+  std::uint16_t *queries, *weights;
   float *scores, *sums, *keep;
   bool has_masked = false;  // else a mask says nothing, as in a full row
   Bf16AttentionParts(const AttentionArgs& args, const Bf16AttentionScratch& layout) {
     auto* const memory = reinterpret_cast<unsigned char*>(args.scratch);
-    keys = reinterpret_cast<std::uint16_t*>(memory);
-    values = reinterpret_cast<std::uint16_t*>(memory + layout.values);
+    keys = static_cast<const std::uint16_t*>(args.packed != nullptr ? args.packed : memory);
+    values = keys + layout.values / 2;
     queries = reinterpret_cast<std::uint16_t*>(memory + layout.queries);
     weights = reinterpret_cast<std::uint16_t*>(memory + layout.weights);
     scores = reinterpret_cast<float*>(memory + layout.scores);
@@ -162,8 +179,7 @@ inline void bf16_attention(const AttentionArgs& args) {
   if (args.q_begin >= args.q_end || args.lk == 0) return;
   const Bf16AttentionScratch layout(args.lk, args.d);
   const Bf16AttentionParts parts(args, layout);
-  bf16_pack(args.k, args.lk, args.d, args.k_stride, 1, parts.keys);
-  bf16_pack(args.v, args.d, args.lk, 1, args.v_stride, parts.values);
+  if (args.packed == nullptr) bf16_attention_pack(args, args.scratch);
   if (parts.has_masked)
     for (std::int64_t j = 0; j < round_up(args.lk, kKeyGrain); ++j)
       parts.keep[j] = j < args.lk && args.keep[j] != 0 ? 1.0f : 0.0f;

@@ -33,7 +33,8 @@ class EveryBf16Attention : public testing::TestWithParam<const Bf16Kernels*> {
   const Bf16Kernels& table() const { return *GetParam(); }
 
   // Rows [begin, end) into an otherwise untouched result.
-  void run(const Problem& problem, std::int64_t begin, std::int64_t end, Matrix& out) const {
+  void run(const Problem& problem, std::int64_t begin, std::int64_t end, bool packs_before,
+           Matrix& out) const {
     const AlignedBuffer scratch(table().attention_scratch_bytes(problem.lk, problem.d));
     std::memset(scratch.data(), 0xff, static_cast<std::size_t>(scratch.size()));
     AttentionArgs args{};
@@ -54,12 +55,12 @@ class EveryBf16Attention : public testing::TestWithParam<const Bf16Kernels*> {
     args.causal = problem.causal;
     args.keep = problem.keep.empty() ? nullptr : problem.keep.data();
     args.scratch = scratch.floats();
-    table().attention(args);
+    attend(table(), args, packs_before);
     EXPECT_TRUE(out.guards_are_intact());
   }
   Matrix run(const Problem& problem) const {
     Matrix out(problem.lq, problem.d, 5);
-    run(problem, 0, problem.lq, out);
+    run(problem, 0, problem.lq, false, out);
     return out;
   }
   Matrix rounded(const Matrix& matrix) const {
@@ -135,9 +136,12 @@ TEST_P(EveryBf16Attention, LeavesOutKeysThatAreMaskedOrLater) {
 
 TEST_P(EveryBf16Attention, GivesARangeOfQueriesTheBitsOfTheWhole) {
   expect_bits_of_the_whole_in_ranges<Problem>(
-      [this](const Problem& problem, std::int64_t begin, std::int64_t end, Matrix& out) {
-        run(problem, begin, end, out);
-      });
+      [this](const Problem& problem, std::int64_t begin, std::int64_t end, bool packs_before,
+             Matrix& out) { run(problem, begin, end, packs_before, out); });
+}
+
+TEST_P(EveryBf16Attention, SaysWhereItsTilesBegin) {
+  expect_tiles(table().attention_tile);
 }
 
 // Scores far below the largest have weight 0, not a subnormal one, and none overflows.

@@ -9,4 +9,7 @@ const Bf16Kernels bf16_table = {.name = kName,
                                 .multiply = bf16_multiply,
                                 .round = round_bf16,
                                 .attention_scratch_bytes = bf16_attention_scratch_bytes,
-                                .attention = bf16_attention};
+                                .attention = bf16_attention,
+                                .attention_packed_bytes = bf16_attention_packed_bytes,
+                                .attention_pack = bf16_attention_pack,
+                                .attention_tile = bf16_attention_tile};

@@ -6,6 +6,7 @@ struct PairTiles {
   explicit PairTiles(std::int64_t all_rows)
       : rows(all_rows), count((all_rows + kPairRows - 1) / kPairRows) {}
   std::int64_t begin(std::int64_t tile) const { return tile * rows / count; }
+  std::int64_t holding(std::int64_t row) const { return ((row + 1) * count - 1) / rows; }
 };
 
 // Nothing to set up.

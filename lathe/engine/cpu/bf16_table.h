@@ -52,6 +52,9 @@ struct Bf16Kernels {
   /// rounding of weights to a format, and for d up to kMostHeadSize alone.
   std::int64_t (*attention_scratch_bytes)(std::int64_t lk, std::int64_t d);
   void (*attention)(const AttentionArgs&);
+  std::int64_t (*attention_packed_bytes)(std::int64_t lk, std::int64_t d);
+  void (*attention_pack)(const AttentionArgs&, void* packed);
+  std::int64_t (*attention_tile)(std::int64_t lq, std::int64_t row);
   static constexpr std::int64_t kMostHeadSize = 1024;
 };
 

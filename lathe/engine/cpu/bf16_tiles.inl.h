@@ -11,6 +11,7 @@ struct PairTiles {
   explicit PairTiles(std::int64_t all_rows)
       : rows(all_rows), count((all_rows + kPairRows - 1) / kPairRows) {}
   std::int64_t begin(std::int64_t tile) const { return smaller(tile * kPairRows, rows); }
+  static std::int64_t holding(std::int64_t row) { return row / kPairRows; }
 };
 
 template <bool IsTall>

@@ -35,8 +35,9 @@ inline void pack_keys(const CodeAttentionArgs& args, const CodeCut& cut, std::in
 // Where the parts of the caller's scratch begin, in bytes.
 struct CodeAttentionScratch {
   CodeCut cut;
-  std::int64_t left_stride;  // numbers of a query
-  std::int64_t values, left, starts, scores, weights, sums, key_scales, factors, keep, size;
+  std::int64_t left_stride;                          // numbers of a query
+  std::int64_t values, key_scales, factors, packed;  // with the keys, of all queries
+  std::int64_t left, starts, scores, weights, sums, keep, size;
   CodeAttentionScratch(std::int64_t lk, std::int64_t d)
       : cut{.k = d,
             .blocks = 1,
@@ -48,14 +49,15 @@ struct CodeAttentionScratch {
     const auto lines = [](std::int64_t bytes) { return round_up(bytes, 64); };
     const std::int64_t of_keys = lines(round_up(lk, kKeyGrain) * 4);
     values = lines(code_packed_size(lk, cut));
-    left = values + lines(value_bytes(lk, d));
+    key_scales = values + lines(value_bytes(lk, d));
+    factors = key_scales + of_keys;
+    packed = factors + of_keys;
+    left = packed;
     starts = left + lines(kLeftRows * left_stride * static_cast<std::int64_t>(sizeof(Left)));
     scores = starts + lines(kLeftRows * 4);
     weights = scores + lines(round_up(lk, kKeyGrain) * kLeftRows * 4);
     sums = weights + lines(weight_bytes(lk));
-    key_scales = sums + lines(value_sum_bytes());
-    factors = key_scales + of_keys;
-    keep = factors + of_keys;
+    keep = sums + lines(value_sum_bytes());
     size = keep + of_keys;
   }
 };
@@ -64,33 +66,53 @@ inline std::int64_t code_attention_scratch_bytes(std::int64_t lk, std::int64_t d
   return CodeAttentionScratch(lk, d).size;
 }
 
+inline std::int64_t code_attention_packed_bytes(std::int64_t lk, std::int64_t d) {
+  return CodeAttentionScratch(lk, d).packed;
+}
+
+inline void code_attention_pack(const CodeAttentionArgs& args, void* packed) {
+  const CodeAttentionScratch layout(args.lk, args.d);
+  auto* const memory = static_cast<unsigned char*>(packed);
+  auto* const key_scales = reinterpret_cast<float*>(memory + layout.key_scales);
+  auto* const factors = reinterpret_cast<float*>(memory + layout.factors);
+  pack_keys(args, layout.cut, reinterpret_cast<std::int8_t*>(memory));
+  ValueSums::pack(args, memory + layout.values, factors);
+  for (std::int64_t j = 0; j < args.lk; ++j) key_scales[j] = args.k_scales[j];
+  for (std::int64_t j = args.lk; j < round_up(args.lk, kKeyGrain); ++j)
+    key_scales[j] = factors[j] = 0;
+}
+
+inline std::int64_t code_attention_tile(std::int64_t, std::int64_t row) {
+  return row / kLeftRows * kLeftRows;
+}
+
 struct CodeAttentionParts {
-  std::int8_t* keys;
+  const std::int8_t* keys;
+  const float *key_scales, *factors;
   Left* left;
   std::int32_t* starts;
-  float *scores, *key_scales, *factors;
+  float* scores;
   float* keep;  // 1 or 0 for each key; null where all count
   ValueSums values;
   CodeAttentionParts(const CodeAttentionArgs& args, const CodeAttentionScratch& layout)
-      : CodeAttentionParts(args, layout, static_cast<unsigned char*>(args.scratch)) {}
+      : CodeAttentionParts(args, layout, static_cast<unsigned char*>(args.scratch),
+                           static_cast<const unsigned char*>(
+                               args.packed != nullptr ? args.packed : args.scratch)) {}
 
  private:
   CodeAttentionParts(const CodeAttentionArgs& args, const CodeAttentionScratch& layout,
-                     unsigned char* memory)
-      : keys(reinterpret_cast<std::int8_t*>(memory)),
+                     unsigned char* memory, const unsigned char* packed)
+      : keys(reinterpret_cast<const std::int8_t*>(packed)),
+        key_scales(reinterpret_cast<const float*>(packed + layout.key_scales)),
+        factors(reinterpret_cast<const float*>(packed + layout.factors)),
         left(reinterpret_cast<Left*>(memory + layout.left)),
         starts(reinterpret_cast<std::int32_t*>(memory + layout.starts)),
         scores(reinterpret_cast<float*>(memory + layout.scores)),
-        key_scales(reinterpret_cast<float*>(memory + layout.key_scales)),
-        factors(reinterpret_cast<float*>(memory + layout.factors)),
         keep(nullptr),
-        values(args, memory + layout.values, memory + layout.weights, memory + layout.sums) {
-    const std::int64_t extent = round_up(args.lk, kKeyGrain);
-    pack_keys(args, layout.cut, keys);
-    values.prepare(args, factors);
-    for (std::int64_t j = 0; j < args.lk; ++j) key_scales[j] = args.k_scales[j];
-    for (std::int64_t j = args.lk; j < extent; ++j) key_scales[j] = factors[j] = 0;
+        values(args, packed + layout.values, memory + layout.weights, memory + layout.sums) {
+    if (args.packed == nullptr) code_attention_pack(args, memory);
     if (args.keep == nullptr) return;
+    const std::int64_t extent = round_up(args.lk, kKeyGrain);
     // In a full row all count, and a mask says nothing.
     for (std::int64_t j = 0; j < args.lk && keep == nullptr; ++j)
       if (args.keep[j] == 0) keep = reinterpret_cast<float*>(memory + layout.keep);

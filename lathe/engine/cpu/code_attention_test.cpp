@@ -71,7 +71,8 @@ struct CodeProblem {
 class EveryCodeAttention : public testing::TestWithParam<const CodeKernels*> {
  protected:
   // Rows [begin, end) into an otherwise untouched result.
-  static void run(const CodeProblem& problem, std::int64_t begin, std::int64_t end, Matrix& out) {
+  static void run(const CodeProblem& problem, std::int64_t begin, std::int64_t end,
+                  bool packs_before, Matrix& out) {
     const CodeKernels& table = *GetParam();
     const AlignedBuffer scratch(table.attention_scratch_bytes(problem.lk, problem.d));
     std::memset(scratch.data(), 0xff, static_cast<std::size_t>(scratch.size()));
@@ -95,12 +96,12 @@ class EveryCodeAttention : public testing::TestWithParam<const CodeKernels*> {
     args.causal = problem.causal;
     args.keep = problem.keep.empty() ? nullptr : problem.keep.data();
     args.scratch = scratch.data();
-    table.attention(args);
+    attend(table, args, packs_before);
     EXPECT_TRUE(out.guards_are_intact());
   }
   static Matrix run(const CodeProblem& problem) {
     Matrix out(problem.lq, problem.d, 5);
-    run(problem, 0, problem.lq, out);
+    run(problem, 0, problem.lq, false, out);
     return out;
   }
 
@@ -165,9 +166,12 @@ TEST_P(EveryCodeAttention, LeavesOutKeysThatAreMaskedOrLater) {
 
 TEST_P(EveryCodeAttention, GivesARangeOfQueriesTheBitsOfTheWhole) {
   expect_bits_of_the_whole_in_ranges<CodeProblem>(
-      [](const CodeProblem& problem, std::int64_t begin, std::int64_t end, Matrix& out) {
-        run(problem, begin, end, out);
-      });
+      [](const CodeProblem& problem, std::int64_t begin, std::int64_t end, bool packs_before,
+         Matrix& out) { run(problem, begin, end, packs_before, out); });
+}
+
+TEST_P(EveryCodeAttention, SaysWhereItsTilesBegin) {
+  expect_tiles(GetParam()->attention_tile);
 }
 
 // Two keys whose scores are a unit apart, so steep that the lower weighs nothing: a wrong bit of a

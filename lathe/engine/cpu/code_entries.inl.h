@@ -13,4 +13,7 @@ const CodeKernels code_table = {.name = kName,
                                 .widened_scratch_bytes = widened_scratch_bytes,
                                 .multiply_widened = multiply_widened,
                                 .attention_scratch_bytes = code_attention_scratch_bytes,
-                                .attention = code_attention};
+                                .attention = code_attention,
+                                .attention_packed_bytes = code_attention_packed_bytes,
+                                .attention_pack = code_attention_pack,
+                                .attention_tile = code_attention_tile};

@@ -119,6 +119,7 @@ struct CodeAttentionArgs {
   bool causal;
   const std::uint8_t* keep;  ///< lk entries, or null to keep all
   void* scratch;             ///< attention_scratch_bytes(lk, d) on a cache line
+  const void* packed;        ///< as AttentionArgs::packed
 };
 
 /// One way to multiply. All give the same bits, attention apart: its scores have the same bits, its
@@ -142,6 +143,10 @@ struct CodeKernels {
   void (*multiply_widened)(const WidenedArgs&);
   std::int64_t (*attention_scratch_bytes)(std::int64_t lk, std::int64_t d);
   void (*attention)(const CodeAttentionArgs&);
+  /// As those of Kernels.
+  std::int64_t (*attention_packed_bytes)(std::int64_t lk, std::int64_t d);
+  void (*attention_pack)(const CodeAttentionArgs&, void* packed);
+  std::int64_t (*attention_tile)(std::int64_t lq, std::int64_t row);
 };
 
 }  // namespace lathe::engine

@@ -26,17 +26,30 @@ inline std::int64_t value_sum_bytes() {
 }
 
 struct ValueSums {
-  std::int8_t *values, *weights;
+  const std::int8_t* values;
+  std::int8_t* weights;
   std::int32_t* sums;
   std::int64_t lk, depth;
-  float largest = 0;  // of the scales; NaN where one is
-  ValueSums(const CodeAttentionArgs& args, void* value_memory, void* weight_memory,
+  float largest;
+  ValueSums(const CodeAttentionArgs& args, const void* value_memory, void* weight_memory,
             void* sum_memory)
-      : values(static_cast<std::int8_t*>(value_memory)),
+      : values(static_cast<const std::int8_t*>(value_memory)),
         weights(static_cast<std::int8_t*>(weight_memory)),
         sums(static_cast<std::int32_t*>(sum_memory)),
         lk(args.lk),
-        depth(round_up(args.lk, kWeightGrain)) {}
+        depth(round_up(args.lk, kWeightGrain)),
+        largest(largest_scale(args)) {}
+
+  // NaN where one is.
+  static float largest_scale(const CodeAttentionArgs& args) {
+    float largest = 0;
+    for (std::int64_t j = 0; j < args.lk; ++j) {
+      const float scale = args.v_scales[j];
+      if (!(scale <= largest)) largest = scale;
+      if (largest != largest) break;
+    }
+    return largest;
+  }
 
   // The four bytes of a line of a panel are keys 16 apart, as the digits of four vectors come.
   static __m512i load_line(const CodeAttentionArgs& args, std::int64_t key, std::int64_t column) {
@@ -52,7 +65,9 @@ struct ValueSums {
   }
 
   // Packs the values and gives each key what its weights are multiplied with.
-  void prepare(const CodeAttentionArgs& args, float* factors) {
+  static void pack(const CodeAttentionArgs& args, void* value_memory, float* factors) {
+    auto* const values = static_cast<std::int8_t*>(value_memory);
+    const std::int64_t depth = round_up(args.lk, kWeightGrain);
     for (std::int64_t column = 0; column < round_up(args.d, kPanel); column += kWidth) {
       std::int8_t* const panel =
           values + column / kPanel * kPanel * depth + column % kPanel * kStep;
@@ -61,12 +76,8 @@ struct ValueSums {
           _mm512_storeu_si512(panel + key * kPanel + line * kPanel * kStep,
                               load_line(args, key + line, column));
     }
-    for (std::int64_t j = 0; j < lk; ++j) {
-      const float scale = args.v_scales[j];
-      if (!(scale <= largest)) largest = scale;
-      if (largest != largest) break;
-    }
-    for (std::int64_t j = 0; j < lk; ++j)
+    const float largest = largest_scale(args);
+    for (std::int64_t j = 0; j < args.lk; ++j)
       factors[j] = largest > 0 ? args.v_scales[j] / largest * kDigitRange : 0.0f;
   }
 

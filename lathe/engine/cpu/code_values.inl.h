@@ -20,18 +20,20 @@ inline std::int64_t value_sum_bytes() {
 }
 
 struct ValueSums {
-  float *values, *weights;
+  const float* values;
+  float* weights;
   std::int64_t lk;
-  ValueSums(const CodeAttentionArgs& args, void* value_memory, void* weight_memory, void*)
-      : values(static_cast<float*>(value_memory)),
+  ValueSums(const CodeAttentionArgs& args, const void* value_memory, void* weight_memory, void*)
+      : values(static_cast<const float*>(value_memory)),
         weights(static_cast<float*>(weight_memory)),
         lk(args.lk) {}
 
   // Packs the values and gives each key what its weights are multiplied with.
-  void prepare(const CodeAttentionArgs& args, float* factors) {
+  static void pack(const CodeAttentionArgs& args, void* value_memory, float* factors) {
+    auto* const values = static_cast<float*>(value_memory);
     for (std::int64_t column = 0; column < round_up(args.d, kPanel); column += kWidth) {
-      float* const to = values + column / kPanel * kPanel * lk + column % kPanel;
-      for (std::int64_t j = 0; j < lk; ++j) {
+      float* const to = values + column / kPanel * kPanel * args.lk + column % kPanel;
+      for (std::int64_t j = 0; j < args.lk; ++j) {
         const std::int8_t* const from = args.v + j * args.k_stride + column;
         if (column + kWidth <= args.d)
           store(to + j * kPanel, load_numbers(from));
@@ -40,7 +42,7 @@ struct ValueSums {
             to[j * kPanel + c] = column + c < args.d ? static_cast<float>(from[c]) : 0.0f;
       }
     }
-    for (std::int64_t j = 0; j < lk; ++j) factors[j] = args.v_scales[j];
+    for (std::int64_t j = 0; j < args.lk; ++j) factors[j] = args.v_scales[j];
   }
 
   void store_weights(std::int64_t r, std::int64_t key, const Vec (&of_keys)[1]) const {

@@ -42,6 +42,7 @@ struct CpuExecutor::Machine {
   std::int64_t unshared_bytes = 0;
   AlignedBuffer arena;
   std::vector<AlignedBuffer> scratch;
+  AlignedBuffer shared;             // scratch of whole steps for all threads
   std::vector<AlignedBuffer> kept;  // what each thread makes of a product's rows
   // Copies of what is summed over rows, one for each group of tiles or piece of the depth, and a
   // sum whose copies are at `offset` of each.

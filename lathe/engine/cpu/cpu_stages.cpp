@@ -70,6 +70,7 @@ WholeCall CpuExecutor::Machine::whole_call(const PlanStep& planned, const Operan
           {operands.inputs.data(), planned.inputs.size()},
           {operands.outputs.data(), planned.outputs.size()},
           scratch,
+          shared,
           dealt,
           by_rows};
 }

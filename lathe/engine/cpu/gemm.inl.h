@@ -169,6 +169,7 @@ struct RowTiles {
   explicit RowTiles(std::int64_t all_rows)
       : rows(all_rows), count((all_rows + kTileRows - 1) / kTileRows) {}
   std::int64_t begin(std::int64_t tile) const { return tile * rows / count; }
+  std::int64_t holding(std::int64_t row) const { return ((row + 1) * count - 1) / rows; }
 };
 
 // What comes after sums that lie in a buffer: y = activation(sums + bias) + residual.

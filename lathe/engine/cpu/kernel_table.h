@@ -158,6 +158,9 @@ struct AttentionArgs {
   Dropout dropout = {};
   std::uint32_t head = 0, example = 0;  ///< only for dropout
   WeightRounding rounding = {};
+  /// What `attention_pack` made of k and v for all ranges of queries, or null: then this call packs
+  /// them in its scratch.
+  const void* packed = nullptr;
 };
 
 /// What a cache keeps of keys and values (ops/cache_rows.h).
@@ -301,6 +304,12 @@ struct Kernels {
   void (*spread_columns)(const SpreadColumnsArgs&);
   std::int64_t (*attention_scratch_size)(std::int64_t lq, std::int64_t lk, std::int64_t d);
   void (*attention)(const AttentionArgs&);
+  std::int64_t (*attention_packed_bytes)(std::int64_t lk, std::int64_t d);
+  /// Packs k and v; `packed` is on a cache line.
+  void (*attention_pack)(const AttentionArgs&, void* packed);
+  /// The first query of the tile in which query `row` of lq is. A range that begins and ends at
+  /// such a one divides no tile.
+  std::int64_t (*attention_tile)(std::int64_t lq, std::int64_t row);
   std::int64_t (*attend_cache_scratch_size)(std::int64_t lk, std::int64_t group);
   void (*attend_cache)(const AttendCacheArgs&);
   /// The first rows of a cache as floats, [rows, d] each.
@@ -383,6 +392,9 @@ struct Kernels {
   X(spread_columns)                  \
   X(attention_scratch_size)          \
   X(attention)                       \
+  X(attention_packed_bytes)          \
+  X(attention_pack)                  \
+  X(attention_tile)                  \
   X(attend_cache_scratch_size)       \
   X(attend_cache)                    \
   X(widen_cache)                     \

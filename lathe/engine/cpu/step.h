@@ -71,6 +71,7 @@ struct WholeCall {
   std::span<const std::byte* const> inputs;
   std::span<std::byte* const> outputs;
   std::span<AlignedBuffer> scratch;  ///< one for each thread
+  AlignedBuffer& shared;             ///< scratch of all threads together
   const ParallelTasks& parallel;     ///< on the plan's threads
   /// For tasks in the order of the rows that they read and write: a thread begins with neighbours,
   /// those whose rows it has worked on in the stages before.

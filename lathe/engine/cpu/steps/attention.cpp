@@ -136,6 +136,15 @@ class AttentionStep final : public Step {
     const std::int64_t group = a.heads / a.kv_heads;
     const std::int64_t q_stride = a.q_stride(), k_stride = a.k_stride();
     fill_unseeing(sequences, reinterpret_cast<float*>(call.outputs[0]), q_stride);
+    std::int64_t most_keys = 0;
+    for (const AttentionSequence& at : sequences) most_keys = std::max(most_keys, at.k_length);
+    const std::vector<AttentionTask> tasks =
+        attention_tasks(a, sequences, std::ssize(call.scratch),
+                        pairs != nullptr ? pairs->attention_tile : call.kernels.attention_tile);
+    PackedPairs packed(a, sequences, tasks,
+                       (pairs != nullptr ? pairs->attention_packed_bytes
+                                         : call.kernels.attention_packed_bytes)(most_keys, a.d),
+                       call.shared);
     const auto run = [&](const AttentionTask& task, int thread) {
       const AttentionSequence& at = sequences[task.sequence];
       float* const scratch = call.scratch[static_cast<std::size_t>(thread)].floats();
@@ -162,6 +171,9 @@ class AttentionStep final : public Step {
       args.head = static_cast<std::uint32_t>(task.head);
       args.example = a.example(call, task.sequence);
       args.rounding = rounder.rounding();
+      args.packed = packed.find(task, [&](void* to) {
+        (pairs != nullptr ? pairs->attention_pack : call.kernels.attention_pack)(args, to);
+      });
       if (pairs != nullptr) {
         pairs->attention(args);
         return;
@@ -170,8 +182,7 @@ class AttentionStep final : public Step {
       rounding.round_rows(args.out + task.q_begin * q_stride, task.q_end - task.q_begin, a.d,
                           q_stride);
     };
-    run_attention_tasks(call, sequences, attention_tasks(a, sequences, std::ssize(call.scratch)),
-                        run);
+    run_attention_tasks(call, sequences, tasks, run);
   }
 
  private:

@@ -29,6 +29,10 @@ class CodeAttentionStep final : public Step {
     for (AlignedBuffer& buffer : call.scratch) buffer.reserve(mask_at + longest);
     auto* const y = reinterpret_cast<float*>(call.outputs[0]);
     fill_unseeing(sequences, y, a.q_stride());
+    const std::vector<AttentionTask> tasks =
+        attention_tasks(a, sequences, std::ssize(call.scratch), table.attention_tile);
+    PackedPairs packed(a, sequences, tasks, table.attention_packed_bytes(longest, a.d),
+                       call.shared);
     const auto run = [&](const AttentionTask& task, int thread) {
       const AttentionSequence& at = sequences[task.sequence];
       std::byte* const scratch = call.scratch[static_cast<std::size_t>(thread)].data();
@@ -60,10 +64,10 @@ class CodeAttentionStep final : public Step {
       args.causal = a.causal;
       args.keep = a.keep(call, at, reinterpret_cast<float*>(scratch + mask_at));
       args.scratch = scratch;
+      args.packed = packed.find(task, [&](void* to) { table.attention_pack(args, to); });
       table.attention(args);
     };
-    run_attention_tasks(call, sequences, attention_tasks(a, sequences, std::ssize(call.scratch)),
-                        run);
+    run_attention_tasks(call, sequences, tasks, run);
   }
 
   KernelChoice choice() const override { return {kernels_->name, "codes"}; }
