@@ -17,6 +17,10 @@ constexpr std::int64_t kMostSumBytes = std::int64_t{64} << 20;
 // Elements of sums that a task adds, of all copies: some hundred KiB.
 constexpr std::int64_t kSumGrain = 1 << 11;
 constexpr std::int64_t kLeastTileRows = 8;
+// Tiles that each thread has where there are rows enough: who ends first takes some of others, so a
+// core that others use too costs one of them. Smaller ones would read weights for too few rows.
+constexpr std::int64_t kTilesOfThread = 6;
+constexpr std::int64_t kRowsOfManyTiles = 64;
 // Rows of a piece of what is summed over rows block by block, where the sums are so small that a
 // block of them reads far more than it keeps.
 constexpr std::int64_t kLeastPiece = 512;
@@ -99,7 +103,10 @@ void CpuExecutor::Machine::run_rows(const Stage& stage, const SymbolValues& size
 // As many for each thread, and few rows are shared among all. A row has the same bits in every
 // tile.
 std::int64_t CpuExecutor::Machine::num_tiles(const Stage& stage, std::int64_t rows) const {
-  const std::int64_t turns = divide_up(divide_up(rows, stage.tile_rows), num_threads());
+  const std::int64_t many =
+      num_threads() == 1 ? 1 : std::min(kTilesOfThread, rows / (num_threads() * kRowsOfManyTiles));
+  const std::int64_t turns =
+      std::max(many, divide_up(divide_up(rows, stage.tile_rows), num_threads()));
   return std::max(divide_up(rows, stage.tile_rows),
                   std::min(turns * num_threads(), divide_up(rows, kLeastTileRows)));
 }
