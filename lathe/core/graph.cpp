@@ -1,6 +1,7 @@
 #include "lathe/core/graph.h"
 
 #include <algorithm>
+#include <iterator>
 #include <queue>
 
 #include "lathe/core/role.h"
@@ -159,8 +160,18 @@ OpCall Graph::call(NodeId id) const {
 std::vector<NodeId> Graph::topological_order() const {
   // Kahn's algorithm; among the nodes that are ready, the one written first goes first, so an order
   // that is already topological comes back unchanged.
-  std::unordered_map<std::int32_t, std::size_t> place;
-  for (std::size_t i = 0; i < order_.size(); ++i) place.emplace(order_[i].index, i);
+  std::vector<std::size_t> places(nodes_.size());
+  for (std::size_t i = 0; i < order_.size(); ++i)
+    places[static_cast<std::size_t>(order_[i].index)] = i;
+  const auto place = [&](NodeId id) { return places[static_cast<std::size_t>(id.index)]; };
+  const auto comes_later = [&](std::size_t i) {
+    return std::ranges::all_of(at(order_[i]).inputs, [&](const Value& value) {
+      return value.is_none() || place(value.node) < i;
+    });
+  };
+  std::size_t in_order = 0;
+  while (in_order < order_.size() && comes_later(in_order)) ++in_order;
+  if (in_order == order_.size()) return order_;
   std::vector<std::size_t> waiting(order_.size());
   std::priority_queue<std::size_t, std::vector<std::size_t>, std::greater<>> ready;
   for (std::size_t i = 0; i < order_.size(); ++i) {
@@ -176,13 +187,13 @@ std::vector<NodeId> Graph::topological_order() const {
     result.push_back(id);
     for (const Use& use : at(id).uses) {
       if (use.kind != Use::Kind::Operand) continue;
-      const std::size_t user = place.at(use.user.index);
+      const std::size_t user = place(use.user);
       if (--waiting[user] == 0) ready.push(user);
     }
   }
   if (result.size() != order_.size()) {
     // A waiting node may only read the cycle; going back from operand to operand ends up inside.
-    const auto is_waiting = [&](NodeId id) { return waiting[place.at(id.index)] != 0; };
+    const auto is_waiting = [&](NodeId id) { return waiting[place(id)] != 0; };
     NodeId id = *std::find_if(order_.begin(), order_.end(), is_waiting);
     for (std::size_t step = 0; step < order_.size(); ++step)
       id = std::find_if(at(id).inputs.begin(), at(id).inputs.end(), [&](const Value& value) {
@@ -195,8 +206,11 @@ std::vector<NodeId> Graph::topological_order() const {
 
 std::vector<NodeId> Graph::nodes_of(std::string_view op_name) const {
   std::vector<NodeId> result;
-  for (const NodeId id : topological_order())
-    if (is(id, op_name)) result.push_back(id);
+  const auto is_meant = [&](NodeId id) { return is(id, op_name); };
+  std::ranges::copy_if(order_, std::back_inserter(result), is_meant);
+  if (result.size() < 2) return result;  // most passes look for what most graphs do not have
+  result.clear();
+  std::ranges::copy_if(topological_order(), std::back_inserter(result), is_meant);
   return result;
 }
 

@@ -91,6 +91,8 @@ class Graph {
   OpCall call(NodeId id) const;
   /// In the order they were written, or moved as little as possible so that operands come first.
   std::vector<NodeId> topological_order() const;
+  /// Writes the nodes down in that order, which it then takes no time to find.
+  void sort() { order_ = topological_order(); }
   /// Every node of an op, in topological order.
   std::vector<NodeId> nodes_of(std::string_view op_name) const;
   const std::vector<Use>& uses(NodeId id) const { return at(id).uses; }

@@ -99,6 +99,10 @@ Pattern::~Pattern() = default;
 Pattern::Pattern(Pattern&&) noexcept = default;
 Pattern& Pattern::operator=(Pattern&&) noexcept = default;
 
+const std::string& Pattern::root_op() const {
+  return root_->op;
+}
+
 std::optional<Match> Pattern::match(const Graph& graph, Value root) const {
   Match match;
   if (!match_tasks(graph, {{root_.get(), root}}, match)) return std::nullopt;
@@ -108,7 +112,7 @@ std::optional<Match> Pattern::match(const Graph& graph, Value root) const {
 int rewrite(Graph& graph, const Pattern& pattern,
             const std::function<std::optional<Value>(Graph&, const Match&)>& replace) {
   int count = 0;
-  for (const NodeId id : graph.topological_order()) {
+  for (const NodeId id : graph.nodes_of(pattern.root_op())) {
     const Value root{id, 0};
     const std::optional<Match> match = pattern.match(graph, root);
     if (!match) continue;

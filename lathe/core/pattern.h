@@ -35,6 +35,8 @@ class Pattern {
   Pattern(Pattern&&) noexcept;
   Pattern& operator=(Pattern&&) noexcept;
 
+  /// The op of every root.
+  const std::string& root_op() const;
   /// The match whose root is this value, if there is one.
   std::optional<Match> match(const Graph& graph, Value root) const;
 
