@@ -176,10 +176,11 @@ void run_attention_tasks(const WholeCall& call, const std::vector<AttentionSeque
       [&](std::int64_t index, int thread) { run(tasks[static_cast<std::size_t>(index)], thread); });
 }
 
-void fill_unseeing(const std::vector<AttentionSequence>& sequences, float* result,
-                   std::int64_t width) {
+void fill_unseeing(const std::vector<AttentionSequence>& sequences, std::byte* result,
+                   std::int64_t row_bytes) {
   for (const AttentionSequence& at : sequences)
-    if (at.k_length == 0) std::fill_n(result + at.q_start * width, at.q_length * width, 0.0f);
+    if (at.k_length == 0)
+      std::fill_n(result + at.q_start * row_bytes, at.q_length * row_bytes, std::byte{0});
 }
 
 }  // namespace lathe::engine

@@ -86,7 +86,7 @@ void run_attention_tasks(const WholeCall& call, const std::vector<AttentionSeque
                          const std::function<void(const AttentionTask&, int)>& run);
 
 /// A query of a sequence without tokens sees nothing, and the kernels do nothing: its row is zero.
-void fill_unseeing(const std::vector<AttentionSequence>& sequences, float* result,
-                   std::int64_t width);
+void fill_unseeing(const std::vector<AttentionSequence>& sequences, std::byte* result,
+                   std::int64_t row_bytes);
 
 }  // namespace lathe::engine

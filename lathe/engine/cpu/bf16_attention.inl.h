@@ -59,11 +59,17 @@ inline std::int64_t bf16_attention_packed_bytes(std::int64_t lk, std::int64_t d)
   return Bf16AttentionScratch(lk, d).queries;
 }
 
-inline void bf16_attention_pack(const AttentionArgs& args, void* packed) {
+inline void bf16_attention_pack(const Bf16AttentionArgs& args, void* packed) {
   auto* const keys = static_cast<std::uint16_t*>(packed);
-  bf16_pack(args.k, args.lk, args.d, args.k_stride, 1, keys);
-  bf16_pack(args.v, args.d, args.lk, 1, args.v_stride,
-            keys + Bf16AttentionScratch(args.lk, args.d).values / 2);
+  std::uint16_t* const values = keys + Bf16AttentionScratch(args.lk, args.d).values / 2;
+  const auto pack_keys = [&](const auto* k) {
+    bf16_pack(k, args.lk, args.d, args.k_stride, 1, keys);
+  };
+  const auto pack_values = [&](const auto* v) {
+    bf16_pack(v, args.d, args.lk, 1, args.v_stride, values);
+  };
+  args.narrow_k != nullptr ? pack_keys(args.narrow_k) : pack_keys(args.k);
+  args.narrow_v != nullptr ? pack_values(args.narrow_v) : pack_values(args.v);
 }
 
 inline std::int64_t bf16_attention_tile(std::int64_t lq, std::int64_t row) {
@@ -76,7 +82,7 @@ struct Bf16AttentionParts {
   std::uint16_t *queries, *weights;
   float *scores, *sums, *keep;
   bool has_masked = false;  // else a mask says nothing, as in a full row
-  Bf16AttentionParts(const AttentionArgs& args, const Bf16AttentionScratch& layout) {
+  Bf16AttentionParts(const Bf16AttentionArgs& args, const Bf16AttentionScratch& layout) {
     auto* const memory = reinterpret_cast<unsigned char*>(args.scratch);
     keys = static_cast<const std::uint16_t*>(args.packed != nullptr ? args.packed : memory);
     values = keys + layout.values / 2;
@@ -115,7 +121,7 @@ template <typename ScoreAt>
   return sum(sums);
 }
 
-inline float weigh_bf16_row(const AttentionArgs& args, const Bf16AttentionScratch& layout,
+inline float weigh_bf16_row(const Bf16AttentionArgs& args, const Bf16AttentionScratch& layout,
                             const Bf16AttentionParts& parts, std::int64_t r, std::int64_t visible,
                             std::int64_t extent) {
   const float* const scores = parts.scores + r * kPanel;
@@ -132,12 +138,16 @@ inline float weigh_bf16_row(const AttentionArgs& args, const Bf16AttentionScratc
                     });
 }
 
-inline void attend_bf16_tile(const AttentionArgs& args, const Bf16AttentionScratch& layout,
+inline void attend_bf16_tile(const Bf16AttentionArgs& args, const Bf16AttentionScratch& layout,
                              const Bf16AttentionParts& parts, std::int64_t row, std::int64_t rows,
                              std::int64_t keys) {
   for (std::int64_t r = 0; r < rows; ++r) {
     std::uint16_t* const query = parts.queries + r * kLeftStride;
-    round_row(args.q + (row + r) * args.q_stride, args.d, query);
+    const std::int64_t place = (row + r) * args.q_stride;
+    if (args.narrow_q != nullptr)
+      round_row(args.narrow_q + place, args.d, query);
+    else
+      round_row(args.q + place, args.d, query);
     clear_row(query, args.d, round_up(args.d, kDepthGrain));
   }
   for (std::int64_t j = 0; j < keys; j += kPanel)
@@ -166,16 +176,20 @@ inline void attend_bf16_tile(const AttentionArgs& args, const Bf16AttentionScrat
     const std::int64_t columns = smaller(args.d - column, kPanel);
     for (std::int64_t r = 0; r < rows; ++r) {
       const float* const sums = parts.sums + r * kPanel;
-      float* const out = args.out + (row + r) * args.out_stride + column;
+      const std::int64_t place = (row + r) * args.out_stride + column;
       const Vec share = broadcast(shares[r]);
       over_lanes(columns, [&](std::int64_t c, auto lanes) {
-        store(out + c, near_bf16(load(sums + c) * share), lanes);
+        const Vec value = load(sums + c) * share;
+        if (args.narrow_out != nullptr)
+          store_bf16(args.narrow_out + place + c, value, columns - c);
+        else
+          store(args.out + place + c, near_bf16(value), lanes);
       });
     }
   }
 }
 
-inline void bf16_attention(const AttentionArgs& args) {
+inline void bf16_attention(const Bf16AttentionArgs& args) {
   if (args.q_begin >= args.q_end || args.lk == 0) return;
   const Bf16AttentionScratch layout(args.lk, args.d);
   const Bf16AttentionParts parts(args, layout);

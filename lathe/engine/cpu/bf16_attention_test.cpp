@@ -1,3 +1,4 @@
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -37,7 +38,7 @@ class EveryBf16Attention : public testing::TestWithParam<const Bf16Kernels*> {
            Matrix& out) const {
     const AlignedBuffer scratch(table().attention_scratch_bytes(problem.lk, problem.d));
     std::memset(scratch.data(), 0xff, static_cast<std::size_t>(scratch.size()));
-    AttentionArgs args{};
+    Bf16AttentionArgs args{};
     args.lq = problem.lq;
     args.lk = problem.lk;
     args.d = problem.d;
@@ -142,6 +143,42 @@ TEST_P(EveryBf16Attention, GivesARangeOfQueriesTheBitsOfTheWhole) {
 
 TEST_P(EveryBf16Attention, SaysWhereItsTilesBegin) {
   expect_tiles(table().attention_tile);
+}
+
+TEST_P(EveryBf16Attention, ReadsAndWritesNumbersThatAreRounded) {
+  for (const auto& [lq, lk, d] : kShapes) {
+    SCOPED_TRACE(testing::Message() << lq << " x " << lk << " x " << d);
+    const Problem problem(lq, lk, d);
+    const Matrix expected = run(problem);
+    const auto halves = [&](const Matrix& matrix) {
+      const Matrix numbers = rounded(matrix);
+      std::vector<std::uint16_t> result;
+      for (std::int64_t r = 0; r < matrix.rows(); ++r)
+        for (std::int64_t c = 0; c < matrix.columns(); ++c)
+          result.push_back(
+              static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(numbers(r, c)) >> 16));
+      return result;
+    };
+    const std::vector<std::uint16_t> q = halves(problem.q), k = halves(problem.k);
+    const std::vector<std::uint16_t> v = halves(problem.v);
+    std::vector<std::uint16_t> out(q.size() + 1, 0x7fc0);
+    const AlignedBuffer scratch(table().attention_scratch_bytes(lk, d));
+    Bf16AttentionArgs args{};
+    args.lq = args.q_end = lq;
+    args.lk = lk;
+    args.d = d;
+    args.narrow_q = q.data();
+    args.narrow_k = k.data();
+    args.narrow_v = v.data();
+    args.narrow_out = out.data();
+    args.q_stride = args.k_stride = args.v_stride = args.out_stride = d;
+    args.scale = problem.scale;
+    args.scratch = scratch.floats();
+    table().attention(args);
+    EXPECT_EQ(out.back(), 0x7fc0);
+    out.pop_back();
+    ASSERT_EQ(out, halves(expected));
+  }
 }
 
 // Scores far below the largest have weight 0, not a subnormal one, and none overflows.

@@ -4,7 +4,7 @@ extern const Bf16Kernels bf16_table;
 const Bf16Kernels bf16_table = {.name = kName,
                                 .grain = bf16_grain,
                                 .packed_size = bf16_packed_size,
-                                .pack = bf16_pack,
+                                .pack = bf16_pack<float>,
                                 .scratch_bytes = bf16_scratch_bytes,
                                 .multiply = bf16_multiply,
                                 .round = round_bf16,

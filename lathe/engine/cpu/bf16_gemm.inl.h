@@ -25,6 +25,17 @@ inline void round_row(const float* from, std::int64_t count, std::uint16_t* to) 
   for (; i + kWidth <= count; i += kWidth) store_bf16(to + i, load(from + i));
   for (; i < count; ++i) to[i] = static_cast<std::uint16_t>(bf16_bits(from[i]));
 }
+// What is rounded already.
+inline void round_row(const std::uint16_t* from, std::int64_t count, std::uint16_t* to) {
+  __builtin_memcpy(to, from, static_cast<std::size_t>(count) * sizeof *from);
+}
+// The first `count` lanes, all of them where there are more.
+inline void store_bf16(std::uint16_t* to, Vec a, std::int64_t count) {
+  if (count >= kWidth) return store_bf16(to, a);
+  alignas(64) float lanes[kWidth];
+  store(lanes, a);
+  round_row(lanes, count, to);
+}
 inline void clear_row(std::uint16_t* row, std::int64_t from, std::int64_t to) {
   for (std::int64_t i = from; i < to; ++i) row[i] = 0;
 }
@@ -43,20 +54,33 @@ inline void pack_pair(const float* first, const float* second, std::int64_t colu
   for (; c < kPanel; ++c) to[c] = 0;
 }
 
-// Rows of B are consecutive: a panel of `columns` columns from `depth` rows.
-inline void pack_rows_panel(const float* b, std::int64_t columns, std::int64_t depth,
-                            std::int64_t stride, std::uint32_t* to) {
-  alignas(64) float nothing[kPanel] = {};
+inline void pack_pair(const std::uint16_t* first, const std::uint16_t* second, std::int64_t columns,
+                      std::uint32_t* to) {
+  const auto pair = [&](std::int64_t c) { return first[c] | std::uint32_t{second[c]} << 16; };
+  if (columns == kPanel) {
+    for (std::int64_t c = 0; c < kPanel; ++c) to[c] = pair(c);
+    return;
+  }
+  for (std::int64_t c = 0; c < kPanel; ++c) to[c] = c < columns ? pair(c) : 0;
+}
+
+// Rows of B are consecutive: a panel of `columns` columns from `depth` rows. Numbers are floats to
+// be rounded, or bfloat16 numbers.
+template <typename Number>
+void pack_rows_panel(const Number* b, std::int64_t columns, std::int64_t depth, std::int64_t stride,
+                     std::uint32_t* to) {
+  alignas(64) const Number nothing[kPanel] = {};
   for (std::int64_t p = 0; p < round_up(depth, kDepthGrain); p += 2) {
-    const float* const first = p < depth ? b + p * stride : nothing;
-    const float* const second = p + 1 < depth ? b + (p + 1) * stride : nothing;
+    const Number* const first = p < depth ? b + p * stride : nothing;
+    const Number* const second = p + 1 < depth ? b + (p + 1) * stride : nothing;
     pack_pair(first, second, columns, to + p / 2 * kPanel);
   }
 }
 
 // Columns of B are consecutive: their pairs are words, and blocks of words are transposed.
-inline void pack_columns_panel(const float* b, std::int64_t columns, std::int64_t depth,
-                               std::int64_t stride, std::uint32_t* to) {
+template <typename Number>
+void pack_columns_panel(const Number* b, std::int64_t columns, std::int64_t depth,
+                        std::int64_t stride, std::uint32_t* to) {
   const std::int64_t padded = round_up(depth, kDepthGrain);
   for (std::int64_t p = 0; p < padded; p += 2 * kWidth) {
     const std::int64_t count = smaller(depth - p, 2 * kWidth);
@@ -76,8 +100,9 @@ inline void pack_columns_panel(const float* b, std::int64_t columns, std::int64_
   }
 }
 
-inline void bf16_pack(const float* b, std::int64_t n, std::int64_t k, std::int64_t stride_n,
-                      std::int64_t stride_k, std::uint16_t* packed) {
+template <typename Number>
+void bf16_pack(const Number* b, std::int64_t n, std::int64_t k, std::int64_t stride_n,
+               std::int64_t stride_k, std::uint16_t* packed) {
   for (std::int64_t column = 0; column < n; column += kPanel) {
     const std::int64_t columns = smaller(n - column, kPanel);
     auto* const to = reinterpret_cast<std::uint32_t*>(packed + bf16_packed_size(column, k));
@@ -88,26 +113,36 @@ inline void bf16_pack(const float* b, std::int64_t n, std::int64_t k, std::int64
   }
 }
 
+inline Vec load_row(const float* from, std::int64_t count) {
+  return load(from, first_lanes(count));
+}
+inline Vec load_row(const std::uint16_t* from, std::int64_t count) {
+  if (count >= kWidth) return load_bf16(from);
+  std::uint16_t row[kWidth] = {};
+  for (std::int64_t i = 0; i < count; ++i) row[i] = from[i];
+  return load_bf16(row);
+}
+
 // A piece of x as rows of bfloat16, with zeros up to a whole number of steps.
-inline void round_left(const Bf16Args& args, std::int64_t from, std::int64_t depth,
-                       std::uint16_t* left) {
+template <typename Number>
+void round_left(const Bf16Args& args, const Number* x, std::int64_t from, std::int64_t depth,
+                std::uint16_t* left) {
   const std::int64_t padded = round_up(depth, kDepthGrain);
   if (args.x_step == 1) {
     for (std::int64_t r = 0; r < args.rows; ++r) {
-      round_row(args.x + r * args.x_stride + from, depth, left + r * kLeftStride);
+      round_row(x + r * args.x_stride + from, depth, left + r * kLeftStride);
       clear_row(left + r * kLeftStride, depth, padded);
     }
     return;
   }
   for (std::int64_t r = 0; r < args.rows; r += kWidth) {
     const std::int64_t rows = smaller(args.rows - r, kWidth);
-    const Mask lanes = first_lanes(rows);
     for (std::int64_t p = 0; p < depth; p += kWidth) {
       const std::int64_t count = smaller(depth - p, kWidth);
       Vec block[kWidth];
       for (std::int64_t i = 0; i < kWidth; ++i)
         block[i] =
-            i < count ? load(args.x + r + (from + p + i) * args.x_step, lanes) : broadcast(0.0f);
+            i < count ? load_row(x + r + (from + p + i) * args.x_step, rows) : broadcast(0.0f);
       transpose(block);
       for (std::int64_t i = 0; i < rows; ++i) {
         alignas(64) float row[kWidth];
@@ -139,7 +174,7 @@ inline void finish_bf16(const Bf16Args& args, std::int64_t row, std::int64_t row
   if (args.bias != nullptr) round_bf16(args.bias + column, columns, bias);
   with_function(args.activation, [&](auto f) {
     for (std::int64_t r = 0; r < rows; ++r) {
-      float* const y = args.y + (row + r) * args.y_stride + column;
+      const std::int64_t place = (row + r) * args.y_stride + column;
       const float* const residual =
           args.residual ? args.residual + (row + r) * args.residual_stride + column : nullptr;
       over_lanes(columns, [&](std::int64_t c, auto lanes) {
@@ -148,7 +183,10 @@ inline void finish_bf16(const Bf16Args& args, std::int64_t row, std::int64_t row
         if (args.is_rounded) value = near_bf16(value);
         value = f(value);
         if (residual != nullptr) value = value + load(residual + c, lanes);
-        store(y + c, value, lanes);
+        if (args.narrow_y != nullptr)
+          store_bf16(args.narrow_y + place + c, value, columns - c);
+        else
+          store(args.y + place + c, value, lanes);
       });
     }
   });
@@ -167,12 +205,20 @@ inline void bf16_multiply(const Bf16Args& args) {
   do {  // without depth, once: the sums are 0 then
     const std::int64_t depth = smaller(args.k - from, kPairDepth);
     const bool is_last = from + depth >= args.k;
-    round_left(args, from, depth, left);
+    if (args.narrow_x != nullptr)
+      round_left(args, args.narrow_x, from, depth, left);
+    else
+      round_left(args, args.x, from, depth, left);
     const TileSession session;
     for (std::int64_t column = 0; column < args.n; column += kPanel) {
-      if (args.packed == nullptr)
-        pack_rows_panel(args.b + column + from * args.b_stride, smaller(args.n - column, kPanel),
-                        depth, args.b_stride, panel);
+      const auto pack = [&](const auto* b) {
+        pack_rows_panel(b + column + from * args.b_stride, smaller(args.n - column, kPanel), depth,
+                        args.b_stride, panel);
+      };
+      if (args.narrow_b != nullptr)
+        pack(args.narrow_b);
+      else if (args.packed == nullptr)
+        pack(args.b);
       const auto* const right = args.packed != nullptr
                                     ? args.packed + bf16_packed_size(column, args.k) + from * kPanel
                                     : reinterpret_cast<const std::uint16_t*>(panel);

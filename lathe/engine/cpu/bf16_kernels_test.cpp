@@ -158,6 +158,58 @@ TEST_P(EveryBf16, GivesABlockTheBitsOfTheWhole) {
     }
 }
 
+std::vector<std::uint16_t> upper_halves(const float* numbers, std::int64_t count) {
+  std::vector<std::uint16_t> result;
+  for (std::int64_t i = 0; i < count; ++i)
+    result.push_back(
+        static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(rounded(numbers[i])) >> 16));
+  return result;
+}
+
+TEST_P(EveryBf16, ReadsAndWritesNumbersThatAreRounded) {
+  for (const bool is_gradient : {false, true})
+    for (const auto& [rows, n, k] : kShapes) {
+      SCOPED_TRACE(testing::Message() << is_gradient << ": " << rows << " x " << n << " x " << k);
+      const Matrix x = Matrix::random(rows, k, 0, 1), b = Matrix::random(k, n, 0, 2);
+      const Matrix residual = Matrix::random(rows, n, 0, 3);
+      std::vector<std::uint16_t> packed(static_cast<std::size_t>(table().packed_size(n, k)));
+      table().pack(b.data(), n, k, 1, n, packed.data());
+      const AlignedBuffer scratch(table().scratch_bytes(rows, n));
+      Matrix y(rows, n);
+      Bf16Args args{.rows = rows,
+                    .n = n,
+                    .k = k,
+                    .x = x.data(),
+                    .x_stride = is_gradient ? 1 : k,
+                    .x_step = is_gradient ? rows : 1,
+                    .packed = is_gradient ? nullptr : packed.data(),
+                    .b = b.data(),
+                    .b_stride = n,
+                    .bias = nullptr,
+                    .is_rounded = true,
+                    .activation = Unary::GeluErf,
+                    .residual = residual.data(),
+                    .residual_stride = n,
+                    .y = y.data(),
+                    .y_stride = n,
+                    .scratch = scratch.data()};
+      table().multiply(args);
+      const std::vector<std::uint16_t> expected = upper_halves(y.data(), rows * n);
+      const std::vector<std::uint16_t> narrow_x = upper_halves(x.data(), rows * k);
+      const std::vector<std::uint16_t> narrow_b = upper_halves(b.data(), k * n);
+      std::vector<std::uint16_t> narrow_y(expected.size() + 1, 0x7fc0);
+      args.x = args.b = nullptr;
+      args.y = nullptr;
+      args.narrow_x = narrow_x.data();
+      if (is_gradient) args.narrow_b = narrow_b.data();
+      args.narrow_y = narrow_y.data();
+      table().multiply(args);
+      EXPECT_EQ(narrow_y.back(), 0x7fc0);
+      narrow_y.pop_back();
+      ASSERT_EQ(narrow_y, expected);
+    }
+}
+
 TEST_P(EveryBf16, RoundsBeforeItActivatesAndAddsTheResidual) {
   const Shape shape{19, 45, 40};
   const Operands operands(table(), shape, Lay::WeightRows);

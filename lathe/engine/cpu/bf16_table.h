@@ -18,9 +18,11 @@ struct Bf16Args {
   std::int64_t rows, n, k;
   const float* x;  ///< element [r, p] is x[r * x_stride + p * x_step], and one of both is 1
   std::int64_t x_stride, x_step;
-  const std::uint16_t* packed;  ///< B as `pack` wrote it, or null: then it is `b`
-  const float* b;               ///< element [p, j] is b[j + p * b_stride]
+  const std::uint16_t* narrow_x = nullptr;  ///< as bfloat16 numbers instead
+  const std::uint16_t* packed;              ///< B as `pack` wrote it, or null: then it is `b`
+  const float* b;                           ///< element [p, j] is b[j + p * b_stride]
   std::int64_t b_stride;
+  const std::uint16_t* narrow_b = nullptr;
   const float* bias;  ///< or null
   bool is_rounded;
   Unary activation;
@@ -28,7 +30,17 @@ struct Bf16Args {
   std::int64_t residual_stride;
   float* y;
   std::int64_t y_stride;
-  void* scratch;  ///< scratch_bytes(rows, n) on a cache line
+  std::uint16_t* narrow_y = nullptr;  ///< y rounded to bfloat16 instead
+  void* scratch;                      ///< scratch_bytes(rows, n) on a cache line
+};
+
+/// AttentionArgs, of which operands and the result may lie as bfloat16 numbers: those that are set
+/// here are instead of theirs, with the same strides.
+struct Bf16AttentionArgs : AttentionArgs {
+  const std::uint16_t* narrow_q = nullptr;
+  const std::uint16_t* narrow_k = nullptr;
+  const std::uint16_t* narrow_v = nullptr;
+  std::uint16_t* narrow_out = nullptr;
 };
 
 /// One way to multiply. The ways agree on what is rounded and differ in how they add: the two
@@ -51,9 +63,9 @@ struct Bf16Kernels {
   /// bfloat16, and scratch of so many bytes on a cache line. Without log_sum_exp, dropout and
   /// rounding of weights to a format, and for d up to kMostHeadSize alone.
   std::int64_t (*attention_scratch_bytes)(std::int64_t lk, std::int64_t d);
-  void (*attention)(const AttentionArgs&);
+  void (*attention)(const Bf16AttentionArgs&);
   std::int64_t (*attention_packed_bytes)(std::int64_t lk, std::int64_t d);
-  void (*attention_pack)(const AttentionArgs&, void* packed);
+  void (*attention_pack)(const Bf16AttentionArgs&, void* packed);
   std::int64_t (*attention_tile)(std::int64_t lq, std::int64_t row);
   static constexpr std::int64_t kMostHeadSize = 1024;
 };

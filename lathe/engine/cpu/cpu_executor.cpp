@@ -44,23 +44,24 @@ SplitGraph split_for(const Graph& graph, const ExecutionOptions& options) {
   return split_parameters(graph, keeps_packed ? find_kept_weights(graph) : std::set<NodeId>());
 }
 
-CpuPlan plan_main(const SplitGraph& split, const ExecutionOptions& options, bool fuses) {
-  Graph lowered = lower(split.main, find_backend(fuses ? "cpu" : kUnfused));
+CpuPlan plan_main(const SplitGraph& split, const ExecutionOptions& options,
+                  const CpuPlanOptions& plan_options) {
+  Graph lowered = lower(split.main, find_backend(plan_options.fuses ? "cpu" : kUnfused));
   if (!options.plain_convolutions) use_winograd(lowered);
-  return make_cpu_plan(std::move(lowered), options.precision, fuses);
+  return make_cpu_plan(std::move(lowered), options.precision, plan_options);
 }
 
 void plan_alone(const Graph& graph, const ExecutionOptions& options) {
   const SplitGraph split =
       split_for(options.uses_integers ? with_integer_products(graph) : graph, options);
-  plan_main(split, options, true);
+  plan_main(split, options, {});
   if (!split.parameters.outputs().empty()) plan_alone(split.parameters, options);
 }
 
 }  // namespace
 
 CpuExecutor::CpuExecutor(const Graph& graph, State state, const ExecutionOptions& options,
-                         bool fuses)
+                         const CpuPlanOptions& plan_options)
     : machine_(std::make_unique<Machine>()) {
   Graph computed = graph;
   // While weights are not split off: a folded one is computed when states change.
@@ -72,7 +73,7 @@ CpuExecutor::CpuExecutor(const Graph& graph, State state, const ExecutionOptions
   SplitGraph split = split_for(computed, options);
   Machine& machine = *machine_;
   check_formats(graph, options.precision);
-  machine.plan = plan_main(split, options, fuses);
+  machine.plan = plan_main(split, options, plan_options);
   machine.bases.resize(machine.plan.slots.size());
   machine.source = graph;
   machine.state = std::move(state);
@@ -181,7 +182,8 @@ const Register unfused{Backend{
                   NodeId id) { return graph.op(id).reference != nullptr && has_kernel(graph, id); },
     .make = [](const Graph& graph, State state,
                const ExecutionOptions& options) -> std::unique_ptr<Executor> {
-      return std::make_unique<CpuExecutor>(graph, std::move(state), options, false);
+      return std::make_unique<CpuExecutor>(graph, std::move(state), options,
+                                           CpuPlanOptions{.fuses = false});
     },
     .precisions = {Precision::Float32},
 }};

@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "lathe/engine/cpu/cpu_plan_options.h"
 #include "lathe/engine/executor.h"
 
 namespace lathe::engine {
@@ -10,8 +11,8 @@ namespace lathe::engine {
 /// arena laid out for the largest batch seen.
 class CpuExecutor final : public Executor {
  public:
-  /// `fuses`: whether nodes become one step, and steps one stage, where they can.
-  CpuExecutor(const Graph& graph, State state, const ExecutionOptions& options, bool fuses = true);
+  CpuExecutor(const Graph& graph, State state, const ExecutionOptions& options,
+              const CpuPlanOptions& plan_options = {});
   ~CpuExecutor() override;
   Feed run(const Feed& inputs) override;
   State state() const override;

@@ -86,6 +86,7 @@ struct CpuExecutor::Machine {
   const Partition& known_partition(std::size_t step, const ProductExtents& extents,
                                    std::int64_t pieces);
   std::string layout(const PlanStep& planned) const;
+  std::string work_cut(const PlanStep& planned) const;
   Size bytes(const PlanStep& planned) const;
   void run_groups(const Stage& stage, std::int64_t rows);
   void run_tile(const Stage& stage, std::int64_t begin, std::int64_t rows, int thread,

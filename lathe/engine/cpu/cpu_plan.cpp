@@ -4,6 +4,7 @@
 #include <set>
 
 #include "lathe/engine/bound_value.h"
+#include "lathe/engine/cpu/narrow_values.h"
 #include "lathe/engine/memory_plan.h"
 
 namespace lathe::engine {
@@ -352,14 +353,15 @@ std::string find_image_symbol(const CpuPlan& plan) {
 
 }  // namespace
 
-CpuPlan make_cpu_plan(Graph lowered, Precision precision, bool joins_steps) {
+CpuPlan make_cpu_plan(Graph lowered, Precision precision, const CpuPlanOptions& options) {
   CpuPlan plan;
   plan.graph = std::move(lowered);
   plan.inputs = GraphInputs(plan.graph);
   make_steps(plan, precision);
+  if (options.narrows_values) narrow_values(plan);  // while each slot is one step's result
   bind_updates(plan);
   reuse_operands(plan);
-  make_stages(plan, joins_steps);
+  make_stages(plan, options.fuses);
   place_values(plan);
   plan.image_symbol = find_image_symbol(plan);
   return plan;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lathe/core/graph.h"
+#include "lathe/engine/cpu/cpu_plan_options.h"
 #include "lathe/engine/cpu/step.h"
 #include "lathe/engine/doubtful_sizes.h"
 #include "lathe/engine/symbol_binding.h"
@@ -21,7 +22,7 @@ struct Slot {
     Tile,  ///< never leaves its stage: in each thread's scratch, one tile of it
   };
   Kind kind = Kind::Arena;
-  Type type;
+  Type type;                     ///< of bfloat16 where the graph's is of floats: `narrow_values`
   int first = 0, last = 0;       ///< stages
   std::int64_t row_bytes = 0;    ///< set where a row step touches it
   std::int64_t tile_offset = 0;  ///< Tile
@@ -81,8 +82,7 @@ struct CpuPlan {
 };
 
 /// Plans a graph that `lower` has made. Fails naming a node whose size cannot be planned for.
-/// Where steps are not joined each is a stage, and what it makes goes through memory.
 CpuPlan make_cpu_plan(Graph lowered, Precision precision = Precision::Float32,
-                      bool joins_steps = true);
+                      const CpuPlanOptions& options = {});
 
 }  // namespace lathe::engine

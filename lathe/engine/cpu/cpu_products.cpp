@@ -80,8 +80,10 @@ void CpuExecutor::Machine::run_products(const Stage& stage, const SymbolValues& 
       ProductPart& part = parts.emplace_back(ProductPart{index, &planned, own, cut, p, pieces});
       for (std::size_t i = 0; i < planned.inputs.size(); ++i)
         if (planned.inputs[i] >= 0)
-          part.inputs[i] = base(planned.inputs[i]) + first * planned.step->rows()->input_widths[i] *
-                                                         static_cast<std::int64_t>(sizeof(float));
+          part.inputs[i] =
+              base(planned.inputs[i]) +
+              first * planned.step->rows()->input_widths[i] *
+                  size_of(plan.slots[static_cast<std::size_t>(planned.inputs[i])].type.dtype);
       for (std::size_t i = 0; i < planned.outputs.size(); ++i)
         part.outputs[i] = written(planned.outputs[i]);
     }

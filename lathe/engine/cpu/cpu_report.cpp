@@ -4,8 +4,21 @@
 
 namespace lathe::engine {
 
-// How the last run cut a step's work; empty before the first, and where the step cuts it itself.
+// How the last run cut a step's work, and which results lie as bfloat16 numbers.
 std::string CpuExecutor::Machine::layout(const PlanStep& planned) const {
+  std::string text = work_cut(planned);
+  for (std::size_t i = 0; i < planned.outputs.size(); ++i) {
+    const Type& type = plan.slots[static_cast<std::size_t>(planned.outputs[i])].type;
+    if (type.dtype == plan.graph.types(planned.node)[i].dtype) continue;
+    text += text.empty() ? "" : ", ";
+    text += planned.outputs.size() == 1 ? fmt::format("{}", name(type.dtype))
+                                        : fmt::format("#{} {}", i, name(type.dtype));
+  }
+  return text;
+}
+
+// Empty before the first run, and where the step cuts its work itself.
+std::string CpuExecutor::Machine::work_cut(const PlanStep& planned) const {
   const Stage& stage = plan.stages[static_cast<std::size_t>(planned.stage)];
   if (last_sizes.empty() || stage.kind == Stage::Kind::Whole || stage.kind == Stage::Kind::Tasks)
     return {};

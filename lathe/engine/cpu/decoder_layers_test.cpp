@@ -196,16 +196,27 @@ TEST_P(DecoderLayer, RunsOnItsOwnSteps) {
   expect_own_steps(graph, random_state(graph, 4), make_feed(graph), kTolerance);
 }
 
-TEST_P(DecoderLayer, TrainsOnItsOwnSteps) {
-  Graph graph = parse_graph(GetParam().text);
+// With an output for each parameter's gradient.
+Graph with_gradients(Graph graph) {
   std::vector<Value> parameters;
   for (const NodeId id : graph.nodes_of("state")) parameters.push_back({id, 0});
   const std::vector<Value> gradients = differentiate(graph, {graph.at("loss"), 0}, parameters);
   for (std::size_t i = 0; i < gradients.size(); ++i) {
-    ASSERT_FALSE(gradients[i].is_none()) << graph.name(parameters[i].node);
+    EXPECT_FALSE(gradients[i].is_none()) << graph.name(parameters[i].node);
     graph.set_output("gradient of " + graph.name(parameters[i].node), gradients[i]);
   }
+  return graph;
+}
+
+TEST_P(DecoderLayer, TrainsOnItsOwnSteps) {
+  const Graph graph = with_gradients(parse_graph(GetParam().text));
   expect_own_steps(graph, random_state(graph, 4), make_feed(graph), kTolerance);
+}
+
+TEST_P(DecoderLayer, HasTheBitsOfWideValues) {
+  const Graph graph = parse_graph(GetParam().text);
+  for (const Graph& each : {graph, with_gradients(graph)})
+    expect_bits_of_wide_values(each, random_state(each, 4), make_feed(each));
 }
 
 INSTANTIATE_TEST_SUITE_P(, DecoderLayer,

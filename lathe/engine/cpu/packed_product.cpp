@@ -82,6 +82,7 @@ void PackedProduct::multiply_bf16(const Block& block, const PackedProductArgs& a
                    .x = args.x + block.row * k_,
                    .x_stride = k_,
                    .x_step = 1,
+                   .narrow_x = args.narrow_x != nullptr ? args.narrow_x + block.row * k_ : nullptr,
                    .packed = reinterpret_cast<const std::uint16_t*>(packed_.data()) +
                              bf16_->packed_size(block.column, k_),
                    .b = nullptr,
@@ -93,6 +94,7 @@ void PackedProduct::multiply_bf16(const Block& block, const PackedProductArgs& a
                    .residual_stride = n_,
                    .y = args.y + place,
                    .y_stride = n_,
+                   .narrow_y = args.narrow_y != nullptr ? args.narrow_y + place : nullptr,
                    .scratch = args.scratch});
 }
 

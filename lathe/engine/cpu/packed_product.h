@@ -12,13 +12,15 @@ namespace lathe::engine {
 /// whole: rows lie side by side.
 struct PackedProductArgs {
   const float* x = nullptr;
-  const float* bias = nullptr;  ///< or null
+  const std::uint16_t* narrow_x = nullptr;  ///< as bfloat16 numbers instead, in bfloat16
+  const float* bias = nullptr;              ///< or null
   Unary activation = Unary::None;
   const float* residual = nullptr;  ///< or null; may be y itself
   float* y = nullptr;
-  std::byte* scratch = nullptr;     ///< as much as is asked for below, on a cache line
-  const std::byte* kept = nullptr;  ///< what `keep_rows` made of the block's rows, or null
-  std::int64_t next_column = -1;    ///< to be asked for, or -1
+  std::uint16_t* narrow_y = nullptr;  ///< as bfloat16 numbers instead, in bfloat16
+  std::byte* scratch = nullptr;       ///< as much as is asked for below, on a cache line
+  const std::byte* kept = nullptr;    ///< what `keep_rows` made of the block's rows, or null
+  std::int64_t next_column = -1;      ///< to be asked for, or -1
 };
 
 /// A product with a matrix that is packed ahead, in float32, in bfloat16 or as floats in parts
@@ -29,6 +31,11 @@ class PackedProduct {
 
   void set_precision(Precision precision) { is_bf16_ = precision == Precision::Bf16; }
   bool is_bf16() const { return is_bf16_; }
+  /// Whether x and y may lie as bfloat16 numbers: what stands behind the product may change them.
+  Narrow narrow_x() const { return is_bf16_ ? Narrow::Anyway : Narrow::No; }
+  Narrow narrow_y(bool is_changed) const {
+    return !is_bf16_ ? Narrow::No : is_changed ? Narrow::Can : Narrow::Anyway;
+  }
   /// Packs B whose element [p, j] is b[j * stride_n + p * stride_k], one of both 1. Nothing below
   /// may be called before.
   void pack(const Kernels& kernels, const float* b, std::int64_t stride_n, std::int64_t stride_k);

@@ -39,6 +39,12 @@ struct RowCall {
   std::byte* scratch = nullptr;  ///< scratch_bytes(rows) on a cache line, for the call alone
   const float* input(std::size_t i) const { return reinterpret_cast<const float*>(inputs[i]); }
   float* output(std::size_t i) const { return reinterpret_cast<float*>(outputs[i]); }
+  const std::uint16_t* narrow_input(std::size_t i) const {
+    return reinterpret_cast<const std::uint16_t*>(inputs[i]);
+  }
+  std::uint16_t* narrow_output(std::size_t i) const {
+    return reinterpret_cast<std::uint16_t*>(outputs[i]);
+  }
 };
 
 /// A step that can also compute its first result block by block, each without the others: a matrix
@@ -60,6 +66,12 @@ struct BlockCall {
   std::int64_t next_column = -1;    ///< of the block that its thread may take next, or -1
   const float* input(std::size_t i) const { return reinterpret_cast<const float*>(inputs[i]); }
   float* output(std::size_t i) const { return reinterpret_cast<float*>(outputs[i]); }
+  const std::uint16_t* narrow_input(std::size_t i) const {
+    return reinterpret_cast<const std::uint16_t*>(inputs[i]);
+  }
+  std::uint16_t* narrow_output(std::size_t i) const {
+    return reinterpret_cast<std::uint16_t*>(outputs[i]);
+  }
 };
 
 /// One execution of a step that partitions its own work.
@@ -85,6 +97,13 @@ struct InPlace {
   std::size_t input = 0;
 };
 
+/// What lying as bfloat16 numbers does to a step's operand or result of floats.
+enum class Narrow {
+  No,      ///< the step reads or writes floats there
+  Can,     ///< it widens what it reads, or rounds what it writes
+  Anyway,  ///< nothing: what it reads it rounds, and what it writes are bfloat16 numbers
+};
+
 /// A kernel call of a CPU plan.
 class Step {
  public:
@@ -93,6 +112,12 @@ class Step {
   virtual const RowSpace* rows() const { return nullptr; }
   /// What products see of their operands, said before `prepare`.
   virtual void set_precision(Precision /*precision*/) {}
+  /// Whether an operand or a result may lie as bfloat16 numbers, once the precision is set.
+  virtual Narrow narrow_input(std::size_t /*operand*/) const { return Narrow::No; }
+  virtual Narrow narrow_output(std::size_t /*result*/) const { return Narrow::No; }
+  /// Says which of those that may do lie so, in all calls: `narrow_values` decides it.
+  virtual void set_narrow(const std::vector<bool>& /*inputs*/,
+                          const std::vector<bool>& /*outputs*/) {}
   /// Called when the states' values are known; `states[i]` is null where operand i is none or no
   /// state. Packs weights, so that no run has to.
   virtual void prepare(const Kernels& /*kernels*/, std::span<const Tensor* const> /*states*/) {}

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "lathe/engine/cpu/attention_shape.h"
@@ -106,6 +107,16 @@ class AttentionStep final : public Step {
  public:
   explicit AttentionStep(WeightedAttention shape) : shape_(shape) {}
   void set_precision(Precision precision) override { is_bf16_ = precision == Precision::Bf16; }
+  Narrow narrow_input(std::size_t operand) const override {
+    return operand < kOut && multiplies_pairs() ? Narrow::Anyway : Narrow::No;
+  }
+  Narrow narrow_output(std::size_t) const override {
+    return multiplies_pairs() ? Narrow::Anyway : Narrow::No;
+  }
+  void set_narrow(const std::vector<bool>& inputs, const std::vector<bool>& outputs) override {
+    for (std::size_t i = 0; i < kOut; ++i) narrow_[i] = inputs[i];
+    narrow_[kOut] = outputs[0];
+  }
 
   void run_whole(const WholeCall& call) const override {
     const WeightedAttention& a = shape_;
@@ -113,11 +124,7 @@ class AttentionStep final : public Step {
     const Dropout dropout = a.dropout(call);
     const RowRounder rounder(a, call);
     Rounding rounding(call, is_bf16_);
-    // The kernel that multiplies bfloat16 numbers, where it can.
-    const Bf16Kernels* const pairs =
-        dropout.threshold == 0 && !a.weight_format && a.d <= Bf16Kernels::kMostHeadSize
-            ? rounding.table()
-            : nullptr;
+    const Bf16Kernels* const pairs = multiplies_pairs() ? rounding.table() : nullptr;
     const auto scratch_floats = [&](std::int64_t lq, std::int64_t lk) {
       if (pairs == nullptr) return call.kernels.attention_scratch_size(lq, lk, a.d);
       return (pairs->attention_scratch_bytes(lk, a.d) + 3) / 4;
@@ -135,7 +142,8 @@ class AttentionStep final : public Step {
     const float* const v = operand(2);
     const std::int64_t group = a.heads / a.kv_heads;
     const std::int64_t q_stride = a.q_stride(), k_stride = a.k_stride();
-    fill_unseeing(sequences, reinterpret_cast<float*>(call.outputs[0]), q_stride);
+    fill_unseeing(sequences, call.outputs[0],
+                  q_stride * size_of(narrow_[kOut] ? DType::BF16 : DType::F32));
     std::int64_t most_keys = 0;
     for (const AttentionSequence& at : sequences) most_keys = std::max(most_keys, at.k_length);
     const std::vector<AttentionTask> tasks =
@@ -151,7 +159,7 @@ class AttentionStep final : public Step {
       float* const room = scratch + scratch_floats(at.q_length, at.k_length);
       const std::int64_t q_place = at.q_start * q_stride + task.head * a.d;
       const std::int64_t k_place = at.k_start * k_stride + task.head / group * a.d;
-      AttentionArgs args{};
+      Bf16AttentionArgs args{};
       args.lq = at.q_length;
       args.lk = at.k_length;
       args.d = a.d;
@@ -171,13 +179,21 @@ class AttentionStep final : public Step {
       args.head = static_cast<std::uint32_t>(task.head);
       args.example = a.example(call, task.sequence);
       args.rounding = rounder.rounding();
-      args.packed = packed.find(task, [&](void* to) {
-        (pairs != nullptr ? pairs->attention_pack : call.kernels.attention_pack)(args, to);
-      });
       if (pairs != nullptr) {
+        const auto narrow = [&](std::size_t input, std::int64_t place) {
+          const auto* const numbers = reinterpret_cast<const std::uint16_t*>(call.inputs[input]);
+          return narrow_[input] ? numbers + place : nullptr;
+        };
+        args.narrow_q = narrow(0, q_place);
+        args.narrow_k = narrow(1, k_place);
+        args.narrow_v = narrow(2, k_place);
+        if (narrow_[kOut])
+          args.narrow_out = reinterpret_cast<std::uint16_t*>(call.outputs[0]) + q_place;
+        args.packed = packed.find(task, [&](void* to) { pairs->attention_pack(args, to); });
         pairs->attention(args);
         return;
       }
+      args.packed = packed.find(task, [&](void* to) { call.kernels.attention_pack(args, to); });
       call.kernels.attention(args);
       rounding.round_rows(args.out + task.q_begin * q_stride, task.q_end - task.q_begin, a.d,
                           q_stride);
@@ -186,8 +202,17 @@ class AttentionStep final : public Step {
   }
 
  private:
+  static constexpr std::size_t kOut = 3;  // behind q, k and v
+
+  // Whether the kernel that multiplies bfloat16 numbers can.
+  bool multiplies_pairs() const {
+    return is_bf16_ && shape_.threshold == 0 && !shape_.weight_format &&
+           shape_.d <= Bf16Kernels::kMostHeadSize;
+  }
+
   WeightedAttention shape_;
   bool is_bf16_ = false;
+  std::array<bool, kOut + 1> narrow_{};  // which of q, k, v and the result
 };
 
 // attention_gradient, one (sequence, head of the keys) at a time: the query heads that share keys
@@ -217,7 +242,7 @@ class AttentionGradientStep final : public Step {
     const float* const v = rounding.operand(3);
     const std::int64_t group = a.heads / a.kv_heads;
     const std::int64_t q_stride = a.q_stride(), k_stride = a.k_stride();
-    fill_unseeing(sequences, reinterpret_cast<float*>(call.outputs[0]), q_stride);
+    fill_unseeing(sequences, call.outputs[0], q_stride * size_of(DType::F32));
     const auto run = [&](const AttentionTask& task, int thread) {
       const AttentionSequence& at = sequences[task.sequence];
       float* const scratch = call.scratch[static_cast<std::size_t>(thread)].floats();

@@ -28,7 +28,8 @@ class CodeAttentionStep final : public Step {
     const std::int64_t mask_at = table.attention_scratch_bytes(longest, a.d);
     for (AlignedBuffer& buffer : call.scratch) buffer.reserve(mask_at + longest);
     auto* const y = reinterpret_cast<float*>(call.outputs[0]);
-    fill_unseeing(sequences, y, a.q_stride());
+    fill_unseeing(sequences, call.outputs[0],
+                  a.q_stride() * static_cast<std::int64_t>(sizeof(float)));
     const std::vector<AttentionTask> tasks =
         attention_tasks(a, sequences, std::ssize(call.scratch), table.attention_tile);
     PackedPairs packed(a, sequences, tasks, table.attention_packed_bytes(longest, a.d),

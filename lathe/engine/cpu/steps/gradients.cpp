@@ -32,6 +32,11 @@ class LinearWeightGradientStep final : public Step {
         product_{n_, k_, space_.rows, n_ * k_ * static_cast<std::int64_t>(sizeof(float))} {}
   const RowSpace* rows() const override { return &space_; }
   void set_precision(Precision precision) override { is_bf16_ = precision == Precision::Bf16; }
+  Narrow narrow_input(std::size_t) const override { return is_bf16_ ? Narrow::Anyway : Narrow::No; }
+  void set_narrow(const std::vector<bool>& inputs, const std::vector<bool>&) override {
+    has_narrow_dy_ = inputs[0];
+    has_narrow_x_ = inputs[1];
+  }
   void prepare(const Kernels& kernels, std::span<const Tensor* const>) override {
     bf16_ = &bf16_kernels(*parse_isa(kernels.isa));
   }
@@ -76,9 +81,11 @@ class LinearWeightGradientStep final : public Step {
                      .x = call.input(0) + block.row,
                      .x_stride = 1,
                      .x_step = n_,
+                     .narrow_x = has_narrow_dy_ ? call.narrow_input(0) + block.row : nullptr,
                      .packed = nullptr,
                      .b = call.input(1) + block.column,
                      .b_stride = k_,
+                     .narrow_b = has_narrow_x_ ? call.narrow_input(1) + block.column : nullptr,
                      .bias = nullptr,
                      .is_rounded = false,
                      .activation = Unary::None,
@@ -105,7 +112,7 @@ class LinearWeightGradientStep final : public Step {
   RowSpace space_;
   std::int64_t n_, k_;
   Product product_;
-  bool is_bf16_ = false;
+  bool is_bf16_ = false, has_narrow_dy_ = false, has_narrow_x_ = false;
   const Bf16Kernels* bf16_ = nullptr;
 };
 

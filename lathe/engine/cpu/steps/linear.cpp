@@ -13,11 +13,12 @@ namespace {
 // multiplied in parts.
 class LinearStep final : public Step {
  public:
-  LinearStep(RowSpace space, std::int64_t n, std::int64_t k, Unary activation, bool is_trained,
-             bool may_be_split)
+  LinearStep(RowSpace space, std::int64_t n, std::int64_t k, Unary activation, bool has_residual,
+             bool is_trained, bool may_be_split)
       : space_(std::move(space)),
         product_{space_.rows, n, k, n * k * static_cast<std::int64_t>(sizeof(float))},
         activation_(activation),
+        has_residual_(has_residual),
         is_trained_(is_trained),
         may_be_split_(may_be_split),
         weights_(n, k),
@@ -26,6 +27,16 @@ class LinearStep final : public Step {
   const RowSpace* rows() const override { return &space_; }
 
   void set_precision(Precision precision) override { packed_.set_precision(precision); }
+  Narrow narrow_input(std::size_t operand) const override {
+    return operand == 0 ? packed_.narrow_x() : Narrow::No;
+  }
+  Narrow narrow_output(std::size_t) const override {
+    return packed_.narrow_y(activation_ != Unary::None || has_residual_);
+  }
+  void set_narrow(const std::vector<bool>& inputs, const std::vector<bool>& outputs) override {
+    has_narrow_x_ = inputs[0];
+    has_narrow_y_ = outputs[0];
+  }
 
   void prepare(const Kernels& kernels, std::span<const Tensor* const> states) override {
     const std::span<const float> weight = states[1]->data<float>();
@@ -52,7 +63,7 @@ class LinearStep final : public Step {
     LinearArgs args = arguments(call);
     args.rows = call.rows;
     if (is_packed())
-      return packed_.multiply_rows(call.kernels, call.rows, packed_arguments(args, call.scratch));
+      return packed_.multiply_rows(call.kernels, call.rows, packed_arguments(args, call));
     weights_.multiply(call.kernels, args);
   }
 
@@ -74,7 +85,7 @@ class LinearStep final : public Step {
   void run_block(const BlockCall& call) const override {
     LinearArgs args = arguments(call);
     if (is_packed()) {
-      PackedProductArgs packed = packed_arguments(args, call.scratch);
+      PackedProductArgs packed = packed_arguments(args, call);
       packed.kept = call.kept;
       packed.next_column = call.next_column;
       return packed_.multiply_block(call.kernels, call.block, packed);
@@ -110,13 +121,22 @@ class LinearStep final : public Step {
             .scratch = reinterpret_cast<float*>(call.scratch)};
   }
 
-  static PackedProductArgs packed_arguments(const LinearArgs& args, std::byte* scratch) {
-    return {args.x, args.bias, args.activation, args.residual, args.y, scratch, nullptr, -1};
+  PackedProductArgs packed_arguments(const LinearArgs& args, const auto& call) const {
+    return {.x = args.x,
+            .narrow_x = has_narrow_x_ ? call.narrow_input(0) : nullptr,
+            .bias = args.bias,
+            .activation = args.activation,
+            .residual = args.residual,
+            .y = args.y,
+            .narrow_y = has_narrow_y_ ? call.narrow_output(0) : nullptr,
+            .scratch = call.scratch};
   }
 
   RowSpace space_;
   Product product_;
   Unary activation_;
+  bool has_residual_;
+  bool has_narrow_x_ = false, has_narrow_y_ = false;
   bool is_trained_;
   bool may_be_split_;
   LinearWeights weights_;  // or
@@ -183,8 +203,10 @@ std::unique_ptr<Step> make_linear(const Graph& graph, NodeId id) {
     return std::make_unique<ComputedLinearStep>(*x, y->width, activation);
   RowSpace space{x->rows, {x->width, 0, 0, y->width}, {y->width}};
   space.input_widths.resize(graph.inputs(id).size());
+  const bool has_residual = graph.inputs(id).size() > 3 && !graph.input(id, 3).is_none();
   return std::make_unique<LinearStep>(std::move(space), y->width, x->width, activation,
-                                      !graph.state_updates().empty(), may_be_split(graph));
+                                      has_residual, !graph.state_updates().empty(),
+                                      may_be_split(graph));
 }
 
 const Register linear{CpuKernel{"linear", make_linear}};
