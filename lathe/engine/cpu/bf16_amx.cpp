@@ -33,6 +33,8 @@ constexpr const char* kName = "amx";
 #include "lathe/engine/cpu/tile_sums.inl.h"
 #include "lathe/engine/cpu/bf16_tiles.inl.h"
 #include "lathe/engine/cpu/bf16_gemm.inl.h"
+#include "lathe/engine/cpu/bf16_finish.inl.h"
+#include "lathe/engine/cpu/bf16_block.inl.h"
 #include "lathe/engine/cpu/bf16_attention.inl.h"
 #include "lathe/engine/cpu/bf16_entries.inl.h"
 // clang-format on

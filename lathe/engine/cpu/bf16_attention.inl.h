@@ -153,6 +153,7 @@ inline void attend_bf16_tile(const Bf16AttentionArgs& args, const Bf16AttentionS
   for (std::int64_t j = 0; j < keys; j += kPanel)
     multiply_pairs({.depth = round_up(args.d, kDepthGrain),
                     .left = parts.queries,
+                    .left_stride = kLeftStride,
                     .right = parts.keys + bf16_packed_size(j, args.d),
                     .sums = parts.scores + j / kPanel * layout.score_panel,
                     .accumulate = false},
@@ -169,6 +170,7 @@ inline void attend_bf16_tile(const Bf16AttentionArgs& args, const Bf16AttentionS
     for (std::int64_t from = 0; from < keys; from += kPairDepth)
       multiply_pairs({.depth = round_up(smaller(keys - from, kPairDepth), kDepthGrain),
                       .left = parts.weights + from / kPairDepth * layout.weight_piece,
+                      .left_stride = kLeftStride,
                       .right = parts.values + bf16_packed_size(column, args.lk) + from * kPanel,
                       .sums = parts.sums,
                       .accumulate = from > 0},

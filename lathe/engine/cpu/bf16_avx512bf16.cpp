@@ -49,6 +49,8 @@ inline Vec add_pairs(Vec sums, Pairs a, Pairs b) {
 // clang-format off
 #include "lathe/engine/cpu/bf16_pairs.inl.h"
 #include "lathe/engine/cpu/bf16_gemm.inl.h"
+#include "lathe/engine/cpu/bf16_finish.inl.h"
+#include "lathe/engine/cpu/bf16_block.inl.h"
 #include "lathe/engine/cpu/bf16_attention.inl.h"
 #include "lathe/engine/cpu/bf16_entries.inl.h"
 // clang-format on

@@ -123,13 +123,13 @@ inline Vec load_row(const std::uint16_t* from, std::int64_t count) {
   return load_bf16(row);
 }
 
-// A piece of x as rows of bfloat16, with zeros up to a whole number of steps.
+// A piece of x as rows of bfloat16 from row `first` on, with zeros up to a whole number of steps.
 template <typename Number>
-void round_left(const Bf16Args& args, const Number* x, std::int64_t from, std::int64_t depth,
-                std::uint16_t* left) {
+void round_left(const Bf16Args& args, const Number* x, std::int64_t first, std::int64_t from,
+                std::int64_t depth, std::uint16_t* left) {
   const std::int64_t padded = round_up(depth, kDepthGrain);
   if (args.x_step == 1) {
-    for (std::int64_t r = 0; r < args.rows; ++r) {
+    for (std::int64_t r = first; r < args.rows; ++r) {
       round_row(x + r * args.x_stride + from, depth, left + r * kLeftStride);
       clear_row(left + r * kLeftStride, depth, padded);
     }
@@ -152,90 +152,6 @@ void round_left(const Bf16Args& args, const Number* x, std::int64_t from, std::i
     }
     for (std::int64_t i = 0; i < rows; ++i) clear_row(left + (r + i) * kLeftStride, depth, padded);
   }
-}
-
-struct Bf16Scratch {
-  std::int64_t rows;  // those of whole tiles
-  std::int64_t sums, panel, size;
-  Bf16Scratch(std::int64_t block_rows, std::int64_t n)
-      : rows(round_up(block_rows, kPairRows)),
-        sums(round_up(rows * kLeftStride * 2, 64)),
-        panel(sums + rows * round_up(n, kPanel) * 4),
-        size(panel + kPairDepth * kPanel * 2) {}
-};
-inline std::int64_t bf16_scratch_bytes(std::int64_t rows, std::int64_t n) {
-  return Bf16Scratch(rows, n).size;
-}
-
-inline void finish_bf16(const Bf16Args& args, std::int64_t row, std::int64_t rows,
-                        std::int64_t column, const float* sums) {
-  const std::int64_t columns = smaller(args.n - column, kPanel);
-  alignas(64) float bias[kPanel] = {};
-  if (args.bias != nullptr) round_bf16(args.bias + column, columns, bias);
-  with_function(args.activation, [&](auto f) {
-    for (std::int64_t r = 0; r < rows; ++r) {
-      const std::int64_t place = (row + r) * args.y_stride + column;
-      const float* const residual =
-          args.residual ? args.residual + (row + r) * args.residual_stride + column : nullptr;
-      over_lanes(columns, [&](std::int64_t c, auto lanes) {
-        Vec value = load(sums + r * kPanel + c);
-        if (args.bias != nullptr) value = value + load(bias + c);
-        if (args.is_rounded) value = near_bf16(value);
-        value = f(value);
-        if (residual != nullptr) value = value + load(residual + c, lanes);
-        if (args.narrow_y != nullptr)
-          store_bf16(args.narrow_y + place + c, value, columns - c);
-        else
-          store(args.y + place + c, value, lanes);
-      });
-    }
-  });
-}
-
-inline void bf16_multiply(const Bf16Args& args) {
-  const Bf16Scratch parts(args.rows, args.n);
-  auto* const memory = static_cast<unsigned char*>(args.scratch);
-  auto* const left = reinterpret_cast<std::uint16_t*>(memory);
-  auto* const all_sums = reinterpret_cast<float*>(memory + parts.sums);
-  auto* const panel = reinterpret_cast<std::uint32_t*>(memory + parts.panel);
-  const PairTiles tiles(args.rows);
-  for (std::int64_t r = args.rows; r < parts.rows; ++r)
-    clear_row(left + r * kLeftStride, 0, kPairDepth);
-  std::int64_t from = 0;
-  do {  // without depth, once: the sums are 0 then
-    const std::int64_t depth = smaller(args.k - from, kPairDepth);
-    const bool is_last = from + depth >= args.k;
-    if (args.narrow_x != nullptr)
-      round_left(args, args.narrow_x, from, depth, left);
-    else
-      round_left(args, args.x, from, depth, left);
-    const TileSession session;
-    for (std::int64_t column = 0; column < args.n; column += kPanel) {
-      const auto pack = [&](const auto* b) {
-        pack_rows_panel(b + column + from * args.b_stride, smaller(args.n - column, kPanel), depth,
-                        args.b_stride, panel);
-      };
-      if (args.narrow_b != nullptr)
-        pack(args.narrow_b);
-      else if (args.packed == nullptr)
-        pack(args.b);
-      const auto* const right = args.packed != nullptr
-                                    ? args.packed + bf16_packed_size(column, args.k) + from * kPanel
-                                    : reinterpret_cast<const std::uint16_t*>(panel);
-      for (std::int64_t t = 0; t < tiles.count; ++t) {
-        const std::int64_t row = tiles.begin(t), rows = tiles.begin(t + 1) - row;
-        float* const sums = all_sums + column * parts.rows + row * kPanel;
-        multiply_pairs({.depth = round_up(depth, kDepthGrain),
-                        .left = left + row * kLeftStride,
-                        .right = right,
-                        .sums = sums,
-                        .accumulate = from > 0},
-                       rows);
-        if (is_last) finish_bf16(args, row, rows, column, sums);
-      }
-    }
-    from += kPairDepth;
-  } while (from < args.k);
 }
 
 inline ProductGrain bf16_grain() {

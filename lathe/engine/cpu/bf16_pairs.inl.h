@@ -9,6 +9,11 @@ struct PairTiles {
   std::int64_t holding(std::int64_t row) const { return ((row + 1) * count - 1) / rows; }
 };
 
+inline bool reads_rows(std::int64_t /*rows*/) {
+  return false;
+}
+constexpr bool kWorksBeside = false;
+
 // Nothing to set up.
 struct TileSession {
   TileSession() {}
@@ -48,6 +53,7 @@ void multiply_pairs_up_to(const PairTile& tile, std::int64_t rows) {
     if (rows < Rows) return multiply_pairs_up_to<Rows - 1>(tile, rows);
   multiply_pair_rows<Rows>(tile);
 }
-inline void multiply_pairs(const PairTile& tile, std::int64_t rows) {
+template <typename Beside = NothingBeside>
+void multiply_pairs(const PairTile& tile, std::int64_t rows, const Beside& /*beside*/ = {}) {
   multiply_pairs_up_to<kPairRows>(tile, rows);
 }

@@ -18,9 +18,10 @@ struct Bf16Args {
   std::int64_t rows, n, k;
   const float* x;  ///< element [r, p] is x[r * x_stride + p * x_step], and one of both is 1
   std::int64_t x_stride, x_step;
-  const std::uint16_t* narrow_x = nullptr;  ///< as bfloat16 numbers instead
-  const std::uint16_t* packed;              ///< B as `pack` wrote it, or null: then it is `b`
-  const float* b;                           ///< element [p, j] is b[j + p * b_stride]
+  const std::uint16_t* narrow_x = nullptr;     ///< as bfloat16 numbers instead
+  const std::uint16_t* packed;                 ///< B as `pack` wrote it, or null: then it is `b`
+  const std::uint16_t* next_packed = nullptr;  ///< where a block begins that is multiplied soon
+  const float* b;                              ///< element [p, j] is b[j + p * b_stride]
   std::int64_t b_stride;
   const std::uint16_t* narrow_b = nullptr;
   const float* bias;  ///< or null
@@ -49,6 +50,10 @@ struct Bf16AttentionArgs : AttentionArgs {
 struct Bf16Kernels {
   const char* name;
   ProductGrain (*grain)();
+  /// Whether rows of narrow_x are read where they lie, if k is a multiple of kRowGrain; else every
+  /// block copies its own.
+  bool reads_rows;
+  static constexpr std::int64_t kRowGrain = 32;
   /// Numbers that `pack` writes for B[k, n]. Columns are packed in panels of grain().columns, so
   /// that those from a multiple of it on begin at `packed_size(column, k)`.
   std::int64_t (*packed_size)(std::int64_t n, std::int64_t k);
@@ -59,6 +64,8 @@ struct Bf16Kernels {
   void (*multiply)(const Bf16Args&);
   /// y[i] = x[i] rounded to bfloat16; y may be x.
   void (*round)(const float* x, std::int64_t count, float* y);
+  /// The same as bfloat16 numbers.
+  void (*narrow)(const float* x, std::int64_t count, std::uint16_t* y);
   /// As Kernels::attention, with operands, weights before their division and results rounded to
   /// bfloat16, and scratch of so many bytes on a cache line. Without log_sum_exp, dropout and
   /// rounding of weights to a format, and for d up to kMostHeadSize alone.
