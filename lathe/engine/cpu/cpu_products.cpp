@@ -65,6 +65,7 @@ void CpuExecutor::Machine::run_block(const ProductPart& part, const Block& block
 void CpuExecutor::Machine::run_products(const Stage& stage, const SymbolValues& sizes) {
   std::vector<ProductPart> parts;
   std::vector<Sum> sums;
+  bool is_by_rows = false;
   std::int64_t blocks = 0, bytes = 0, kept_bytes = 0, sum_bytes = 0, most_pieces = 0;
   for (const std::size_t index : stage.steps) {
     const PlanStep& planned = plan.steps[index];
@@ -72,6 +73,7 @@ void CpuExecutor::Machine::run_products(const Stage& stage, const SymbolValues& 
     const auto [pieces, depth] = depth_cut(planned, whole.depth);
     const Partition& cut = known_partition(index, {whole.rows, whole.columns, depth}, pieces);
     bytes = std::max(bytes, planned.step->block_scratch_bytes(*kernels, cut.largest()));
+    is_by_rows = is_by_rows || planned.step->is_by_rows();
     kept_bytes = std::max(kept_bytes, planned.step->kept_bytes(cut.largest().rows));
     for (std::int64_t p = 0; p < pieces; ++p) {
       blocks += cut.count();
@@ -99,7 +101,7 @@ void CpuExecutor::Machine::run_products(const Stage& stage, const SymbolValues& 
       if (part.planned->outputs[0] == sum.slot)
         part.outputs[0] = copy_of_sums(part.piece) + sum.offset;
   for (AlignedBuffer& buffer : scratch) buffer.reserve(bytes);
-  if (kept_bytes > 0)
+  if (is_by_rows)
     run_by_rows(parts, blocks, kept_bytes);
   else
     run_blocks(parts);

@@ -7,7 +7,18 @@ constexpr auto kFloatBytes = static_cast<std::int64_t>(sizeof(float));
 // In bfloat16 as many rows as in float32 take half the room.
 constexpr std::int64_t kMostBf16Rows = 336;
 constexpr double kBf16OperandCycles = 0.25;
+// Those that tiles read where they lie stay in the second-level cache with a piece of the weights,
+// and so do those that a thread has rounded for all blocks of the same rows.
+constexpr std::int64_t kMostKeptRows = 256;
+constexpr double kRowShare = 0.5;
 constexpr double kLastBlock = 0.25;
+constexpr auto kNarrowBytes = static_cast<std::int64_t>(sizeof(std::uint16_t));
+
+// Numbers from a kept row to the next: a line more than they have keeps rows apart in the sets of a
+// cache.
+std::int64_t kept_stride(std::int64_t k) {
+  return k + Bf16Kernels::kRowGrain;
+}
 
 }  // namespace
 
@@ -19,7 +30,7 @@ void PackedProduct::pack(const Kernels& kernels, const float* b, std::int64_t st
     return;
   }
   bf16_ = &bf16_kernels(*parse_isa(kernels.isa));
-  packed_.reserve(bf16_->packed_size(n_, k_) * static_cast<std::int64_t>(sizeof(std::uint16_t)));
+  packed_.reserve(bf16_->packed_size(n_, k_) * kNarrowBytes);
   bf16_->pack(b, n_, k_, stride_n, stride_k, reinterpret_cast<std::uint16_t*>(packed_.data()));
 }
 
@@ -42,8 +53,13 @@ ProductGrain PackedProduct::grain(const Kernels& kernels) const {
 PartitionLimits PackedProduct::limits() const {
   if (split_ != nullptr) return split_limits(true);
   if (!is_bf16_) return {};
-  return {
+  PartitionLimits limits{
       .most_rows = kMostBf16Rows, .operand_cycles = kBf16OperandCycles, .last_block = kLastBlock};
+  if (!reads_rows()) return limits;
+  limits.most_rows = kMostKeptRows;
+  limits.keeps_tiles = true;
+  limits.row_share = kRowShare;
+  return limits;
 }
 
 std::int64_t PackedProduct::rows_scratch_bytes(std::int64_t rows) const {
@@ -76,26 +92,35 @@ GemmArgs PackedProduct::float_block(const Block& block, const PackedProductArgs&
 
 void PackedProduct::multiply_bf16(const Block& block, const PackedProductArgs& args) const {
   const std::int64_t place = block.row * n_ + block.column;
-  bf16_->multiply({.rows = block.rows,
-                   .n = block.columns,
-                   .k = k_,
-                   .x = args.x + block.row * k_,
-                   .x_stride = k_,
-                   .x_step = 1,
-                   .narrow_x = args.narrow_x != nullptr ? args.narrow_x + block.row * k_ : nullptr,
-                   .packed = reinterpret_cast<const std::uint16_t*>(packed_.data()) +
-                             bf16_->packed_size(block.column, k_),
-                   .b = nullptr,
-                   .b_stride = 0,
-                   .bias = args.bias != nullptr ? args.bias + block.column : nullptr,
-                   .is_rounded = true,
-                   .activation = args.activation,
-                   .residual = args.residual != nullptr ? args.residual + place : nullptr,
-                   .residual_stride = n_,
-                   .y = args.y + place,
-                   .y_stride = n_,
-                   .narrow_y = args.narrow_y != nullptr ? args.narrow_y + place : nullptr,
-                   .scratch = args.scratch});
+  const auto panel = [&](std::int64_t column) {
+    return reinterpret_cast<const std::uint16_t*>(packed_.data()) + bf16_->packed_size(column, k_);
+  };
+  const std::uint16_t* narrow_x = nullptr;
+  if (args.kept != nullptr)
+    narrow_x = reinterpret_cast<const std::uint16_t*>(args.kept);
+  else if (has_narrow_x_)
+    narrow_x = reinterpret_cast<const std::uint16_t*>(args.x) + block.row * k_;
+  bf16_->multiply(
+      {.rows = block.rows,
+       .n = block.columns,
+       .k = k_,
+       .x = args.x + block.row * k_,
+       .x_stride = args.kept != nullptr ? kept_stride(k_) : k_,
+       .x_step = 1,
+       .narrow_x = narrow_x,
+       .packed = panel(block.column),
+       .next_packed = args.next_column >= 0 ? panel(args.next_column) : nullptr,
+       .b = nullptr,
+       .b_stride = 0,
+       .bias = args.bias != nullptr ? args.bias + block.column : nullptr,
+       .is_rounded = true,
+       .activation = args.activation,
+       .residual = args.residual != nullptr ? args.residual + place : nullptr,
+       .residual_stride = n_,
+       .y = args.y + place,
+       .y_stride = n_,
+       .narrow_y = has_narrow_y_ ? reinterpret_cast<std::uint16_t*>(args.y) + place : nullptr,
+       .scratch = args.scratch});
 }
 
 void PackedProduct::multiply_split(const Block& block, const PackedProductArgs& args) const {
@@ -118,11 +143,14 @@ void PackedProduct::multiply_split(const Block& block, const PackedProductArgs& 
 }
 
 std::int64_t PackedProduct::kept_bytes(std::int64_t rows) const {
-  return split_ != nullptr ? split_->parts_bytes(rows, k_) : 0;
+  if (split_ != nullptr) return split_->parts_bytes(rows, k_);
+  return reads_rows() && !has_narrow_x_ ? rows * kept_stride(k_) * kNarrowBytes : 0;
 }
 
 void PackedProduct::keep_rows(const float* x, std::int64_t rows, std::byte* to) const {
-  split_->split_rows(x, k_, rows, k_, to);
+  if (split_ != nullptr) return split_->split_rows(x, k_, rows, k_, to);
+  for (std::int64_t r = 0; r < rows; ++r)
+    bf16_->narrow(x + r * k_, k_, reinterpret_cast<std::uint16_t*>(to) + r * kept_stride(k_));
 }
 
 void PackedProduct::multiply_rows(const Kernels& kernels, std::int64_t rows,

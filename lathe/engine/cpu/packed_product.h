@@ -11,16 +11,14 @@ namespace lathe::engine {
 /// y[rows, n] = activation(x[rows, k] . B[k, n] + bias[n]) + residual[rows, n], with operands in
 /// whole: rows lie side by side.
 struct PackedProductArgs {
-  const float* x = nullptr;
-  const std::uint16_t* narrow_x = nullptr;  ///< as bfloat16 numbers instead, in bfloat16
-  const float* bias = nullptr;              ///< or null
+  const float* x = nullptr;     ///< or bfloat16 numbers, if `set_narrow` said so; and so may y be
+  const float* bias = nullptr;  ///< or null
   Unary activation = Unary::None;
   const float* residual = nullptr;  ///< or null; may be y itself
   float* y = nullptr;
-  std::uint16_t* narrow_y = nullptr;  ///< as bfloat16 numbers instead, in bfloat16
-  std::byte* scratch = nullptr;       ///< as much as is asked for below, on a cache line
-  const std::byte* kept = nullptr;    ///< what `keep_rows` made of the block's rows, or null
-  std::int64_t next_column = -1;      ///< to be asked for, or -1
+  std::byte* scratch = nullptr;     ///< as much as is asked for below, on a cache line
+  const std::byte* kept = nullptr;  ///< what `keep_rows` made of the block's rows, or null
+  std::int64_t next_column = -1;    ///< to be asked for, or -1
 };
 
 /// A product with a matrix that is packed ahead, in float32, in bfloat16 or as floats in parts
@@ -36,6 +34,10 @@ class PackedProduct {
   Narrow narrow_y(bool is_changed) const {
     return !is_bf16_ ? Narrow::No : is_changed ? Narrow::Can : Narrow::Anyway;
   }
+  void set_narrow(bool x, bool y) {
+    has_narrow_x_ = x;
+    has_narrow_y_ = y;
+  }
   /// Packs B whose element [p, j] is b[j * stride_n + p * stride_k], one of both 1. Nothing below
   /// may be called before.
   void pack(const Kernels& kernels, const float* b, std::int64_t stride_n, std::int64_t stride_k);
@@ -50,7 +52,9 @@ class PackedProduct {
   PartitionLimits limits() const;
   std::int64_t rows_scratch_bytes(std::int64_t rows) const;
   std::int64_t block_scratch_bytes(const Kernels& kernels, const Block& size) const;
-  /// The rows of a product in parts, as in Step.
+  /// Whether blocks of the same rows are best taken one behind another, as in Step.
+  bool is_by_rows() const { return split_ != nullptr || reads_rows(); }
+  /// The rows of a product in parts or in bfloat16, as in Step.
   std::int64_t kept_bytes(std::int64_t rows) const;
   void keep_rows(const float* x, std::int64_t rows, std::byte* to) const;
   /// The first rows, read and written while they are near.
@@ -65,9 +69,12 @@ class PackedProduct {
   GemmArgs float_block(const Block& block, const PackedProductArgs& args) const;
   void multiply_bf16(const Block& block, const PackedProductArgs& args) const;
   void multiply_split(const Block& block, const PackedProductArgs& args) const;
+  bool reads_rows() const {
+    return is_bf16_ && bf16_->reads_rows && k_ % Bf16Kernels::kRowGrain == 0;
+  }
 
   std::int64_t n_, k_;
-  bool is_bf16_ = false;
+  bool is_bf16_ = false, has_narrow_x_ = false, has_narrow_y_ = false;
   const Bf16Kernels* bf16_ = nullptr;
   const SplitKernels* split_ = nullptr;
   AlignedBuffer packed_;

@@ -20,8 +20,7 @@ class PackedProductStep : public Step {
   }
   Narrow narrow_output(std::size_t) const override { return packed_.narrow_y(false); }
   void set_narrow(const std::vector<bool>& inputs, const std::vector<bool>& outputs) override {
-    has_narrow_x_ = inputs[0];
-    has_narrow_y_ = outputs[0];
+    packed_.set_narrow(inputs[0], outputs[0]);
   }
   std::int64_t scratch_bytes(const Kernels&, std::int64_t rows) const override {
     return packed_.rows_scratch_bytes(rows);
@@ -34,8 +33,16 @@ class PackedProductStep : public Step {
   std::int64_t block_scratch_bytes(const Kernels& kernels, const Block& size) const override {
     return packed_.block_scratch_bytes(kernels, size);
   }
+  bool is_by_rows() const override { return packed_.is_by_rows(); }
+  std::int64_t kept_bytes(std::int64_t rows) const override { return packed_.kept_bytes(rows); }
+  void keep_rows(const float* x, std::int64_t rows, std::byte* to) const override {
+    packed_.keep_rows(x, rows, to);
+  }
   void run_block(const BlockCall& call) const override {
-    packed_.multiply_block(call.kernels, call.block, arguments(call));
+    PackedProductArgs args = arguments(call);
+    args.kept = call.kept;
+    args.next_column = call.next_column;
+    packed_.multiply_block(call.kernels, call.block, args);
   }
   KernelChoice choice() const override { return packed_.choice(); }
 
@@ -48,17 +55,12 @@ class PackedProductStep : public Step {
 
  private:
   PackedProductArgs arguments(const auto& call) const {
-    return {.x = call.input(0),
-            .narrow_x = has_narrow_x_ ? call.narrow_input(0) : nullptr,
-            .y = call.output(0),
-            .narrow_y = has_narrow_y_ ? call.narrow_output(0) : nullptr,
-            .scratch = call.scratch};
+    return {.x = call.input(0), .y = call.output(0), .scratch = call.scratch};
   }
 
   RowSpace space_;
   Product product_;
   PackedProduct packed_;
-  bool has_narrow_x_ = false, has_narrow_y_ = false;
 };
 
 }  // namespace lathe::engine

@@ -42,9 +42,6 @@ struct RowCall {
   const std::uint16_t* narrow_input(std::size_t i) const {
     return reinterpret_cast<const std::uint16_t*>(inputs[i]);
   }
-  std::uint16_t* narrow_output(std::size_t i) const {
-    return reinterpret_cast<std::uint16_t*>(outputs[i]);
-  }
 };
 
 /// A step that can also compute its first result block by block, each without the others: a matrix
@@ -68,9 +65,6 @@ struct BlockCall {
   float* output(std::size_t i) const { return reinterpret_cast<float*>(outputs[i]); }
   const std::uint16_t* narrow_input(std::size_t i) const {
     return reinterpret_cast<const std::uint16_t*>(inputs[i]);
-  }
-  std::uint16_t* narrow_output(std::size_t i) const {
-    return reinterpret_cast<std::uint16_t*>(outputs[i]);
   }
 };
 
@@ -151,9 +145,12 @@ class Step {
                                            const Block& /*size*/) const {
     return 0;
   }
-  /// Bytes of what blocks read in place of so many rows of the first operand, or 0. It is made once
-  /// for all blocks of these rows that a thread takes one behind another, of this step and of
-  /// others that read the same operand: they make the same of it.
+  /// Whether blocks of the same rows are best taken one behind another by one thread, whose own
+  /// cache has them then; else threads that start together read the same weights.
+  virtual bool is_by_rows() const { return false; }
+  /// Of a step that goes by rows, bytes of what blocks read in place of so many rows of the first
+  /// operand, or 0. It is made once for all blocks of these rows that a thread takes one behind
+  /// another, of this step and of others that read the same operand: they make the same of it.
   virtual std::int64_t kept_bytes(std::int64_t /*rows*/) const { return 0; }
   /// Makes it; `x` is the first row.
   virtual void keep_rows(const float* /*x*/, std::int64_t /*rows*/, std::byte* /*to*/) const {}

@@ -34,8 +34,7 @@ class LinearStep final : public Step {
     return packed_.narrow_y(activation_ != Unary::None || has_residual_);
   }
   void set_narrow(const std::vector<bool>& inputs, const std::vector<bool>& outputs) override {
-    has_narrow_x_ = inputs[0];
-    has_narrow_y_ = outputs[0];
+    packed_.set_narrow(inputs[0], outputs[0]);
   }
 
   void prepare(const Kernels& kernels, std::span<const Tensor* const> states) override {
@@ -78,7 +77,10 @@ class LinearStep final : public Step {
     if (!is_packed() && weights_.is_sparse()) return scratch_bytes(kernels, size.rows);
     return packed_.block_scratch_bytes(kernels, size);
   }
-  std::int64_t kept_bytes(std::int64_t rows) const override { return packed_.kept_bytes(rows); }
+  bool is_by_rows() const override { return is_packed() && packed_.is_by_rows(); }
+  std::int64_t kept_bytes(std::int64_t rows) const override {
+    return is_packed() ? packed_.kept_bytes(rows) : 0;
+  }
   void keep_rows(const float* x, std::int64_t rows, std::byte* to) const override {
     packed_.keep_rows(x, rows, to);
   }
@@ -123,12 +125,10 @@ class LinearStep final : public Step {
 
   PackedProductArgs packed_arguments(const LinearArgs& args, const auto& call) const {
     return {.x = args.x,
-            .narrow_x = has_narrow_x_ ? call.narrow_input(0) : nullptr,
             .bias = args.bias,
             .activation = args.activation,
             .residual = args.residual,
             .y = args.y,
-            .narrow_y = has_narrow_y_ ? call.narrow_output(0) : nullptr,
             .scratch = call.scratch};
   }
 
@@ -136,7 +136,6 @@ class LinearStep final : public Step {
   Product product_;
   Unary activation_;
   bool has_residual_;
-  bool has_narrow_x_ = false, has_narrow_y_ = false;
   bool is_trained_;
   bool may_be_split_;
   LinearWeights weights_;  // or
