@@ -9,7 +9,8 @@
 namespace lathe::engine {
 namespace {
 
-// Steps of every kind that multiplies, in tiles (64 wide) and in blocks (600 wide).
+// Steps of every kind that multiplies, in tiles (64 wide) and in blocks, of rows that are copied
+// (600 wide) and of rows that tiles can read where they lie (640).
 std::string network(int width) {
   return fmt::format(R"(
     x = input() : f32[B,8,{0}]
@@ -35,7 +36,7 @@ std::string network(int width) {
 }
 
 TEST(Bf16Executor, HasTheSameBitsOnAnyNumberOfThreads) {
-  for (const int width : {64, 600}) {
+  for (const int width : {64, 600, 640}) {
     const Graph graph = parse_graph(network(width));
     const State state = random_state(graph, 1);
     for (const Isa isa : supported_isas()) {

@@ -1,9 +1,11 @@
-// Products of bfloat16 numbers, for a file that has included its vectors, gemm.inl.h and one way to
-// multiply pairs: `PairTiles`, `TileSession` and `multiply_pairs`.
+// The operands of products of bfloat16 numbers, for a file that has included its vectors,
+// gemm.inl.h and one way to multiply pairs: `PairTiles`, `TileSession`, `reads_rows` and
+// `multiply_pairs`.
 //
 // Neighbours in k lie next to each other, because the instructions multiply pairs: a panel of B has
-// for each two rows of B a line in which every column has its two numbers. The rows of x are
-// rounded into scratch once for all columns of the block, a piece of the depth at a time.
+// for each two rows of B a line in which every column has its two numbers. Rows of x that are not
+// read where they lie are rounded into scratch once for all columns of the block, a piece of the
+// depth at a time.
 
 inline std::uint32_t bits_of(float a) {
   return __builtin_bit_cast(std::uint32_t, a);

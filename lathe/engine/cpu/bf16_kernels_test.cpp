@@ -107,8 +107,9 @@ class Operands {
   std::vector<std::uint16_t> packed_;
 };
 
-constexpr Shape kShapes[] = {{1, 1, 1},    {2, 33, 2},  {5, 31, 31},   {17, 70, 33},
-                             {33, 32, 64}, {40, 65, 9}, {3, 40, 1500}, {35, 34, 2049}};
+constexpr Shape kShapes[] = {{1, 1, 1},     {2, 33, 2},     {5, 31, 31},
+                             {17, 70, 33},  {33, 32, 64},   {40, 65, 9},
+                             {3, 40, 1500}, {35, 34, 2049}, {80, 40, 2048}};
 
 // Products of bfloat16 numbers are exact in float, and the sum of k of them and a bias has at most
 // k + 1 roundings of a partial sum, in any order; then comes one to eight bits.
