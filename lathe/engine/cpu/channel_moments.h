@@ -20,14 +20,14 @@ class ChannelMoments {
   void join(const ChannelMoments& other) {
     join(other.count_, other.means_.data(), other.squares_.data());
   }
+  /// Joins `count` pixels whose means and sums of squared distances are known.
+  template <typename Number>
+  void join(double count, const Number* means, const Number* squares);
   double count() const { return count_; }
   double mean(std::size_t channel) const { return means_[channel]; }
   double squares(std::size_t channel) const { return squares_[channel]; }
 
  private:
-  template <typename Number>
-  void join(double count, const Number* means, const Number* squares);
-
   double count_ = 0;
   std::vector<double> means_, squares_;
 };

@@ -72,7 +72,8 @@ std::int64_t FilterGradient::images_at_once() const {
 }
 
 void FilterGradient::run(float* result, AlignedBuffer& sums, std::span<AlignedBuffer> scratch,
-                         const ParallelTasks& parallel, const SomeImages& images) const {
+                         const ParallelTasks& parallel, const SomeImages& images,
+                         const AddImages& add_images) const {
   const std::int64_t parts = num_parts(), weights = c_.num_weights(), at_once = images_at_once();
   // Behind the sums of parts those of a thread's part at the points of tiles.
   const std::int64_t points = tile_ != 0 ? TilePoints(c_, tile_).size : 0;
@@ -83,14 +84,21 @@ void FilterGradient::run(float* result, AlignedBuffer& sums, std::span<AlignedBu
     AlignedBuffer& own = scratch[static_cast<std::size_t>(thread)];
     if (first == end) return void(std::fill_n(total, weights, 0.0f));
     float* const at_points = sums.floats() + parts * weights + thread * points;
-    for (std::int64_t index = first; index < end; index += at_once) {
-      const std::int64_t count = std::min(at_once, end - index);
+    for (std::int64_t index = first; index < end;) {
+      std::int64_t count = std::min(at_once, end - index);
+      if (frame_ && add_images) {
+        const std::int64_t done =
+            add_images(window_args(count, total, index > first), index, thread);
+        index += done, count -= done;
+        if (count == 0) continue;
+      }
       const Some some = images(index, count, thread);
       own.reserve(std::max<std::int64_t>(1, scratch_bytes()));
       if (tile_ != 0)
         add_tiles(some, count, own.floats(), at_points, index > first);
       else
         add(some, count, own.floats(), total, index > first);
+      index += count;
     }
     if (tile_ != 0) put_taps(at_points, total);
   });
@@ -143,22 +151,32 @@ void FilterGradient::put_taps(const float* sums, float* total) const {
                             .tap_step = channels});
 }
 
+SplitWindowGradientArgs FilterGradient::window_args(std::int64_t count, float* total,
+                                                    bool accumulate) const {
+  return {.frame = *frame_,
+          .n = c_.y.channels,
+          .images = count,
+          .is_rounded = is_rounded_,
+          .x = nullptr,
+          .dy = nullptr,
+          .dw = total,
+          .dw_stride = c_.x.channels * c_.taps(),
+          .accumulate = accumulate,
+          .scratch = nullptr};
+}
+
 // A part's sums are the gradient of a weight [O, kh, kw, C/groups]: taps before channels, as
 // windows have them.
 void FilterGradient::add(const Some& images, std::int64_t count, float* scratch, float* total,
                          bool accumulate) const {
-  // In parts, but where a number is too large for it.
-  if (frame_ && split_->add_gradient({.frame = *frame_,
-                                      .n = c_.y.channels,
-                                      .images = count,
-                                      .is_rounded = is_rounded_,
-                                      .x = images.x,
-                                      .dy = images.dy,
-                                      .dw = total,
-                                      .dw_stride = c_.x.channels * c_.taps(),
-                                      .accumulate = accumulate,
-                                      .scratch = scratch}))
-    return;
+  if (frame_) {
+    SplitWindowGradientArgs args = window_args(count, total, accumulate);
+    args.x = images.x;
+    args.dy = images.dy;
+    args.scratch = scratch;
+    // In parts, but where a number is too large for it.
+    if (split_->add_gradient(args)) return;
+  }
   for (std::int64_t i = 0; i < count; ++i)
     add_floats(images.x + i * c_.x.size(), images.dy + i * c_.y.size(), scratch, total,
                accumulate || i > 0);

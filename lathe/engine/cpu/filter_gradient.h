@@ -22,6 +22,10 @@ class FilterGradient {
   /// Some of them, of which the first and the number are said, for the thread that will multiply
   /// them.
   using SomeImages = std::function<Some(std::int64_t, std::int64_t, int)>;
+  /// Adds the gradients of the images from `first` on by itself, for rounded numbers: `args` lacks
+  /// what is multiplied and scratch. How many it did; the rest are asked for.
+  using AddImages =
+      std::function<std::int64_t(SplitWindowGradientArgs args, std::int64_t first, int thread)>;
 
   /// Where `is_rounded`, images in parts are rounded to bfloat16 instead; others go by Winograd's
   /// tiles of that side, unless it is 0.
@@ -31,10 +35,12 @@ class FilterGradient {
   /// most images_at_once; what it gives lasts until it is asked again. Scratch is the thread's own
   /// meanwhile.
   void run(float* result, AlignedBuffer& sums, std::span<AlignedBuffer> scratch,
-           const ParallelTasks& parallel, const SomeImages& images) const;
+           const ParallelTasks& parallel, const SomeImages& images,
+           const AddImages& add_images = {}) const;
   std::int64_t images_at_once() const;
 
  private:
+  SplitWindowGradientArgs window_args(std::int64_t count, float* total, bool accumulate) const;
   std::int64_t num_parts() const;
   std::int64_t scratch_bytes() const;
   void add(const Some& images, std::int64_t count, float* scratch, float* total,

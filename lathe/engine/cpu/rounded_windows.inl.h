@@ -11,27 +11,32 @@ constexpr std::int64_t kRowNumbers = 32;
 constexpr std::int64_t kRowBytes = 2 * kRowNumbers;
 constexpr int kTilesOfX = 2, kTilesOfFilters = 2;
 
-struct RoundedLayout {
-  SplitFrame frame;      // with lines of an even length where pixels are in pairs
-  bool is_paired;        // two pixels of 16 channels a row
-  std::int64_t grain;    // channels of a row that belong to one pixel
-  std::int64_t windows;  // of a tile of x
-  std::int64_t tiles, pixels, block, sums, size;  // `block`: numbers of so many channels
+constexpr std::int64_t kSumNumbers = kTilesOfX * kTilesOfFilters * kTileLines * kTileLines;
 
-  explicit RoundedLayout(const SplitFrame& given)
+struct RoundedLayout {
+  SplitFrame frame;                         // with lines of an even length
+  bool is_paired;                           // two pixels of 16 channels a row
+  std::int64_t grain;                       // channels of a row that belong to one pixel
+  std::int64_t windows;                     // of a tile of x
+  std::int64_t tiles, pixels, block, sums;  // `block`: numbers of so many channels
+
+  // `least`: pixels that are laid out at least, zeros behind them included.
+  explicit RoundedLayout(const SplitFrame& given, std::int64_t least = 0)
       : frame(given), is_paired(given.channels % kRowNumbers != 0) {
-    if (is_paired) frame.line += frame.line % 2;
+    frame.line += frame.line % 2;
     grain = is_paired ? kWindowGrain : kRowNumbers;
     windows = is_paired ? 2 * kTileLines : kTileLines;
     tiles = divide_up(flat_windows(frame), windows);
     pixels = tiles * windows + flat_reach(frame) + 2;
     const std::int64_t lines = (frame.out_height + frame.rows - 1) * frame.line;
     if (pixels < lines) pixels = lines;
+    if (pixels < least) pixels = least;
     pixels += pixels % 2;
     block = pixels * grain;
     sums = frame.channels / grain * block * 2;
-    size = sums + kTilesOfX * kTilesOfFilters * kTileLines * kTileLine;
   }
+  // With the sums of four tiles behind the image, and behind them a number for each filter.
+  std::int64_t size(std::int64_t n) const { return sums + (kSumNumbers + n) * 4; }
   // What a tile of x meets for a row of the window: taps, or pairs of them.
   std::int64_t steps_of_row() const { return is_paired ? frame.columns / 2 + 1 : frame.columns; }
   // Tiles of filters that 16 filters have for all of a window.
@@ -73,29 +78,34 @@ inline void pack_rounded_filters(const SplitFilterArgs& args) {
   }
 }
 
-// Whether all of it may be split: then no product with the zeros of a pair is NaN.
-inline bool lay_out_rounded(const SplitWindowArgs& args, const RoundedLayout& layout,
-                            std::uint16_t* to) {
-  const Vec limit = broadcast(kMostSplit);
+// Rounds an image: `make(c)` gives what makes 16 channels from c on of the pixel that begins at
+// place `at`. Whether all of it is below the limit: then no product with the zeros of a pair is
+// NaN.
+template <typename Make>
+[[gnu::always_inline]] inline bool lay_out_rounded(const RoundedLayout& layout, float most,
+                                                   const Make& make, std::uint16_t* to) {
+  const Vec limit = broadcast(most);
   Mask are_small = first_lanes(kWidth);
-  const std::int64_t channels = args.frame.channels;
+  const std::int64_t channels = layout.frame.channels;
   const auto put = [&](TwoVectors two, std::uint16_t* place) {
     are_small &= small_lanes(two, limit);
     _mm512_storeu_si512(place, first_part_of(two));
   };
   for (std::int64_t c = 0; c < channels; c += layout.grain, to += layout.block) {
+    const auto lower = make(c), upper = make(layout.is_paired ? c : c + kWidth);
     over_frame(
-        layout.frame, args.x + c, layout.pixels,
-        [&](std::int64_t pixel, const float* from, bool is_pair) {
+        layout.frame, layout.pixels,
+        [&](std::int64_t pixel, std::int64_t at, bool is_pair) {
           std::uint16_t* const place = to + pixel * layout.grain;
+          at *= channels;
           if (!layout.is_paired) {
-            put({load(from), load(from + kWidth)}, place);
-            if (is_pair) put({load(from + channels), load(from + channels + kWidth)}, place + 32);
+            put({lower(at), upper(at)}, place);
+            if (is_pair) put({lower(at + channels), upper(at + channels)}, place + kRowNumbers);
           } else if (is_pair) {
-            put({load(from), load(from + channels)}, place);
+            put({lower(at), lower(at + channels)}, place);
           } else {
             // The last of a line, which zeros follow.
-            put({load(from), broadcast(0.0f)}, place);
+            put({lower(at), broadcast(0.0f)}, place);
           }
         },
         [&](std::int64_t pixel, std::int64_t count) {
@@ -107,11 +117,64 @@ inline bool lay_out_rounded(const SplitWindowArgs& args, const RoundedLayout& la
   return are_small == first_lanes(kWidth);
 }
 
+// Images as they lie.
+struct LyingPixels {
+  const float* x;
+  [[gnu::always_inline]] Vec operator()(std::int64_t at) const { return load(x + at); }
+};
+
+// Those that a norm and relu make.
+template <bool HasResidual, bool IsKept>
+struct FrontPixels {
+  const float* x;
+  const float* residual;
+  float* made;
+  Vec center, slope, bias;
+
+  FrontPixels(const WindowFront& front, const float* given, std::int64_t c)
+      : x(given + c),
+        residual(HasResidual ? front.residual + c : nullptr),
+        made(IsKept ? front.made + c : nullptr),
+        center(load(front.center + c)),
+        slope(load(front.slope + c)),
+        bias(load(front.bias + c)) {}
+  [[gnu::always_inline]] Vec operator()(std::int64_t at) const {
+    Vec y = fma(load(x + at) - center, slope, bias);
+    if constexpr (HasResidual) y = y + load(residual + at);
+    y = max(broadcast(0.0f), y);
+    if constexpr (IsKept) store(made + at, y);
+    return y;
+  }
+};
+
+template <bool HasResidual, bool IsKept>
+bool lay_out_front_of(const RoundedLayout& layout, float most, const WindowFront& front,
+                      const float* x, std::uint16_t* to) {
+  return lay_out_rounded(
+      layout, most, [&](std::int64_t c) { return FrontPixels<HasResidual, IsKept>(front, x, c); },
+      to);
+}
+
+inline bool lay_out_x(const RoundedLayout& layout, float most, const WindowFront& front,
+                      const float* x, std::uint16_t* to) {
+  if (front.center == nullptr)
+    return lay_out_rounded(
+        layout, most, [&](std::int64_t c) { return LyingPixels{x + c}; }, to);
+  if (front.residual != nullptr)
+    return front.made != nullptr ? lay_out_front_of<true, true>(layout, most, front, x, to)
+                                 : lay_out_front_of<true, false>(layout, most, front, x, to);
+  return front.made != nullptr ? lay_out_front_of<false, true>(layout, most, front, x, to)
+                               : lay_out_front_of<false, false>(layout, most, front, x, to);
+}
+
 // One or two tiles of x times one or two of filters: sums of tile i of x and j of filters are in
-// register 2 i + j.
-template <int Xs, int Filters>
-void multiply_rounded_tiles(const RoundedLayout& layout, const std::uint16_t* x,
-                            const std::uint16_t* filters, std::int64_t distance) {
+// register 2 i + j. `between` is called after each step, for vectors have nothing to do meanwhile.
+template <int Xs, int Filters, typename Between>
+[[gnu::always_inline]] inline void multiply_rounded_tiles(const RoundedLayout& layout,
+                                                          const std::uint16_t* x,
+                                                          const std::uint16_t* filters,
+                                                          std::int64_t distance,
+                                                          const Between& between) {
   const SplitFrame& frame = layout.frame;
   const std::int64_t blocks = frame.channels / layout.grain, steps = layout.steps_of_row();
   const std::int64_t next = (layout.is_paired ? 2 : 1) * kTileNumbers;
@@ -132,6 +195,7 @@ void multiply_rounded_tiles(const RoundedLayout& layout, const std::uint16_t* x,
           tile_multiply<2, 5, 6>();
           if constexpr (Filters == 2) tile_multiply<3, 5, 7>();
         }
+        between();
       }
     }
 }
@@ -142,22 +206,161 @@ void multiply_rounded_tiles(const RoundedLayout& layout, const std::uint16_t* x,
   return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16))};
 }
 
-// Results of 16 filters from `f` on, whose sums of the windows from `first` on lie `step` floats
-// apart.
-inline void store_rounded(const SplitWindowArgs& args, const SplitFrame& frame, std::int64_t f,
-                          std::int64_t first, std::int64_t count, const float* sums,
-                          std::int64_t step) {
-  const Vec bias = args.bias != nullptr ? near_bf16(load(args.bias + f)) : broadcast(0.0f);
-  const std::int64_t end = first + count;
-  for (std::int64_t line = first / frame.line; line < frame.out_height; ++line) {
+// Adds a vector to 16 numbers.
+[[gnu::always_inline]] inline void add_doubles(double* to, Vec a) {
+  const auto add = [](double* place, __m256 half) {
+    _mm512_storeu_pd(place, _mm512_add_pd(_mm512_loadu_pd(place), _mm512_cvtps_pd(half)));
+  };
+  add(to, _mm512_castps512_ps256(a.value));
+  add(to + kWidth / 2, upper_half(a.value));
+}
+
+// Writes the results of 16 filters, and sums how far they are from the first one of the image and
+// the squares of that: of a line in floats.
+template <bool HasMoments>
+struct RoundedResults {
+  float* y;
+  std::int64_t n;
+  Vec bias;
+  float* first;  // [n]
+  double* sums;  // [2, n]
+
+  RoundedResults(const SplitWindowArgs& args, float* place, std::int64_t f)
+      : y(args.y + f),
+        n(args.n),
+        bias(args.bias != nullptr ? near_bf16(load(args.bias + f)) : broadcast(0.0f)),
+        first(place + f),
+        sums(HasMoments ? args.moments + f : nullptr) {}
+
+  // Those of some neighbouring windows, from number `at` on, whose sums lie `step` floats apart.
+  [[gnu::always_inline]] void operator()(std::int64_t at, std::int64_t count, const float* from,
+                                         std::int64_t step) const {
+    const auto result = [&](std::int64_t i) {
+      return rounded_result(load(from + i * step) + bias);
+    };
+    float* const to = y + at * n;
+    if constexpr (!HasMoments) {
+      for (std::int64_t i = 0; i < count; ++i) store(to + i * n, result(i));
+      return;
+    }
+    if (at == 0) store(first, result(0));
+    const Vec origin = load(first), zero = broadcast(0.0f);
+    Vec totals[2] = {zero, zero}, squares[2] = {zero, zero};
+    const auto add = [&](std::int64_t i, int which) {
+      const Vec value = result(i), distance = value - origin;
+      store(to + i * n, value);
+      totals[which] = totals[which] + distance;
+      squares[which] = fma(distance, distance, squares[which]);
+    };
+    std::int64_t i = 0;
+    for (; i + 2 <= count; i += 2) add(i, 0), add(i + 1, 1);
+    if (i < count) add(i, 0);
+    add_doubles(sums, totals[0] + totals[1]);
+    add_doubles(sums + n, squares[0] + squares[1]);
+  }
+};
+
+// Sums of tiles that wait to be taken: `results_of(f)` gives what takes those of 16 filters.
+template <typename ResultsOf>
+struct WaitingSums {
+  const SplitFrame& frame;
+  const ResultsOf& results_of;
+  std::int64_t step;         // floats from a window to the next
+  std::int64_t filters = 0;  // how many times 16
+  std::int64_t first = 0, end = 0, line = 0, f = 0;
+  const float* sums = nullptr;
+
+  [[gnu::always_inline]] void take_line() {
+    if (filters == 0) return;
     const std::int64_t begin = line * frame.line;
-    if (begin >= end) break;
-    const std::int64_t from = first > begin ? first - begin : 0;
-    const std::int64_t to = end - begin < frame.out_width ? end - begin : frame.out_width;
-    float* const y = args.y + line * frame.out_width * args.n + f;
-    const float* const of_line = sums + (begin - first) * step;
-    for (std::int64_t w = from; w < to; ++w)
-      store(y + w * args.n, rounded_result(load(of_line + w * step) + bias));
+    const std::int64_t left = first > begin ? first - begin : 0;
+    const std::int64_t right = end - begin < frame.out_width ? end - begin : frame.out_width;
+    if (left < right)
+      results_of(f)(line * frame.out_width + left, right - left,
+                    sums + (begin + left - first) * step, step);
+    ++line;
+    if (line < frame.out_height && line * frame.line < end) return;
+    line = first / frame.line;
+    f += kWindowGrain;
+    sums += kTileLines;
+    --filters;
+  }
+};
+
+// The windows of a laid out image times the filters; `meanwhile(part, parts)` asks for what comes
+// next. The sums of some tiles are taken, line by line, while the next ones are multiplied.
+template <typename ResultsOf, typename Meanwhile>
+[[gnu::always_inline]] inline void multiply_laid_out(const RoundedLayout& layout, std::int64_t n,
+                                                     const std::uint16_t* x,
+                                                     const std::uint16_t* all_filters, float* sums,
+                                                     const ResultsOf& results_of,
+                                                     const Meanwhile& meanwhile) {
+  const SplitFrame& frame = layout.frame;
+  const std::int64_t of_filters = layout.filter_tiles() * kTileNumbers;
+  const std::int64_t groups = divide_up(layout.tiles, kTilesOfX);
+  // Two tiles of filters are what even and odd places see, or 16 filters and the next 16.
+  const std::int64_t at_once = layout.is_paired ? kWindowGrain : 2 * kWindowGrain;
+  const std::int64_t distance = layout.is_paired ? kTileNumbers : of_filters;
+  WaitingSums<ResultsOf> waiting{frame, results_of, layout.is_paired ? kTileLines : 2 * kTileLines};
+  const auto between = [&] { waiting.take_line(); };
+  float* place = sums;
+  for (std::int64_t group = 0; group < groups; ++group) {
+    const std::int64_t tile = group * kTilesOfX;
+    const bool has_two = tile + 1 < layout.tiles;
+    const std::uint16_t* const from = x + tile * kTileLines * kRowNumbers;
+    meanwhile(group, groups);
+    for (std::int64_t f = 0; f < n; f += at_once) {
+      const std::uint16_t* const filters = all_filters + f / kWindowGrain * of_filters;
+      const bool has_more = layout.is_paired || f + kWindowGrain < n;
+      if (has_more && has_two)
+        multiply_rounded_tiles<2, 2>(layout, from, filters, distance, between);
+      else if (has_more)
+        multiply_rounded_tiles<1, 2>(layout, from, filters, distance, between);
+      else if (has_two)
+        multiply_rounded_tiles<2, 1>(layout, from, filters, distance, between);
+      else
+        multiply_rounded_tiles<1, 1>(layout, from, filters, distance, between);
+      while (waiting.filters > 0) waiting.take_line();
+      // Lines of both take turns.
+      constexpr std::int64_t kNextX = 2 * kTileLines * kTileLines;
+      tile_store<0>(place, 2 * kTileLine);
+      tile_store<1>(place + kTileLines, 2 * kTileLine);
+      tile_store<2>(place + kNextX, 2 * kTileLine);
+      tile_store<3>(place + kNextX + kTileLines, 2 * kTileLine);
+      waiting.first = tile * layout.windows;
+      waiting.end = waiting.first + (has_two ? 2 : 1) * layout.windows;
+      waiting.line = waiting.first / frame.line;
+      waiting.f = f;
+      waiting.sums = place;
+      waiting.filters = !layout.is_paired && has_more ? 2 : 1;
+    }
+  }
+  while (waiting.filters > 0) waiting.take_line();
+}
+
+template <bool HasMoments>
+void multiply_rounded_windows_of(const SplitWindowArgs& args, const RoundedLayout& layout,
+                                 const std::uint16_t* x, float* sums) {
+  const SplitFrame& frame = args.frame;
+  const std::int64_t read = frame.height * frame.width * frame.channels;
+  const std::int64_t windows = frame.out_height * frame.out_width;
+  const TileSession session;
+  multiply_laid_out(
+      layout, args.n, x, args.filters, sums,
+      [&](std::int64_t f) { return RoundedResults<HasMoments>(args, sums + kSumNumbers, f); },
+      // As for floats: what comes next arrives meanwhile.
+      [&](std::int64_t part, std::int64_t parts) {
+        ask_for<true>(args.y, part, parts, windows * args.n);
+        if (args.next != nullptr) ask_for<false>(args.next, part, parts, read);
+      });
+  if constexpr (HasMoments) {
+    // The mean, and the squares of the distances from it.
+    const auto count = static_cast<double>(windows);
+    for (std::int64_t f = 0; f < args.n; ++f) {
+      const double mean = args.moments[f] / count;
+      args.moments[args.n + f] -= mean * args.moments[f];
+      args.moments[f] = mean + (sums + kSumNumbers)[f];
+    }
   }
 }
 
@@ -166,50 +369,13 @@ inline bool multiply_rounded_windows(const SplitWindowArgs& args) {
   auto* const memory = static_cast<unsigned char*>(args.scratch);
   auto* const x = reinterpret_cast<std::uint16_t*>(memory);
   auto* const sums = reinterpret_cast<float*>(memory + layout.sums);
-  if (!lay_out_rounded(args, layout, x)) return false;
-  const TileSession session;
-  const SplitFrame& frame = layout.frame;
-  const std::int64_t of_filters = layout.filter_tiles() * kTileNumbers;
-  const std::int64_t groups = divide_up(layout.tiles, kTilesOfX);
-  for (std::int64_t group = 0; group < groups; ++group) {
-    const std::int64_t tile = group * kTilesOfX;
-    const bool has_two = tile + 1 < layout.tiles;
-    const std::uint16_t* const from = x + tile * kTileLines * kRowNumbers;
-    // As for floats: what comes next arrives meanwhile.
-    ask_for<true>(args.y, group, groups, frame.out_height * frame.out_width * args.n);
-    if (args.next != nullptr)
-      ask_for<false>(args.next, group, groups, frame.height * frame.width * frame.channels);
-    const std::int64_t first = tile * layout.windows;
-    const std::int64_t count = (has_two ? 2 : 1) * layout.windows;
-    // Two tiles of filters are what even and odd places see, or 16 filters and the next 16.
-    const std::int64_t at_once = layout.is_paired ? kWindowGrain : 2 * kWindowGrain;
-    const std::int64_t distance = layout.is_paired ? kTileNumbers : of_filters;
-    for (std::int64_t f = 0; f < args.n; f += at_once) {
-      const std::uint16_t* const filters = args.filters + f / kWindowGrain * of_filters;
-      const bool has_more = layout.is_paired || f + kWindowGrain < args.n;
-      if (has_more && has_two)
-        multiply_rounded_tiles<2, 2>(layout, from, filters, distance);
-      else if (has_more)
-        multiply_rounded_tiles<1, 2>(layout, from, filters, distance);
-      else if (has_two)
-        multiply_rounded_tiles<2, 1>(layout, from, filters, distance);
-      else
-        multiply_rounded_tiles<1, 1>(layout, from, filters, distance);
-      // Lines of both take turns.
-      constexpr std::int64_t kNextX = 2 * kTileLines * kTileLines;
-      tile_store<0>(sums, 2 * kTileLine);
-      tile_store<1>(sums + kTileLines, 2 * kTileLine);
-      tile_store<2>(sums + kNextX, 2 * kTileLine);
-      tile_store<3>(sums + kNextX + kTileLines, 2 * kTileLine);
-      if (layout.is_paired) {
-        store_rounded(args, frame, f, first, count, sums, kTileLines);
-        continue;
-      }
-      for (std::int64_t more = 0; more < (has_more ? 2 : 1); ++more)
-        store_rounded(args, frame, f + more * kWindowGrain, first, count, sums + more * kTileLines,
-                      2 * kTileLines);
-    }
+  if (!lay_out_x(layout, kMostSplit, args.front, args.x, x)) return false;
+  if (args.moments == nullptr) {
+    multiply_rounded_windows_of<false>(args, layout, x, sums);
+    return true;
   }
+  for (std::int64_t i = 0; i < 2 * args.n; ++i) args.moments[i] = 0;
+  multiply_rounded_windows_of<true>(args, layout, x, sums);
   return true;
 }
 
@@ -218,8 +384,8 @@ inline void pack_window_filters(const SplitFilterArgs& args) {
   pack_split_filters(args);
 }
 
-inline std::int64_t window_scratch_bytes(const SplitFrame& frame, std::int64_t) {
-  const std::int64_t of_parts = WindowScratch(frame).size, rounded = RoundedLayout(frame).size;
+inline std::int64_t window_scratch_bytes(const SplitFrame& frame, std::int64_t n) {
+  const std::int64_t of_parts = WindowScratch(frame).size, rounded = RoundedLayout(frame).size(n);
   return of_parts > rounded ? of_parts : rounded;
 }
 

@@ -20,6 +20,22 @@ namespace {
 // Each number of x is split for so many taps.
 constexpr std::int64_t kLeastTaps = 4;
 
+// Of one image.
+SplitWindowArgs window_args(const ImageProduct& product, const SplitFrame& frame,
+                            const SplitFilters& filters, const ImageOperands& operands,
+                            AlignedBuffer& scratch, const SplitWindowKernels& split) {
+  scratch.reserve(split.scratch_bytes(frame, product.y.channels));
+  return {.frame = frame,
+          .n = product.y.channels,
+          .is_rounded = filters.is_rounded(),
+          .x = operands.x,
+          .filters = filters.filters(),
+          .bias = operands.bias,
+          .y = operands.y,
+          .next = nullptr,
+          .scratch = scratch.data()};
+}
+
 }  // namespace
 
 const SplitWindowKernels* split_window_kernels(Isa isa) {
@@ -85,17 +101,9 @@ void multiply_image_in_parts(const Kernels& kernels, const SplitWindowKernels& s
                              const PackedFilters& filters, const SplitFilters& split_filters,
                              const ImageOperands& operands, const float* next,
                              AlignedBuffer& scratch) {
-  scratch.reserve(split.scratch_bytes(frame, product.y.channels));
-  if (split.multiply({.frame = frame,
-                      .n = product.y.channels,
-                      .is_rounded = split_filters.is_rounded(),
-                      .x = operands.x,
-                      .filters = split_filters.filters(),
-                      .bias = operands.bias,
-                      .y = operands.y,
-                      .next = next,
-                      .scratch = scratch.data()}))
-    return;
+  SplitWindowArgs args = window_args(product, frame, split_filters, operands, scratch, split);
+  args.next = next;
+  if (split.multiply(args)) return;
   multiply_image(kernels, product, filters, operands, scratch);
 }
 
@@ -109,16 +117,33 @@ void multiply_images_in_parts(const Kernels& kernels, const SplitWindowKernels& 
   const std::int64_t count = product.x.count, threads = std::ssize(scratch);
   const std::int64_t of_task = std::clamp<std::int64_t>(count / (4 * threads), 1, 8);
   const std::int64_t step = calls.make ? calls.made_from : product.x.size();
+  const bool has_front = split_filters.is_rounded() && calls.front.center != nullptr;
+  const bool takes_moments = split_filters.is_rounded() && calls.take_moments;
   parallel((count + of_task - 1) / of_task, [&](std::int64_t task, int thread) {
+    AlignedBuffer& own = scratch[static_cast<std::size_t>(thread)];
+    std::vector<double> moments(
+        static_cast<std::size_t>(takes_moments ? 2 * product.y.channels : 0));
     const std::int64_t end = std::min(count, (task + 1) * of_task);
     for (std::int64_t image = task * of_task; image < end; ++image) {
-      ImageOperands alone = operands;
       const float* const x = operands.x + image * step;
-      alone.x = calls.make ? calls.make(image, thread) : x;
+      ImageOperands alone = operands;
+      alone.x = calls.make && !has_front ? calls.make(image, thread) : x;
       alone.y += image * product.y.size();
-      multiply_image_in_parts(kernels, split, product, frame, filters, split_filters, alone,
-                              image + 1 == end ? nullptr : x + step,
-                              scratch[static_cast<std::size_t>(thread)]);
+      SplitWindowArgs args = window_args(product, frame, split_filters, alone, own, split);
+      if (image + 1 < end) args.next = x + step;
+      if (has_front) {
+        args.front = calls.front;
+        if (args.front.residual != nullptr) args.front.residual += image * step;
+        if (args.front.made != nullptr) args.front.made += image * step;
+      }
+      if (takes_moments) args.moments = moments.data();
+      if (!split.multiply(args)) {
+        if (has_front) alone.x = calls.make(image, thread);
+        multiply_image(kernels, product, filters, alone, own);
+      } else if (takes_moments) {
+        calls.take_moments(image, moments.data());
+        continue;
+      }
       if (calls.done) calls.done(image);
     }
   });

@@ -55,6 +55,10 @@ struct ImageCalls {
   std::function<const float*(std::int64_t image, int thread)> make;
   std::int64_t made_from = 0;  ///< floats of an image of x, where one is made of it
   std::function<void(std::int64_t image)> done;  ///< while its results are near
+  // Where numbers are rounded and can be, without the two above:
+  WindowFront front = {};  ///< what `make` does, of the first image
+  /// Takes the moments of an image's results, as SplitWindowArgs has them.
+  std::function<void(std::int64_t image, const double* moments)> take_moments;
 };
 
 /// The same of all images, one after another.

@@ -258,6 +258,224 @@ TEST_P(EverySplitWindow, AddsUpTheGradientsOfSomeImagesAsOfOneAfterAnother) {
     }
 }
 
+// A number for each channel: centers, and slopes of about 1.
+struct ChannelNumbers {
+  std::vector<float> center, slope, bias, factor;
+  ChannelNumbers(std::int64_t channels, unsigned seed)
+      : center(random_floats(channels, seed)),
+        slope(random_floats(channels, seed + 1)),
+        bias(random_floats(channels, seed + 2)),
+        factor(random_floats(channels, seed + 3)) {}
+};
+
+// What a norm, a residual or none, and relu make of x.
+std::vector<float> through_front(const Case& c, const ChannelNumbers& numbers,
+                                 const float* residual) {
+  std::vector<float> made(c.x.size());
+  kernels(Isa::Avx512)
+      .scale_channels({.rows = c.frame.height * c.frame.width,
+                       .n = c.frame.channels,
+                       .x = c.x.data(),
+                       .center = numbers.center.data(),
+                       .slope = numbers.slope.data(),
+                       .bias = numbers.bias.data(),
+                       .residual = residual,
+                       .has_relu = true,
+                       .y = made.data()});
+  return made;
+}
+
+TEST_P(EverySplitWindow, AppliesANormInFrontAndSumsTheMomentsOfItsResults) {
+  for (const bool has_residual : {false, true})
+    for (const bool is_kept : {false, true})
+      for (const Shape& shape : kShapes) {
+        Case c(shape, table(), true);
+        const ChannelNumbers numbers(shape.channels, 5);
+        const std::vector<float> residual = random_floats(c.product.x.size(), 9);
+        const std::vector<float> bias = random_floats(shape.filters, 4);
+        const AlignedBuffer scratch = filled(table().scratch_bytes(c.frame, shape.filters));
+        std::vector<float> kept(c.x.size(), NAN), y(static_cast<std::size_t>(c.product.y.size()));
+        std::vector<double> moments(2 * c.num_filters(), NAN);
+        ASSERT_TRUE(
+            table().multiply({.frame = c.frame,
+                              .n = shape.filters,
+                              .is_rounded = true,
+                              .x = c.x.data(),
+                              .filters = c.in_parts.filters(),
+                              .bias = bias.data(),
+                              .y = y.data(),
+                              .next = nullptr,
+                              .scratch = scratch.data(),
+                              .front = {.center = numbers.center.data(),
+                                        .slope = numbers.slope.data(),
+                                        .bias = numbers.bias.data(),
+                                        .residual = has_residual ? residual.data() : nullptr,
+                                        .made = is_kept ? kept.data() : nullptr},
+                              .moments = moments.data()}));
+        c.x = through_front(c, numbers, has_residual ? residual.data() : nullptr);
+        if (is_kept) EXPECT_EQ(kept, c.x);
+        std::vector<float> expected(y.size());
+        ASSERT_TRUE(multiply(c, bias.data(), expected));
+        EXPECT_EQ(y, expected);
+        const auto windows = static_cast<double>(c.frame.out_height * c.frame.out_width);
+        for (std::size_t f = 0; f < c.num_filters(); ++f) {
+          double mean = 0, squares = 0;
+          for (std::size_t i = f; i < y.size(); i += c.num_filters()) mean += y[i] / windows;
+          for (std::size_t i = f; i < y.size(); i += c.num_filters())
+            squares += (y[i] - mean) * (y[i] - mean);
+          // A line of sums in floats, of distances from the first result.
+          const double origin = std::abs(y[f] - mean);
+          const double most = origin * origin * windows + squares;
+          EXPECT_NEAR(moments[f], mean, 0x1p-18 * std::sqrt(most / windows));
+          EXPECT_NEAR(moments[c.num_filters() + f], squares, 0x1p-18 * most);
+        }
+      }
+}
+
+// The windows of dy that the gradient of x has, and the filters turned around.
+struct BackwardCase {
+  Case forward;
+  ImageProduct product;
+  PackedFilters filters;
+  SplitFilters in_parts;
+  BackwardCase(const Shape& shape, const SplitWindowKernels& split)
+      : forward(shape, split, true), product(forward.product) {
+    const auto back = [](ImageProduct::Axis axis, std::int64_t places) {
+      return ImageProduct::Axis{places, axis.taps, 1, -(axis.taps - 1 + axis.first), 1};
+    };
+    std::swap(product.x, product.y);
+    product.axes[0] = back(product.axes[0], product.y.height);
+    product.axes[1] = back(product.axes[1], product.y.width);
+    const std::int64_t taps = shape.rows * shape.columns;
+    FilterPlaces places{0, taps, shape.channels * taps, {}, {}};
+    for (std::int64_t p = shape.rows - 1; p >= 0; --p) places.rows.push_back(p * shape.columns);
+    for (std::int64_t q = shape.columns - 1; q >= 0; --q) places.columns.push_back(q);
+    const Kernels& floats = kernels(Isa::Avx512);
+    filters.pack(floats, product, forward.weight.data(), places);
+    in_parts.pack(split, product, floats.gemm_grain().columns, filters, true);
+  }
+};
+
+// One kernel does what five do one after another; of three images one is too large.
+TEST_P(EverySplitWindow, AddsRoundedGradientsOfAllThatIsAroundAConvolution) {
+  constexpr std::int64_t kImages = 3;
+  const Kernels& floats = kernels(Isa::Avx512);
+  for (const Shape& shape : kShapes)
+    for (int way = 0; way < 5; ++way) {
+      const bool has_relu = way > 0, is_made = way > 2, has_more = way % 2 == 0;
+      BackwardCase c(shape, table());
+      const SplitFrame frame = c.forward.frame, back = *split_frame(c.product, true);
+      const std::int64_t of_x = c.forward.product.x.size(), of_y = c.forward.product.y.size();
+      const std::int64_t pixels = frame.height * frame.width;
+      const std::int64_t windows = frame.out_height * frame.out_width;
+      const std::vector<float> dy = random_floats(kImages * of_y, 11),
+                               y = random_floats(kImages * of_y, 12);
+      const std::vector<float> norm = random_floats(kImages * of_x, 13),
+                               more = random_floats(kImages * of_x, 14);
+      std::vector<float> x = random_floats(kImages * of_x, 15);
+      const ChannelNumbers behind(shape.filters, 20), front(shape.channels, 30);
+      const std::size_t weights = c.forward.weight.size();
+      for (const std::int64_t finite : {kImages, kImages - 1}) {
+        if (finite < kImages) x.back() = is_made ? 0.0f : 0x1p60f;
+        std::vector<float> given = is_made ? norm : x;
+        if (finite < kImages) given.back() = 0x1p120f * (front.slope.back() > 0 ? 1.0f : -1.0f);
+        std::vector<float> dx(given.size(), NAN), dw(weights, NAN);
+        std::vector<double> sums(static_cast<std::size_t>(kImages * 2 * shape.channels), NAN);
+        const AlignedBuffer scratch =
+            filled(table().rounded_gradients_scratch_bytes(frame, back, kImages));
+        RoundedGradientsArgs args{
+            .weight = {.frame = frame,
+                       .n = shape.filters,
+                       .images = kImages,
+                       .is_rounded = true,
+                       .x = given.data(),
+                       .dy = dy.data(),
+                       .dw = dw.data(),
+                       .dw_stride = shape.rows * shape.columns * shape.channels,
+                       .accumulate = false,
+                       .scratch = scratch.data()},
+            .back = back,
+            .norm = {.y = y.data(),
+                     .center = behind.center.data(),
+                     .factor = behind.factor.data(),
+                     .shift = behind.bias.data(),
+                     .slope = behind.slope.data()},
+            .front = {},
+            .relu = {},
+            .filters = c.in_parts.filters(),
+            .dx = dx.data(),
+            .has_next = false};
+        if (is_made)
+          args.front = {.center = front.center.data(),
+                        .slope = front.slope.data(),
+                        .bias = front.bias.data(),
+                        .residual = nullptr,
+                        .made = nullptr};
+        if (has_relu)
+          args.relu = {.more = has_more ? more.data() : nullptr,
+                       .norm = is_made ? given.data() : norm.data(),
+                       .center = front.center.data(),
+                       .sums = sums.data()};
+        ASSERT_EQ(table().add_rounded_gradients(args), finite);
+        std::vector<float> seen = x, g(dy.size()), expected_dw(weights);
+        floats.scale_channels_backward({.rows = kImages * windows,
+                                        .n = shape.filters,
+                                        .dy = dy.data(),
+                                        .x = y.data(),
+                                        .center = behind.center.data(),
+                                        .factor = behind.factor.data(),
+                                        .shift = behind.bias.data(),
+                                        .slope = behind.slope.data(),
+                                        .dx = g.data()});
+        if (is_made)
+          floats.scale_channels({.rows = kImages * pixels,
+                                 .n = shape.channels,
+                                 .x = given.data(),
+                                 .center = front.center.data(),
+                                 .slope = front.slope.data(),
+                                 .bias = front.bias.data(),
+                                 .residual = nullptr,
+                                 .has_relu = true,
+                                 .y = seen.data()});
+        AlignedBuffer memory;
+        for (std::int64_t i = 0; i < finite; ++i) {
+          std::vector<float> expected(static_cast<std::size_t>(of_x));
+          multiply_image_in_parts(floats, table(), c.product, back, c.filters, c.in_parts,
+                                  {.x = g.data() + i * of_y, .y = expected.data()}, nullptr,
+                                  memory);
+          const AlignedBuffer own = filled(table().gradient_scratch_bytes(frame, shape.filters));
+          SplitWindowGradientArgs weight = args.weight;
+          weight.images = 1;
+          weight.x = seen.data() + i * of_x;
+          weight.dy = g.data() + i * of_y;
+          weight.dw = expected_dw.data();
+          weight.accumulate = i > 0;
+          weight.scratch = own.data();
+          ASSERT_TRUE(table().add_gradient(weight));
+          std::vector<ExactSum> exact(2 * c.forward.channels());
+          for (std::int64_t j = 0; has_relu && j < of_x; ++j) {
+            const std::int64_t at = i * of_x + j;
+            const auto channel = static_cast<std::size_t>(j % shape.channels);
+            float& value = expected[static_cast<std::size_t>(j)];
+            if (has_more) value += more[static_cast<std::size_t>(at)];
+            if (!(seen[static_cast<std::size_t>(at)] > 0)) value = 0;
+            exact[channel].add(value);
+            exact[c.forward.channels() + channel].add(
+                value * double{args.relu.norm[at] - front.center[channel]});
+          }
+          for (std::int64_t j = 0; j < of_x; ++j)
+            ASSERT_EQ(dx[static_cast<std::size_t>(i * of_x + j)],
+                      expected[static_cast<std::size_t>(j)])
+                << i << ", " << j;
+          for (std::size_t j = 0; has_relu && j < exact.size(); ++j)
+            EXPECT_NEAR(sums[static_cast<std::size_t>(i) * exact.size() + j], exact[j].value,
+                        0x1p-18 * exact[j].magnitude);
+        }
+        EXPECT_EQ(dw, expected_dw);
+      }
+    }
+}
+
 // As for `split_multiply`: the emulation adds six products one by one.
 TEST_P(EverySplitWindow, IsAsNearTheTruthAsTheKernelOfFloats) {
   const Case c({64, 64, 14, 14, 3, 3, 1, 1, 1, 1}, table());

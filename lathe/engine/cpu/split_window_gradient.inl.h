@@ -4,8 +4,8 @@
 // The sum goes over pixels, two in each word of a tile. dy is turned around: 16 filters of 32
 // pixels are a tile of each part. Of x, pairs of neighbours lie in lines of 16 channels, which are
 // a tile wherever they begin; windows at odd distances see other pairs, so there are two copies.
-// Between two lines both have zeros. A tap's sums have a register of their own. Rounded numbers
-// have one part, in the place of the first.
+// Between two lines both have zeros. A tap's sums have a register of their own. Rounded numbers,
+// which have one part, are laid out as rounded_windows.inl.h does it, and both are made of that.
 
 constexpr std::int64_t kGradientStep = 32;
 constexpr int kMostTaps = 5;
@@ -17,25 +17,25 @@ constexpr std::int64_t gradient_steps(bool is_rounded) {
 constexpr std::int64_t kPairNumbers = 2 * kWindowGrain;
 
 struct GradientScratch {
+  SplitFrame frame;                   // with lines of an even length where numbers are rounded
+  std::int64_t parts;                 // of a number
   std::int64_t steps, pixels, pairs;  // of a copy
   std::int64_t copy, block;           // of x, numbers: of one pairing, and of 16 channels
   std::int64_t dy, size;
-  GradientScratch(const SplitFrame& frame, std::int64_t n)
-      : steps(divide_up(flat_windows(frame), kGradientStep)),
-        pixels(steps * kGradientStep + flat_reach(frame)) {
+  GradientScratch(const SplitFrame& given, std::int64_t n, bool is_rounded)
+      : frame(given), parts(is_rounded ? 1 : kParts) {
+    if (is_rounded) frame.line += frame.line % 2;
+    steps = divide_up(flat_windows(frame), kGradientStep);
+    pixels = steps * kGradientStep + flat_reach(frame);
     const std::int64_t lines = (frame.out_height + frame.rows - 1) * frame.line;
     if (pixels < lines) pixels = lines;
     pairs = (pixels + 3) / 2;  // one more, for the last of those at odd distances
-    copy = kParts * pairs * kPairNumbers;
+    copy = parts * pairs * kPairNumbers;
     block = 2 * copy;
     dy = frame.channels / kWindowGrain * block * 2;
-    size = dy + n * steps * kGradientStep * kParts * 2;  // a multiple of a cache line
+    size = dy + n * steps * kGradientStep * parts * 2;  // a multiple of a cache line
   }
 };
-
-inline std::int64_t window_gradient_scratch_bytes(const SplitFrame& frame, std::int64_t n) {
-  return GradientScratch(frame, n).size;
-}
 
 // Goes through the pixels of an image, `line` from one line to the next, and zeros at the others.
 struct FlatPixels {
@@ -56,17 +56,20 @@ struct FlatPixels {
   }
 };
 
-// The parts of x by pairs of pixels; whether all of it may be split.
-template <bool IsRounded>
-bool lay_out_pairs(const SplitWindowGradientArgs& args, const GradientScratch& parts,
-                   const float* x, std::uint16_t* to) {
-  const SplitFrame& frame = args.frame;
-  const Vec limit = broadcast(kMostSplitGradient);
-  Mask are_small = first_lanes(kWidth);
+// The first halves of two pixels of 16 channels and then the second: pairs in each channel.
+inline __m512i pair_order() {
   alignas(64) std::uint16_t order[kPairNumbers];
   for (std::uint16_t i = 0; i < kPairNumbers; ++i)
     order[i] = static_cast<std::uint16_t>(i % 2 * kWindowGrain + i / 2);
-  const __m512i in_pairs = _mm512_load_si512(order);
+  return _mm512_load_si512(order);
+}
+
+// The parts of x by pairs of pixels; whether all of it may be split.
+inline bool lay_out_pairs(const SplitFrame& frame, const GradientScratch& parts, const float* x,
+                          std::uint16_t* to) {
+  const Vec limit = broadcast(kMostSplitGradient);
+  Mask are_small = first_lanes(kWidth);
+  const __m512i in_pairs = pair_order();
   const std::int64_t part_numbers = parts.pairs * kPairNumbers;
   for (std::int64_t c = 0; c < frame.channels; c += kWindowGrain, to += parts.block) {
     FlatPixels pixels{.from = x + c,
@@ -81,13 +84,9 @@ bool lay_out_pairs(const SplitWindowGradientArgs& args, const GradientScratch& p
       const Vec first = pixels.next();
       const TwoVectors two{first, pixels.next()};
       are_small &= small_lanes(two, limit);
-      SplitParts now;
-      if constexpr (IsRounded)
-        now.bits[0] = first_part_of(two);
-      else
-        now = parts_of(two);
+      const SplitParts now = parts_of(two);
 #pragma GCC unroll 3
-      for (int part = 0; part < (IsRounded ? 1 : kParts); ++part) {
+      for (int part = 0; part < kParts; ++part) {
         std::uint16_t* const line = to + part * part_numbers + i * kPairNumbers;
         _mm512_store_si512(line, _mm512_permutexvar_epi16(in_pairs, now.bits[part]));
         // The second pixel of the pair before and the first of this one.
@@ -104,15 +103,13 @@ bool lay_out_pairs(const SplitWindowGradientArgs& args, const GradientScratch& p
 }
 
 // The parts of dy turned around; whether all of it may be split.
-template <bool IsRounded>
-bool lay_out_turned(const SplitWindowGradientArgs& args, const GradientScratch& parts,
-                    const float* dy, std::uint16_t* to) {
-  const SplitFrame& frame = args.frame;
+inline bool lay_out_turned(const SplitFrame& frame, std::int64_t n, const GradientScratch& parts,
+                           const float* dy, std::uint16_t* to) {
   const Vec limit = broadcast(kMostSplitGradient);
   Mask are_small = first_lanes(kWidth);
-  for (std::int64_t f = 0; f < args.n; f += kWindowGrain) {
+  for (std::int64_t f = 0; f < n; f += kWindowGrain) {
     FlatPixels windows{.from = dy + f,
-                       .step = args.n,
+                       .step = n,
                        .width = frame.out_width,
                        .height = frame.out_height,
                        .begin = 0,
@@ -128,13 +125,88 @@ bool lay_out_turned(const SplitWindowGradientArgs& args, const GradientScratch& 
         transpose(half);
       }
       for (std::int64_t i = 0; i < kWidth; ++i)
-        if constexpr (IsRounded)
-          _mm512_store_si512(to + i * kGradientStep, first_part_of({halves[0][i], halves[1][i]}));
-        else
-          store_parts({halves[0][i], halves[1][i]}, kTileNumbers, to + i * kGradientStep);
+        store_parts({halves[0][i], halves[1][i]}, kTileNumbers, to + i * kGradientStep);
     }
   }
   return are_small == first_lanes(kWidth);
+}
+
+// What a rounded image holds of 16 channels, or filters, from c on: 64 bytes of a pixel and the
+// one behind it.
+struct RoundedPixels {
+  const std::uint16_t* from;
+  std::int64_t step;  // numbers of a pixel
+
+  RoundedPixels(const RoundedLayout& layout, const std::uint16_t* image, std::int64_t c)
+      : from(image + c / layout.grain * layout.block + c % layout.grain), step(layout.grain) {}
+  [[gnu::always_inline]] __m512i two(std::int64_t pixel) const {
+    const std::uint16_t* const at = from + pixel * step;
+    if (step == kWindowGrain) return _mm512_loadu_si512(at);
+    const auto half = [](const std::uint16_t* place) {
+      return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(place));
+    };
+    return _mm512_inserti64x4(_mm512_castsi256_si512(half(at)), half(at + step), 1);
+  }
+};
+
+// Both of a rounded image: x in pairs of pixels, and dy, which begins at pixel `first` of what is
+// laid out, turned around.
+inline void put_rounded_pairs(const RoundedLayout& layout, const GradientScratch& scratch,
+                              const std::uint16_t* x, std::uint16_t* to) {
+  const __m512i in_pairs = pair_order();
+  const bool has_odd = scratch.frame.columns > 1;
+  for (std::int64_t c = 0; c < scratch.frame.channels; c += kWindowGrain, to += scratch.block) {
+    const RoundedPixels pixels(layout, x, c);
+    for (std::int64_t i = 0; i < scratch.pairs; ++i) {
+      std::uint16_t* const line = to + i * kPairNumbers;
+      _mm512_store_si512(line, _mm512_permutexvar_epi16(in_pairs, pixels.two(2 * i)));
+      if (has_odd)
+        _mm512_store_si512(line + scratch.copy,
+                           _mm512_permutexvar_epi16(in_pairs, pixels.two(2 * i + 1)));
+    }
+  }
+}
+inline void put_rounded_turned(const RoundedLayout& layout, const GradientScratch& scratch,
+                               std::int64_t first, std::int64_t n, const std::uint16_t* dy,
+                               std::uint16_t* to) {
+  const __m512i in_pairs = pair_order();
+  for (std::int64_t f = 0; f < n; f += kWindowGrain) {
+    const RoundedPixels windows(layout, dy, f);
+    for (std::int64_t step = 0; step < scratch.steps; ++step, to += kTileNumbers) {
+      Vec rows[kWidth];
+      for (std::int64_t i = 0; i < kWidth; ++i)
+        rows[i] = {_mm512_castsi512_ps(
+            _mm512_permutexvar_epi16(in_pairs, windows.two(first + step * kGradientStep + 2 * i)))};
+      transpose(rows);
+      for (std::int64_t i = 0; i < kWidth; ++i)
+        _mm512_store_ps(to + i * kGradientStep, rows[i].value);
+    }
+  }
+}
+
+// How an image of x and one of dy are laid out for that: the latter as if its windows were pixels.
+struct RoundedPair {
+  RoundedLayout x, dy;
+  RoundedPair(const GradientScratch& scratch, std::int64_t n)
+      : x(scratch.frame, 2 * scratch.pairs + 2),
+        dy({.height = scratch.frame.out_height,
+            .width = scratch.frame.out_width,
+            .channels = n,
+            .rows = 1,
+            .columns = 1,
+            .top = 0,
+            .left = 0,
+            .out_height = scratch.frame.out_height,
+            .out_width = scratch.frame.out_width,
+            .line = scratch.frame.line},
+           scratch.steps * kGradientStep + 2) {}
+};
+
+inline std::int64_t window_gradient_scratch_bytes(const SplitFrame& frame, std::int64_t n) {
+  const GradientScratch rounded(frame, n, true), in_parts(frame, n, false);
+  const RoundedPair pair(rounded, n);
+  const std::int64_t size = rounded.size + pair.x.sums + pair.dy.sums;
+  return size > in_parts.size ? size : in_parts.size;
 }
 
 // Some taps of 16 filters and 16 channels.
@@ -181,7 +253,7 @@ void add_taps(const GradientTaps& taps) {
   if (taps.begins) start_taps<Taps>(taps);
   const std::int64_t part = taps.pairs * kPairNumbers;
   for (std::int64_t step = 0; step < taps.steps; ++step) {
-    const std::uint16_t* const dy = taps.dy + step * kParts * kTileNumbers;
+    const std::uint16_t* const dy = taps.dy + step * (IsRounded ? 1 : kParts) * kTileNumbers;
     const std::int64_t x = step * kTileNumbers;
     if constexpr (!IsRounded) {
       tile_load<5>(dy + 2 * kTileNumbers, kTileLine);
@@ -207,28 +279,15 @@ void add_up_to(const GradientTaps& taps, std::int64_t count) {
   add_taps<IsRounded, Taps>(taps);
 }
 
+// The products of some images that are laid out one behind another.
 template <bool IsRounded>
-bool add_window_gradient_of(const SplitWindowGradientArgs& args) {
-  const SplitFrame& frame = args.frame;
-  const GradientScratch parts(frame, args.n);
+void add_laid_out(const SplitWindowGradientArgs& args, const GradientScratch& scratch) {
+  const SplitFrame& frame = scratch.frame;
   auto* const memory = static_cast<unsigned char*>(args.scratch);
-  const auto x_of = [&](std::int64_t image) {
-    return reinterpret_cast<std::uint16_t*>(memory + image * parts.size);
-  };
-  const auto dy_of = [&](std::int64_t image) {
-    return reinterpret_cast<std::uint16_t*>(memory + image * parts.size + parts.dy);
-  };
-  for (std::int64_t i = 0; i < args.images; ++i) {
-    const float* const x = args.x + i * frame.height * frame.width * frame.channels;
-    const float* const dy = args.dy + i * frame.out_height * frame.out_width * args.n;
-    if (!lay_out_turned<IsRounded>(args, parts, dy, dy_of(i)) ||
-        !lay_out_pairs<IsRounded>(args, parts, x, x_of(i)))
-      return false;
-  }
   const TileSession session;
   const std::int64_t taps = frame.rows * frame.columns, groups = divide_up(taps, kMostTaps);
   // The steps of all images are counted through, and cut again where an image ends.
-  const std::int64_t steps = args.images * parts.steps;
+  const std::int64_t steps = args.images * scratch.steps;
   for (std::int64_t begin = 0; begin < steps; begin += gradient_steps(IsRounded)) {
     const std::int64_t rest = steps - begin;
     const std::int64_t end =
@@ -239,22 +298,25 @@ bool add_window_gradient_of(const SplitWindowGradientArgs& args) {
           const std::int64_t first = group * taps / groups;
           const std::int64_t count = (group + 1) * taps / groups - first;
           for (std::int64_t at = begin; at < end;) {
-            const std::int64_t image = at / parts.steps, step = at % parts.steps;
-            const std::int64_t of_image = parts.steps - step;
-            GradientTaps some{.steps = end - at < of_image ? end - at : of_image,
-                              .pairs = parts.pairs,
-                              .dy = dy_of(image) +
-                                    (f / kWindowGrain * parts.steps + step) * kParts * kTileNumbers,
-                              .x = {},
-                              .dw = {},
-                              .dw_bytes = args.dw_stride * 4,
-                              .accumulate = args.accumulate || begin > 0,
-                              .begins = at == begin,
-                              .ends = end - at <= of_image};
+            const std::int64_t image = at / scratch.steps, step = at % scratch.steps;
+            const std::int64_t of_image = scratch.steps - step;
+            unsigned char* const place = memory + image * scratch.size;
+            const auto* const x = reinterpret_cast<const std::uint16_t*>(place);
+            const auto* const dy = reinterpret_cast<const std::uint16_t*>(place + scratch.dy);
+            GradientTaps some{
+                .steps = end - at < of_image ? end - at : of_image,
+                .pairs = scratch.pairs,
+                .dy = dy + (f / kWindowGrain * scratch.steps + step) * scratch.parts * kTileNumbers,
+                .x = {},
+                .dw = {},
+                .dw_bytes = args.dw_stride * 4,
+                .accumulate = args.accumulate || begin > 0,
+                .begins = at == begin,
+                .ends = end - at <= of_image};
             for (std::int64_t t = 0; t < count; ++t) {
               const std::int64_t tap = first + t;
               const std::int64_t shift = tap / frame.columns * frame.line + tap % frame.columns;
-              some.x[t] = x_of(image) + c / kWindowGrain * parts.block + shift % 2 * parts.copy +
+              some.x[t] = x + c / kWindowGrain * scratch.block + shift % 2 * scratch.copy +
                           (step * kGradientStep + shift) / 2 * kPairNumbers;
               some.dw[t] = args.dw + f * args.dw_stride + tap * frame.channels + c;
             }
@@ -263,20 +325,35 @@ bool add_window_gradient_of(const SplitWindowGradientArgs& args) {
           }
         }
   }
-  return true;
 }
 
 inline bool add_window_gradient(const SplitWindowGradientArgs& args) {
-  return args.is_rounded ? add_window_gradient_of<true>(args) : add_window_gradient_of<false>(args);
+  const SplitFrame& frame = args.frame;
+  const GradientScratch scratch(frame, args.n, args.is_rounded);
+  const RoundedPair pair(scratch, args.n);
+  auto* const memory = static_cast<unsigned char*>(args.scratch);
+  auto* const rounded = reinterpret_cast<std::uint16_t*>(memory + args.images * scratch.size);
+  for (std::int64_t i = 0; i < args.images; ++i) {
+    const float* const x = args.x + i * frame.height * frame.width * frame.channels;
+    const float* const dy = args.dy + i * frame.out_height * frame.out_width * args.n;
+    auto* const x_place = reinterpret_cast<std::uint16_t*>(memory + i * scratch.size);
+    auto* const dy_place = x_place + scratch.dy / 2;
+    if (!args.is_rounded) {
+      if (!lay_out_turned(frame, args.n, scratch, dy, dy_place) ||
+          !lay_out_pairs(frame, scratch, x, x_place))
+        return false;
+      continue;
+    }
+    std::uint16_t* const rounded_dy = rounded + pair.x.sums / 2;
+    if (!lay_out_x(pair.x, kMostSplitGradient, {}, x, rounded) ||
+        !lay_out_x(pair.dy, kMostSplitGradient, {}, dy, rounded_dy))
+      return false;
+    put_rounded_pairs(pair.x, scratch, rounded, x_place);
+    put_rounded_turned(pair.dy, scratch, 0, args.n, rounded_dy, dy_place);
+  }
+  if (args.is_rounded)
+    add_laid_out<true>(args, scratch);
+  else
+    add_laid_out<false>(args, scratch);
+  return true;
 }
-
-extern const SplitWindowKernels split_window_table;
-const SplitWindowKernels split_window_table = {
-    .name = kName,
-    .filters_size = window_filters_size,
-    .pack = pack_window_filters,
-    .scratch_bytes = window_scratch_bytes,
-    .multiply = multiply_windows,
-    .gradient_scratch_bytes = window_gradient_scratch_bytes,
-    .add_gradient = add_window_gradient,
-};

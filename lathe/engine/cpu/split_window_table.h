@@ -23,6 +23,16 @@ struct SplitFrame {
   std::int64_t line;
 };
 
+/// A norm and relu in front of a convolution: max(0, (x - center) slope + bias + residual), of
+/// which the first three are numbers for each channel.
+struct WindowFront {
+  const float* center;  ///< or null: nothing is in front
+  const float* slope;
+  const float* bias;
+  const float* residual;  ///< or null
+  float* made;            ///< where it is kept, or null
+};
+
 /// y[out_height, out_width, n] = the windows of one image times the filters + bias.
 ///
 /// A result has the same bits whatever is computed beside it. Or operands and results are rounded
@@ -37,6 +47,9 @@ struct SplitWindowArgs {
   float* y;
   const float* next;  ///< the image that comes after this one, or null
   void* scratch;      ///< scratch_bytes on a cache line
+  // Where numbers are rounded:
+  WindowFront front = {};
+  double* moments = nullptr;  ///< [2, n], or null: means and sums of squared distances from them
 };
 
 /// dw[n, window, channels], n rows of which are `dw_stride` apart, = or += the sum over the windows
@@ -52,6 +65,38 @@ struct SplitWindowGradientArgs {
   std::int64_t dw_stride;
   bool accumulate;
   void* scratch;  ///< gradient_scratch_bytes for each image, on a cache line
+};
+
+/// What comes back through the norm behind a convolution: factor (dy - shift - (y - center) slope),
+/// each but dy and y a number for each filter.
+struct NormBehind {
+  const float* y;  ///< the convolution's results
+  const float* center;
+  const float* factor;
+  const float* shift;
+  const float* slope;
+};
+/// What goes on through relu in front of a convolution: the gradient of x and what is added to it
+/// where x is above 0, and in the sums over an image of it and of it times (norm - center).
+struct ReluInFront {
+  const float* more;  ///< or null
+  const float* norm;  ///< what the norm in front of relu is of
+  const float* center;
+  double* sums;  ///< [images, 2, channels], or null: there is no relu
+};
+
+/// Both gradients of a convolution, and of what is around it, of numbers that are rounded to
+/// bfloat16.
+struct RoundedGradientsArgs {
+  /// Of the filters: dy is what comes back to the norm, x may be what a norm in front is of.
+  SplitWindowGradientArgs weight;
+  SplitFrame back;  ///< windows of dy for the gradient of x
+  NormBehind norm;
+  WindowFront front;  ///< without a residual, and not kept
+  ReluInFront relu;
+  const std::uint16_t* filters;  ///< of the gradient of x
+  float* dx;                     ///< may be the norm's y
+  bool has_next;                 ///< whether more images lie behind these
 };
 
 /// Filters as panels of `panel` columns, as Kernels::pack_b wrote them: k counts taps, then
@@ -80,6 +125,11 @@ struct SplitWindowKernels {
   std::int64_t (*gradient_scratch_bytes)(const SplitFrame&, std::int64_t n);
   /// Whether it was done: where a number is not below kMostSplitGradient, dw stays as it is.
   bool (*add_gradient)(const SplitWindowGradientArgs&);
+  std::int64_t (*rounded_gradients_scratch_bytes)(const SplitFrame&, const SplitFrame& back,
+                                                  std::int64_t images);
+  /// How many images were done: those in front of the first that has a number which is not below
+  /// kMostSplitGradient.
+  std::int64_t (*add_rounded_gradients)(const RoundedGradientsArgs&);
 };
 
 }  // namespace lathe::engine

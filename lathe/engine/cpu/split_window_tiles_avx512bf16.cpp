@@ -26,6 +26,8 @@ constexpr const char* kName = "emulated_split_window_amx";
 #include "lathe/engine/cpu/split_windows.inl.h"
 #include "lathe/engine/cpu/rounded_windows.inl.h"
 #include "lathe/engine/cpu/split_window_gradient.inl.h"
+#include "lathe/engine/cpu/rounded_gradients.inl.h"
+#include "lathe/engine/cpu/split_window_entries.inl.h"
 // clang-format on
 
 }  // namespace lathe::engine::split_window_tiles

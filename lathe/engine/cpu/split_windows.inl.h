@@ -27,21 +27,22 @@ inline std::int64_t flat_reach(const SplitFrame& frame) {
   return (frame.rows - 1) * frame.line + frame.columns - 1;
 }
 
-// Goes through the pixels of an image with the zeros around it, up to `count`: `split(pixel, from,
-// is_pair)` for one or two neighbours, `clear(pixel, count)` for zeros.
+// Goes through the pixels of an image with the zeros around it, up to `count`: `split(pixel, at,
+// is_pair)` for one or two neighbours, of which the first is number `at` of the image, and
+// `clear(pixel, count)` for zeros.
 template <typename Split, typename Clear>
-[[gnu::always_inline]] inline void over_frame(const SplitFrame& frame, const float* x,
-                                              std::int64_t count, Split split, Clear clear) {
+[[gnu::always_inline]] inline void over_frame(const SplitFrame& frame, std::int64_t count,
+                                              Split split, Clear clear) {
   const std::int64_t lines = frame.out_height + frame.rows - 1;
   const std::int64_t below = frame.height < lines - frame.top ? frame.height : lines - frame.top;
   clear(0, frame.top * frame.line);
   for (std::int64_t l = 0; l < below; ++l) {
     const std::int64_t pixel = (frame.top + l) * frame.line + frame.left;
     clear(pixel - frame.left, frame.left);
-    const float* const from = x + l * frame.width * frame.channels;
+    const std::int64_t at = l * frame.width;
     std::int64_t w = 0;
-    for (; w + 2 <= frame.width; w += 2) split(pixel + w, from + w * frame.channels, true);
-    if (w < frame.width) split(pixel + w, from + w * frame.channels, false);
+    for (; w + 2 <= frame.width; w += 2) split(pixel + w, at + w, true);
+    if (w < frame.width) split(pixel + w, at + w, false);
     clear(pixel + frame.width, frame.line - frame.left - frame.width);
   }
   clear((frame.top + below) * frame.line, count - (frame.top + below) * frame.line);
@@ -119,8 +120,9 @@ inline bool lay_out_windows(const SplitWindowArgs& args, const WindowScratch& pa
   Mask are_small = first_lanes(kWidth);
   for (std::int64_t c = 0; c < args.frame.channels; c += kWindowGrain) {
     over_frame(
-        args.frame, args.x + c, parts.pixels,
-        [&](std::int64_t pixel, const float* from, bool is_pair) {
+        args.frame, parts.pixels,
+        [&](std::int64_t pixel, std::int64_t at, bool is_pair) {
+          const float* const from = args.x + at * args.frame.channels + c;
           const TwoVectors two{load(from),
                                is_pair ? load(from + args.frame.channels) : broadcast(0.0f)};
           are_small &= small_lanes(two, limit);

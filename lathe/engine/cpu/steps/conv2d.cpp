@@ -190,6 +190,18 @@ class Conv2dStep final : public Step {
       });
     } else if (split_ != nullptr && in_parts.is_packed()) {
       ImageCalls calls{.make = {}, .made_from = x.size(), .done = look_at};
+      if (has_statistics_)
+        calls.take_moments = [&](std::int64_t image, const double* found) {
+          moments[static_cast<std::size_t>(image)].join(static_cast<double>(y.height * y.width),
+                                                        found, found + y.channels);
+        };
+      if (has_front_ && !is_phased_)
+        calls.front = {
+            .center = operand(kFront),
+            .slope = operand(kFront + 1),
+            .bias = operand(kFront + 2),
+            .residual = operand(kFront + 3),
+            .made = keeps_made_ ? reinterpret_cast<float*>(call.outputs[kMade]) : nullptr};
       if (makes_x)
         calls.make = [&](std::int64_t image, int thread) { return make(image, 1, thread); };
       multiply_images_in_parts(call.kernels, *split_, product, *split_frame(product, is_rounded_),

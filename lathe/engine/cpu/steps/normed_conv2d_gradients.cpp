@@ -131,8 +131,43 @@ class NormedConv2dGradientsStep final : public Step {
       }
       return {seen, own.floats()};
     };
+    // All of that at once.
+    const auto add_rounded = [&](SplitWindowGradientArgs weight, std::int64_t first, int thread) {
+      const SplitFrame back = *split_frame(product, true);
+      AlignedBuffer& scratch = call.scratch[static_cast<std::size_t>(thread)];
+      scratch.reserve(split_->rounded_gradients_scratch_bytes(weight.frame, back, weight.images));
+      weight.dy = floats(0) + first * dy.size();
+      weight.x = (makes_x ? floats(kFront) : floats(1)) + first * x.size();
+      weight.scratch = scratch.data();
+      RoundedGradientsArgs args{.weight = weight,
+                                .back = back,
+                                .norm = {.y = floats(kY) + first * dy.size(),
+                                         .center = floats(4),
+                                         .factor = floats(5),
+                                         .shift = floats(6),
+                                         .slope = floats(7)},
+                                .front = {},
+                                .relu = {},
+                                .filters = in_parts_.filters(),
+                                .dx = dx + first * x.size(),
+                                .has_next = first + weight.images < x.count};
+      if (makes_x)
+        args.front = {.center = floats(kFront + 2),
+                      .slope = floats(kFrontSlope),
+                      .bias = floats(kFrontSlope + 1),
+                      .residual = nullptr,
+                      .made = nullptr};
+      if (has_relu_)
+        args.relu = {.more = floats(kMore) == nullptr ? nullptr : floats(kMore) + first * x.size(),
+                     .norm = floats(kFront) + first * x.size(),
+                     .center = floats(kFront + 2),
+                     .sums = sums.data() + first * 2 * x.channels};
+      return split_->add_rounded_gradients(args);
+    };
+    FilterGradient::AddImages add_images;
+    if (is_rounded_ && split_ != nullptr && in_parts_.is_packed()) add_images = add_rounded;
     gradient.run(reinterpret_cast<float*>(call.outputs[1]), sums_, call.scratch,
-                 call.parallel_by_rows, make_some);
+                 call.parallel_by_rows, make_some, add_images);
     if (!has_relu_) return;
     const auto result = [&](std::size_t index) {
       return reinterpret_cast<float*>(call.outputs[index]);
