@@ -124,11 +124,16 @@ class AveragePoolStep final : public Step {
                            std::int64_t left, std::int64_t right) {
         const auto count = static_cast<std::size_t>((bottom - top) * (right - left));
         const auto divisor = static_cast<float>(ops::average_divisor(attributes, count));
+        const float share = is_gradient_ ? from[result] / divisor : 0.0f;
+        if (is_gradient_ && results == 1 && count == static_cast<std::size_t>(size)) {
+          std::fill_n(to, size, share);
+          return;
+        }
         float sum = 0;
         for (std::int64_t row = top; row < bottom; ++row)
           for (std::int64_t column = left; column < right; ++column)
             if (is_gradient_)
-              to[row * pool.width + column] += from[result] / divisor;
+              to[row * pool.width + column] += share;
             else
               sum += from[row * pool.width + column];
         if (!is_gradient_) to[result] = sum / divisor;
