@@ -48,6 +48,9 @@ std::vector<OperandSpec> conv2d_operands() {
 AttributeSpec tile_attribute() {
   return {"tile", std::int64_t{0}, "side of a tile of results by Winograd's products; 0: windows"};
 }
+AttributeSpec rounded_attribute() {
+  return {"rounded", false, "whether operands and results of products are rounded to bfloat16"};
+}
 std::vector<AttributeSpec> image_conv2d_attributes() {
   return with_flags(ops::conv2d_attributes(),
                     {flag("x_last", "whether x is [N,H,W,C]"),
@@ -74,7 +77,8 @@ std::vector<AttributeSpec> statistics_attributes() {
   return with_flags(ops::conv2d_attributes(),
                     {flag("x_last", "whether x is [N,H,W,C]"),
                      {"eps", 1e-5, "the batch norm's, added to the variance"},
-                     tile_attribute()});
+                     tile_attribute(),
+                     rounded_attribute()});
 }
 std::vector<Type> statistics_types(const OpCall& call) {
   const Type y = with_channels_last(conv2d_planes(call)), of_channel{y.dtype, {y.axis(3)}};
@@ -200,7 +204,7 @@ const Register image_normed_conv2d_gradients{Op{
     .summary = "image_conv2d_input_gradient and image_conv2d_weight_gradient, [N,H,W,C], of what "
                "normalize_channels_gradient makes of dy",
     .operands = normed_gradient_operands(),
-    .attributes = with_flags(ops::conv2d_attributes(), {tile_attribute()}),
+    .attributes = with_flags(ops::conv2d_attributes(), {tile_attribute(), rounded_attribute()}),
     .num_results = 2,
     .infer =
         [](const OpCall& call) {
@@ -225,8 +229,9 @@ const Register image_relu_normed_conv2d_gradients{Op{
                "relu_channel_gradients take the place of the gradient of x; with front_slope and "
                "front_bias x is `front` itself, and relu of the norm is made again",
     .operands = relu_gradient_operands(),
-    .attributes = with_flags(ops::conv2d_attributes(),
-                             {{"eps", 1e-5, "added to the variance of `front`"}, tile_attribute()}),
+    .attributes = with_flags(
+        ops::conv2d_attributes(),
+        {{"eps", 1e-5, "added to the variance of `front`"}, tile_attribute(), rounded_attribute()}),
     .num_results = 7,
     .infer =
         [](const OpCall& call) {

@@ -10,6 +10,7 @@
 #include "lathe/engine/bound_value.h"
 #include "lathe/engine/cpu/cpu_machine.h"
 #include "lathe/engine/cpu/cpu_measure.h"
+#include "lathe/engine/cpu/split_images.h"
 #include "lathe/engine/cpu/winograd.h"
 #include "lathe/engine/format_precision.h"
 #include "lathe/engine/idle_masks.h"
@@ -48,6 +49,7 @@ CpuPlan plan_main(const SplitGraph& split, const ExecutionOptions& options,
                   const CpuPlanOptions& plan_options) {
   Graph lowered = lower(split.main, find_backend(plan_options.fuses ? "cpu" : kUnfused));
   if (!options.plain_convolutions) use_winograd(lowered);
+  if (options.precision == Precision::Bf16) round_convolutions(lowered, options.isa);
   return make_cpu_plan(std::move(lowered), options.precision, plan_options);
 }
 

@@ -157,8 +157,8 @@ SplitWindowGradientArgs FilterGradient::window_args(std::int64_t count, float* t
           .n = c_.y.channels,
           .images = count,
           .is_rounded = is_rounded_,
-          .x = nullptr,
-          .dy = nullptr,
+          .x = {},
+          .dy = {},
           .dw = total,
           .dw_stride = c_.x.channels * c_.taps(),
           .accumulate = accumulate,
@@ -171,8 +171,8 @@ void FilterGradient::add(const Some& images, std::int64_t count, float* scratch,
                          bool accumulate) const {
   if (frame_) {
     SplitWindowGradientArgs args = window_args(count, total, accumulate);
-    args.x = images.x;
-    args.dy = images.dy;
+    args.x = {images.x, false};
+    args.dy = {images.dy, false};
     args.scratch = scratch;
     // In parts, but where a number is too large for it.
     if (split_->add_gradient(args)) return;

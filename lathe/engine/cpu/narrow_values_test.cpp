@@ -114,6 +114,59 @@ TEST(NarrowValues, TakeHalfTheRoom) {
   EXPECT_TRUE(report(true).steps[0].layout.ends_with(", bf16")) << report(true).steps[0].layout;
 }
 
+// Two residual blocks behind a convolution of three channels.
+std::string residual_network(int channels) {
+  std::string text = fmt::format(R"(
+    x = input() : f32[B,3,9,9]
+    m = input() : f32[B,{0},9,9]
+    w0 = state() : f32[{0},3,3,3]
+    g = state() : f32[{0}]
+    h = state() : f32[{0}]
+    c0 = conv2d(x, w0) {{pads=[1,1,1,1]}}
+    n0 = normalize_batch(c0, g, h)
+    a0 = relu(n0))",
+                                 channels);
+  for (int i = 1; i < 5; ++i)
+    text += fmt::format(R"(
+    w{1} = state() : f32[{0},{0},3,3]
+    c{1} = conv2d(a{2}, w{1}) {{pads=[1,1,1,1]}}
+    n{1} = normalize_batch(c{1}, g, h){3}
+    a{1} = relu({4}{1}))",
+                        channels, i, i - 1,
+                        i % 2 == 0 ? fmt::format("\n    r{0} = add(n{0}, a{1})", i, i - 2) : "",
+                        i % 2 == 0 ? "r" : "n");
+  return text + R"(
+    weighted = mul(a4, m)
+    loss = sum_to(weighted) : f32[]
+    output loss <- loss)";
+}
+
+// The second time relu makes numbers that are too large for tiles.
+TEST(NarrowValues, ChangeNoBitOfConvolutions) {
+  for (const int channels : {16, 32})
+    for (const bool is_large : {false, true}) {
+      SCOPED_TRACE(testing::Message() << channels << " channels" << (is_large ? ", large" : ""));
+      Graph graph = parse_graph(residual_network(channels));
+      State state = random_state(graph, 4);
+      Feed feed = random_feed(graph, {{"B", 5}}, 5);
+      // Small weights keep squares and products within the range of floats.
+      if (is_large) {
+        const auto scale = [](Tensor& tensor, float factor) {
+          for (float& value : tensor.mutable_data<float>()) value *= factor;
+        };
+        scale(state.at("g"), 0x1p91f);
+        scale(feed.at("m"), 0x1p-60f);
+        for (const char* const weight : {"w1", "w2", "w3", "w4"}) scale(state.at(weight), 0x1p-60f);
+      }
+      std::vector<Value> parameters;
+      for (const NodeId id : graph.nodes_of("state")) parameters.push_back({id, 0});
+      const std::vector<Value> gradients = differentiate(graph, {graph.at("loss"), 0}, parameters);
+      for (std::size_t i = 0; i < gradients.size(); ++i)
+        graph.set_output("gradient of " + graph.name(parameters[i].node), gradients[i]);
+      expect_bits_of_wide_values(graph, state, feed);
+    }
+}
+
 TEST(NarrowValues, ChangeNoBitOfBert) {
   for (const int width : {64, 320})
     for (const bool packed : {false, true}) {

@@ -7,19 +7,18 @@
 
 // What comes back through a norm.
 struct ReturnedPixels {
-  const float* dy;
-  const float* y;
+  Lying dy, y;
   Vec center, factor, shift, slope;
 
-  ReturnedPixels(const NormBehind& norm, const float* given, const float* of, std::int64_t c)
-      : dy(given + c),
-        y(of + c),
+  ReturnedPixels(const NormBehind& norm, Lying given, Lying of, std::int64_t c)
+      : dy(behind(given, c)),
+        y(behind(of, c)),
         center(load(norm.center + c)),
         factor(load(norm.factor + c)),
         shift(load(norm.shift + c)),
         slope(load(norm.slope + c)) {}
   [[gnu::always_inline]] Vec operator()(std::int64_t at) const {
-    return factor * fnma(load(y + at) - center, slope, load(dy + at) - shift);
+    return factor * fnma(load(y, at) - center, slope, load(dy, at) - shift);
   }
 };
 
@@ -27,10 +26,10 @@ struct ReturnedPixels {
 // products with what the norm in front of relu is of.
 template <bool HasMore, bool IsMade>
 struct ReturningRelu {
-  float* dx;
-  const float* more;
-  const float* x;     // what relu made, where it lies
-  const float* norm;  // what the norm is of
+  Written dx;
+  Lying more;
+  Lying x;     // what relu made, where it lies
+  Lying norm;  // what the norm is of
   std::int64_t n;
   Vec center, slope, bias;
   double* sums;
@@ -42,10 +41,10 @@ struct ReturningRelu {
         bias(IsMade ? load(args.front.bias + c) : broadcast(0.0f)),
         sums(args.relu.sums + image * 2 * n + c) {
     const std::int64_t at = image * args.weight.frame.height * args.weight.frame.width * n + c;
-    dx = args.dx + at;
-    more = HasMore ? args.relu.more + at : nullptr;
-    x = args.weight.x + at;
-    norm = args.relu.norm + at;
+    dx = behind(args.dx, at);
+    more = HasMore ? behind(args.relu.more, at) : Lying{};
+    x = behind(args.weight.x, at);
+    norm = behind(args.relu.norm, at);
   }
 
   [[gnu::always_inline]] void operator()(std::int64_t first, std::int64_t count, const float* from,
@@ -55,11 +54,11 @@ struct ReturningRelu {
     const auto add = [&](std::int64_t i, int which) {
       const std::int64_t at = (first + i) * n;
       Vec g = rounded_result(load(from + i * step));
-      if constexpr (HasMore) g = g + load(more + at);
-      const Vec distance = load(norm + at) - center;
-      const Vec seen = IsMade ? fma(distance, slope, bias) : load(x + at);
+      if constexpr (HasMore) g = g + load(more, at);
+      const Vec distance = load(norm, at) - center;
+      const Vec seen = IsMade ? fma(distance, slope, bias) : load(x, at);
       g = select(less(zero, seen), g, zero);
-      store(dx + at, g);
+      store(dx, at, g);
       totals[which] = totals[which] + g;
       products[which] = fma(g, distance, products[which]);
     };
@@ -106,14 +105,16 @@ template <typename ResultsOf>
   multiply_laid_out(layouts.dy, frame.channels, dy, args.filters, sums, results_of,
                     [&](std::int64_t part, std::int64_t parts) {
                       if (!has_next) return;
-                      const std::int64_t next = image + 1;
-                      ask_for<false>(args.weight.dy + next * of_dy, part, parts, of_dy);
-                      ask_for<false>(args.norm.y + next * of_dy, part, parts, of_dy);
-                      ask_for<false>(args.weight.x + next * of_x, part, parts, of_x);
-                      if (args.relu.sums != nullptr && args.relu.norm != args.weight.x)
-                        ask_for<false>(args.relu.norm + next * of_x, part, parts, of_x);
-                      if (args.relu.more != nullptr)
-                        ask_for<false>(args.relu.more + next * of_x, part, parts, of_x);
+                      const auto ask = [&](Lying images, std::int64_t size) {
+                        ask_for<false>(behind(images, (image + 1) * size).at, part, parts,
+                                       size * number_bytes(images.is_narrow));
+                      };
+                      ask(args.weight.dy, of_dy);
+                      ask(args.norm.y, of_dy);
+                      ask(args.weight.x, of_x);
+                      if (args.relu.sums != nullptr && args.relu.norm.at != args.weight.x.at)
+                        ask(args.relu.norm, of_x);
+                      if (args.relu.more.at != nullptr) ask(args.relu.more, of_x);
                     });
 }
 
@@ -127,7 +128,7 @@ void multiply_back_through_relu(const RoundedGradientsArgs& args, const BothLayo
 inline void multiply_back_image(const RoundedGradientsArgs& args, const BothLayouts& layouts,
                                 const std::uint16_t* dy, float* sums, std::int64_t image) {
   const TileSession session;
-  const bool has_more = args.relu.more != nullptr, is_made = args.front.center != nullptr;
+  const bool has_more = args.relu.more.at != nullptr, is_made = args.front.center != nullptr;
   if (args.relu.sums != nullptr) {
     const std::int64_t n = args.weight.frame.channels;
     for (std::int64_t i = 0; i < 2 * n; ++i) args.relu.sums[image * 2 * n + i] = 0;
@@ -140,7 +141,7 @@ inline void multiply_back_image(const RoundedGradientsArgs& args, const BothLayo
   const SplitFrame& frame = args.weight.frame;
   SplitWindowArgs results{};
   results.n = frame.channels;
-  results.y = args.dx + image * frame.height * frame.width * frame.channels;
+  results.y = behind(args.dx, image * frame.height * frame.width * frame.channels);
   multiply_back(args, layouts, dy, sums, image,
                 [&](std::int64_t c) { return RoundedResults<false>(results, nullptr, c); });
 }
@@ -157,13 +158,13 @@ inline std::int64_t add_rounded_gradients(const RoundedGradientsArgs& args) {
   for (done.images = 0; done.images < args.weight.images; ++done.images) {
     const std::int64_t windows = done.images * frame.out_height * frame.out_width;
     const std::int64_t pixels = done.images * frame.height * frame.width;
-    const float* const given = args.weight.dy + windows * args.weight.n;
-    const float* const of = args.norm.y + windows * args.weight.n;
+    const Lying given = behind(args.weight.dy, windows * args.weight.n);
+    const Lying of = behind(args.norm.y, windows * args.weight.n);
     if (!lay_out_rounded(
             layouts.dy, kMostSplitGradient,
             [&](std::int64_t f) { return ReturnedPixels(args.norm, given, of, f); }, dy) ||
         !lay_out_x(layouts.x, kMostSplitGradient, args.front,
-                   args.weight.x + pixels * frame.channels, x))
+                   behind(args.weight.x, pixels * frame.channels), x))
       break;
     multiply_back_image(args, layouts, dy, sums, done.images);
     auto* const place =

@@ -9,9 +9,9 @@
 
 constexpr std::int64_t kRowNumbers = 32;
 constexpr std::int64_t kRowBytes = 2 * kRowNumbers;
-constexpr int kTilesOfX = 2, kTilesOfFilters = 2;
-
-constexpr std::int64_t kSumNumbers = kTilesOfX * kTilesOfFilters * kTileLines * kTileLines;
+constexpr std::int64_t kSumNumbers = 4 * kTileLines * kTileLines;
+// Of filters, beside the image that they meet.
+constexpr std::int64_t kNearBytes = std::int64_t{1} << 15;
 
 struct RoundedLayout {
   SplitFrame frame;                         // with lines of an even length
@@ -117,30 +117,57 @@ template <typename Make>
   return are_small == first_lanes(kWidth);
 }
 
+inline std::int64_t number_bytes(bool is_narrow) {
+  return is_narrow ? 2 : 4;
+}
+inline Lying behind(Lying a, std::int64_t count) {
+  return {static_cast<const char*>(a.at) + count * number_bytes(a.is_narrow), a.is_narrow};
+}
+inline Written behind(Written a, std::int64_t count) {
+  return {static_cast<char*>(a.at) + count * number_bytes(a.is_narrow), a.is_narrow};
+}
+[[gnu::always_inline]] inline Vec widened(__m256i a) {
+  return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(a), 16))};
+}
+[[gnu::always_inline]] inline Vec load(Lying a, std::int64_t at) {
+  if (!a.is_narrow) return load(static_cast<const float*>(a.at) + at);
+  return widened(_mm256_loadu_si256(
+      reinterpret_cast<const __m256i*>(static_cast<const std::uint16_t*>(a.at) + at)));
+}
+// To nearest even by the processor's own conversion, as operands are; what is subnormal is 0.
+[[gnu::always_inline]] inline __m256i rounded(Vec a) {
+  return __builtin_bit_cast(__m256i, _mm512_cvtneps_pbh(a.value));
+}
+// What is written to narrow places is a bfloat16 number.
+[[gnu::always_inline]] inline void store(Written a, std::int64_t at, Vec value) {
+  if (!a.is_narrow) return store(static_cast<float*>(a.at) + at, value);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(static_cast<std::uint16_t*>(a.at) + at),
+                      rounded(value));
+}
+
 // Images as they lie.
 struct LyingPixels {
-  const float* x;
-  [[gnu::always_inline]] Vec operator()(std::int64_t at) const { return load(x + at); }
+  Lying x;
+  [[gnu::always_inline]] Vec operator()(std::int64_t at) const { return load(x, at); }
 };
 
 // Those that a norm and relu make.
 template <bool HasResidual, bool IsKept>
 struct FrontPixels {
-  const float* x;
-  const float* residual;
+  Lying x, residual;
   float* made;
   Vec center, slope, bias;
 
-  FrontPixels(const WindowFront& front, const float* given, std::int64_t c)
-      : x(given + c),
-        residual(HasResidual ? front.residual + c : nullptr),
+  FrontPixels(const WindowFront& front, Lying given, std::int64_t c)
+      : x(behind(given, c)),
+        residual(HasResidual ? behind(front.residual, c) : Lying{}),
         made(IsKept ? front.made + c : nullptr),
         center(load(front.center + c)),
         slope(load(front.slope + c)),
         bias(load(front.bias + c)) {}
   [[gnu::always_inline]] Vec operator()(std::int64_t at) const {
-    Vec y = fma(load(x + at) - center, slope, bias);
-    if constexpr (HasResidual) y = y + load(residual + at);
+    Vec y = fma(load(x, at) - center, slope, bias);
+    if constexpr (HasResidual) y = y + load(residual, at);
     y = max(broadcast(0.0f), y);
     if constexpr (IsKept) store(made + at, y);
     return y;
@@ -148,62 +175,71 @@ struct FrontPixels {
 };
 
 template <bool HasResidual, bool IsKept>
-bool lay_out_front_of(const RoundedLayout& layout, float most, const WindowFront& front,
-                      const float* x, std::uint16_t* to) {
+bool lay_out_front_of(const RoundedLayout& layout, float most, const WindowFront& front, Lying x,
+                      std::uint16_t* to) {
   return lay_out_rounded(
       layout, most, [&](std::int64_t c) { return FrontPixels<HasResidual, IsKept>(front, x, c); },
       to);
 }
 
-inline bool lay_out_x(const RoundedLayout& layout, float most, const WindowFront& front,
-                      const float* x, std::uint16_t* to) {
+inline bool lay_out_x(const RoundedLayout& layout, float most, const WindowFront& front, Lying x,
+                      std::uint16_t* to) {
   if (front.center == nullptr)
     return lay_out_rounded(
-        layout, most, [&](std::int64_t c) { return LyingPixels{x + c}; }, to);
-  if (front.residual != nullptr)
+        layout, most, [&](std::int64_t c) { return LyingPixels{behind(x, c)}; }, to);
+  if (front.residual.at != nullptr)
     return front.made != nullptr ? lay_out_front_of<true, true>(layout, most, front, x, to)
                                  : lay_out_front_of<true, false>(layout, most, front, x, to);
   return front.made != nullptr ? lay_out_front_of<false, true>(layout, most, front, x, to)
                                : lay_out_front_of<false, false>(layout, most, front, x, to);
 }
 
-// One or two tiles of x times one or two of filters: sums of tile i of x and j of filters are in
-// register 2 i + j. `between` is called after each step, for vectors have nothing to do meanwhile.
-template <int Xs, int Filters, typename Between>
-[[gnu::always_inline]] inline void multiply_rounded_tiles(const RoundedLayout& layout,
-                                                          const std::uint16_t* x,
-                                                          const std::uint16_t* filters,
-                                                          std::int64_t distance,
-                                                          const Between& between) {
+// Some tiles of x times some of filters, four sums in all: those of tile i of x and j of filters
+// are in register `Filters` i + j. `between` is called after each step, for vectors have nothing to
+// do meanwhile.
+template <int Filters, typename Between>
+[[gnu::always_inline]] inline void multiply_rounded_tiles(
+    const RoundedLayout& layout, std::int64_t tiles, const std::uint16_t* x,
+    const std::uint16_t* filters, std::int64_t distance, const Between& between) {
   const SplitFrame& frame = layout.frame;
   const std::int64_t blocks = frame.channels / layout.grain, steps = layout.steps_of_row();
   const std::int64_t next = (layout.is_paired ? 2 : 1) * kTileNumbers;
+  constexpr std::int64_t kTile = kTileLines * kRowNumbers;
   zero_tiles<4>();
   for (std::int64_t row = 0; row < frame.rows; ++row)
     for (std::int64_t step = 0; step < steps; ++step) {
       const std::uint16_t* at = x + row * frame.line * layout.grain + step * kRowNumbers;
       for (std::int64_t block = 0; block < blocks; ++block, at += layout.block, filters += next) {
-        tile_load<4>(at, kRowBytes);
         tile_load<6>(filters, kTileLine);
+        tile_load<4>(at, kRowBytes);
         tile_multiply<0, 4, 6>();
         if constexpr (Filters == 2) {
           tile_load<7>(filters + distance, kTileLine);
           tile_multiply<1, 4, 7>();
-        }
-        if constexpr (Xs == 2) {
-          tile_load<5>(at + kTileLines * kRowNumbers, kRowBytes);
-          tile_multiply<2, 5, 6>();
-          if constexpr (Filters == 2) tile_multiply<3, 5, 7>();
+          if (tiles > 1) {
+            tile_load<5>(at + kTile, kRowBytes);
+            tile_multiply<2, 5, 6>();
+            tile_multiply<3, 5, 7>();
+          }
+        } else if (tiles > 1) {
+          tile_load<5>(at + kTile, kRowBytes);
+          tile_multiply<1, 5, 6>();
+          if (tiles > 2) {
+            tile_load<4>(at + 2 * kTile, kRowBytes);
+            tile_multiply<2, 4, 6>();
+          }
+          if (tiles > 3) {
+            tile_load<5>(at + 3 * kTile, kRowBytes);
+            tile_multiply<3, 5, 6>();
+          }
         }
         between();
       }
     }
 }
 
-// To nearest even by the processor's own conversion, as operands are; what is subnormal is 0.
 [[gnu::always_inline]] inline Vec rounded_result(Vec a) {
-  const __m256i bits = __builtin_bit_cast(__m256i, _mm512_cvtneps_pbh(a.value));
-  return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16))};
+  return widened(rounded(a));
 }
 
 // Adds a vector to 16 numbers.
@@ -219,14 +255,14 @@ template <int Xs, int Filters, typename Between>
 // the squares of that: of a line in floats.
 template <bool HasMoments>
 struct RoundedResults {
-  float* y;
+  Written y;
   std::int64_t n;
   Vec bias;
   float* first;  // [n]
   double* sums;  // [2, n]
 
   RoundedResults(const SplitWindowArgs& args, float* place, std::int64_t f)
-      : y(args.y + f),
+      : y(behind(args.y, f)),
         n(args.n),
         bias(args.bias != nullptr ? near_bf16(load(args.bias + f)) : broadcast(0.0f)),
         first(place + f),
@@ -238,9 +274,9 @@ struct RoundedResults {
     const auto result = [&](std::int64_t i) {
       return rounded_result(load(from + i * step) + bias);
     };
-    float* const to = y + at * n;
+    const Written to = behind(y, at * n);
     if constexpr (!HasMoments) {
-      for (std::int64_t i = 0; i < count; ++i) store(to + i * n, result(i));
+      for (std::int64_t i = 0; i < count; ++i) store(to, i * n, result(i));
       return;
     }
     if (at == 0) store(first, result(0));
@@ -248,7 +284,7 @@ struct RoundedResults {
     Vec totals[2] = {zero, zero}, squares[2] = {zero, zero};
     const auto add = [&](std::int64_t i, int which) {
       const Vec value = result(i), distance = value - origin;
-      store(to + i * n, value);
+      store(to, i * n, value);
       totals[which] = totals[which] + distance;
       squares[which] = fma(distance, distance, squares[which]);
     };
@@ -297,42 +333,48 @@ template <typename ResultsOf, typename Meanwhile>
                                                      const Meanwhile& meanwhile) {
   const SplitFrame& frame = layout.frame;
   const std::int64_t of_filters = layout.filter_tiles() * kTileNumbers;
-  const std::int64_t groups = divide_up(layout.tiles, kTilesOfX);
-  // Two tiles of filters are what even and odd places see, or 16 filters and the next 16.
-  const std::int64_t at_once = layout.is_paired ? kWindowGrain : 2 * kWindowGrain;
+  // Two tiles of filters are what even and odd places see, or 16 filters and the next 16. Filters
+  // that the nearest cache does not keep had better meet four tiles of x, and an odd tile of them
+  // has to.
+  const bool are_far = 2 * n / kWindowGrain * of_filters > kNearBytes;
+  const std::int64_t of_x = layout.is_paired || !(are_far || n % kRowNumbers != 0) ? 2 : 4;
+  const std::int64_t at_once = layout.is_paired || of_x == 4 ? kWindowGrain : 2 * kWindowGrain;
   const std::int64_t distance = layout.is_paired ? kTileNumbers : of_filters;
-  WaitingSums<ResultsOf> waiting{frame, results_of, layout.is_paired ? kTileLines : 2 * kTileLines};
-  const auto between = [&] { waiting.take_line(); };
-  float* place = sums;
+  const std::int64_t groups = divide_up(layout.tiles, of_x);
+  WaitingSums<ResultsOf> waiting{frame, results_of,
+                                 at_once == kWindowGrain ? kTileLines : 2 * kTileLines};
+  const std::int64_t steps = groups * divide_up(n, at_once) * frame.rows * layout.steps_of_row() *
+                             (frame.channels / layout.grain);
+  std::int64_t done = 0;
+  const auto between = [&] {
+    waiting.take_line();
+    meanwhile(done++, steps);
+  };
   for (std::int64_t group = 0; group < groups; ++group) {
-    const std::int64_t tile = group * kTilesOfX;
-    const bool has_two = tile + 1 < layout.tiles;
+    const std::int64_t tile = group * of_x;
+    const std::int64_t tiles = layout.tiles - tile < of_x ? layout.tiles - tile : of_x;
     const std::uint16_t* const from = x + tile * kTileLines * kRowNumbers;
-    meanwhile(group, groups);
     for (std::int64_t f = 0; f < n; f += at_once) {
       const std::uint16_t* const filters = all_filters + f / kWindowGrain * of_filters;
-      const bool has_more = layout.is_paired || f + kWindowGrain < n;
-      if (has_more && has_two)
-        multiply_rounded_tiles<2, 2>(layout, from, filters, distance, between);
-      else if (has_more)
-        multiply_rounded_tiles<1, 2>(layout, from, filters, distance, between);
-      else if (has_two)
-        multiply_rounded_tiles<2, 1>(layout, from, filters, distance, between);
+      if (of_x == 2)
+        multiply_rounded_tiles<2>(layout, tiles, from, filters, distance, between);
       else
-        multiply_rounded_tiles<1, 1>(layout, from, filters, distance, between);
+        multiply_rounded_tiles<1>(layout, tiles, from, filters, distance, between);
       while (waiting.filters > 0) waiting.take_line();
-      // Lines of both take turns.
-      constexpr std::int64_t kNextX = 2 * kTileLines * kTileLines;
-      tile_store<0>(place, 2 * kTileLine);
-      tile_store<1>(place + kTileLines, 2 * kTileLine);
-      tile_store<2>(place + kNextX, 2 * kTileLine);
-      tile_store<3>(place + kNextX + kTileLines, 2 * kTileLine);
+      // Lines of two tiles of filters take turns.
+      constexpr std::int64_t kNext = kTileLines * kTileLines;
+      const std::int64_t line = of_x == 2 ? 2 * kTileLine : kTileLine;
+      const std::int64_t second = of_x == 2 ? kTileLines : kNext;
+      tile_store<0>(sums, line);
+      tile_store<1>(sums + second, line);
+      tile_store<2>(sums + 2 * kNext, line);
+      tile_store<3>(sums + 2 * kNext + second, line);
       waiting.first = tile * layout.windows;
-      waiting.end = waiting.first + (has_two ? 2 : 1) * layout.windows;
+      waiting.end = waiting.first + tiles * layout.windows;
       waiting.line = waiting.first / frame.line;
       waiting.f = f;
-      waiting.sums = place;
-      waiting.filters = !layout.is_paired && has_more ? 2 : 1;
+      waiting.sums = sums;
+      waiting.filters = at_once / kWindowGrain;
     }
   }
   while (waiting.filters > 0) waiting.take_line();
@@ -350,8 +392,9 @@ void multiply_rounded_windows_of(const SplitWindowArgs& args, const RoundedLayou
       [&](std::int64_t f) { return RoundedResults<HasMoments>(args, sums + kSumNumbers, f); },
       // As for floats: what comes next arrives meanwhile.
       [&](std::int64_t part, std::int64_t parts) {
-        ask_for<true>(args.y, part, parts, windows * args.n);
-        if (args.next != nullptr) ask_for<false>(args.next, part, parts, read);
+        ask_for<true>(args.y.at, part, parts, windows * args.n * number_bytes(args.y.is_narrow));
+        if (args.next != nullptr)
+          ask_for<false>(args.next, part, parts, read * number_bytes(args.x.is_narrow));
       });
   if constexpr (HasMoments) {
     // The mean, and the squares of the distances from it.

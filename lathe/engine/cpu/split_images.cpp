@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lathe/engine/cpu/lying_floats.h"
 #include "lathe/engine/cpu/split_table.h"
 #include "lathe/engine/cpu/tile_registers.h"
 
@@ -20,6 +21,14 @@ namespace {
 // Each number of x is split for so many taps.
 constexpr std::int64_t kLeastTaps = 4;
 
+// An image that is too large for tiles; where its results would be rounded, they are.
+void multiply_as_floats(const Kernels& kernels, const ImageProduct& product,
+                        const PackedFilters& filters, const SplitFilters& split_filters,
+                        const ImageOperands& operands, AlignedBuffer& scratch) {
+  multiply_image(kernels, product, filters, operands, scratch);
+  if (split_filters.is_rounded()) round_floats(operands.y, product.y.size());
+}
+
 // Of one image.
 SplitWindowArgs window_args(const ImageProduct& product, const SplitFrame& frame,
                             const SplitFilters& filters, const ImageOperands& operands,
@@ -28,10 +37,10 @@ SplitWindowArgs window_args(const ImageProduct& product, const SplitFrame& frame
   return {.frame = frame,
           .n = product.y.channels,
           .is_rounded = filters.is_rounded(),
-          .x = operands.x,
+          .x = {operands.x, false},
           .filters = filters.filters(),
           .bias = operands.bias,
-          .y = operands.y,
+          .y = {operands.y, false},
           .next = nullptr,
           .scratch = scratch.data()};
 }
@@ -42,6 +51,14 @@ const SplitWindowKernels* split_window_kernels(Isa isa) {
   return isa == Isa::Avx512 && has_bf16_tiles() && has_bf16_conversion()
              ? &split_window_amx::split_window_table
              : nullptr;
+}
+
+void round_convolutions(Graph& lowered, Isa isa) {
+  if (split_window_kernels(isa) == nullptr) return;
+  for (const char* const op :
+       {"image_conv2d_statistics", "image_normed_conv2d_statistics",
+        "image_normed_conv2d_gradients", "image_relu_normed_conv2d_gradients"})
+    for (const NodeId id : lowered.nodes_of(op)) lowered.set_attribute(id, "rounded", true);
 }
 
 std::vector<const SplitWindowKernels*> every_split_window_kernels() {
@@ -104,7 +121,7 @@ void multiply_image_in_parts(const Kernels& kernels, const SplitWindowKernels& s
   SplitWindowArgs args = window_args(product, frame, split_filters, operands, scratch, split);
   args.next = next;
   if (split.multiply(args)) return;
-  multiply_image(kernels, product, filters, operands, scratch);
+  multiply_as_floats(kernels, product, filters, split_filters, operands, scratch);
 }
 
 void multiply_images_in_parts(const Kernels& kernels, const SplitWindowKernels& split,
@@ -125,26 +142,38 @@ void multiply_images_in_parts(const Kernels& kernels, const SplitWindowKernels& 
         static_cast<std::size_t>(takes_moments ? 2 * product.y.channels : 0));
     const std::int64_t end = std::min(count, (task + 1) * of_task);
     for (std::int64_t image = task * of_task; image < end; ++image) {
-      const float* const x = operands.x + image * step;
+      const Lying x = behind(Lying{operands.x, calls.x_is_narrow}, image * step);
+      const Written y = behind(Written{operands.y, calls.y_is_narrow}, image * product.y.size());
       ImageOperands alone = operands;
-      alone.x = calls.make && !has_front ? calls.make(image, thread) : x;
-      alone.y += image * product.y.size();
       SplitWindowArgs args = window_args(product, frame, split_filters, alone, own, split);
-      if (image + 1 < end) args.next = x + step;
+      args.x = calls.make && !has_front ? Lying{calls.make(image, thread), false} : x;
+      args.y = y;
+      if (image + 1 < end) args.next = behind(x, step).at;
       if (has_front) {
         args.front = calls.front;
-        if (args.front.residual != nullptr) args.front.residual += image * step;
+        if (args.front.residual.at != nullptr)
+          args.front.residual = behind(args.front.residual, image * step);
         if (args.front.made != nullptr) args.front.made += image * step;
       }
       if (takes_moments) args.moments = moments.data();
-      if (!split.multiply(args)) {
-        if (has_front) alone.x = calls.make(image, thread);
-        multiply_image(kernels, product, filters, alone, own);
-      } else if (takes_moments) {
+      const bool is_done = split.multiply(args);
+      if (is_done && takes_moments) {
         calls.take_moments(image, moments.data());
         continue;
       }
-      if (calls.done) calls.done(image);
+      std::vector<float> widened, results;
+      alone.y = static_cast<float*>(y.at);
+      if (!is_done) {
+        alone.x =
+            has_front ? calls.make(image, thread) : as_floats(args.x, product.x.size(), widened);
+        if (y.is_narrow) {
+          results.resize(static_cast<std::size_t>(product.y.size()));
+          alone.y = results.data();
+        }
+        multiply_as_floats(kernels, product, filters, split_filters, alone, own);
+        if (y.is_narrow) put_floats(results.data(), product.y.size(), y);
+      }
+      if (calls.done) calls.done(image, alone.y);
     }
   });
 }

@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "lathe/core/graph.h"
 #include "lathe/core/isa.h"
 #include "lathe/engine/cpu/convolution.h"
 #include "lathe/engine/cpu/split_window_table.h"
@@ -12,6 +13,10 @@ namespace lathe::engine {
 /// The way to convolve floats in parts that is faster than convolving them whole on this processor
 /// and with `isa`, or null where none is: AMX counts as AVX-512.
 const SplitWindowKernels* split_window_kernels(Isa isa);
+
+/// Marks the convolutions with statistics, and the gradients with norms, whose operands and results
+/// will be rounded to bfloat16 in that precision: those that such a way multiplies.
+void round_convolutions(Graph& lowered, Isa isa);
 
 /// Every way that this processor has, and AMX's code without its instructions.
 std::vector<const SplitWindowKernels*> every_split_window_kernels();
@@ -53,12 +58,14 @@ void multiply_image_in_parts(const Kernels& kernels, const SplitWindowKernels& s
 struct ImageCalls {
   /// Makes what is multiplied of image `image` of x, for thread `thread`, when its turn comes.
   std::function<const float*(std::int64_t image, int thread)> make;
-  std::int64_t made_from = 0;  ///< floats of an image of x, where one is made of it
-  std::function<void(std::int64_t image)> done;  ///< while its results are near
+  std::int64_t made_from = 0;  ///< numbers of an image of x, where one is made of it
+  /// While its results are near, which are given.
+  std::function<void(std::int64_t image, const float* y)> done;
   // Where numbers are rounded and can be, without the two above:
-  WindowFront front = {};  ///< what `make` does, of the first image
+  bool x_is_narrow = false, y_is_narrow = false;  ///< as bfloat16 numbers
+  WindowFront front = {};                         ///< what `make` does, of the first image
   /// Takes the moments of an image's results, as SplitWindowArgs has them.
-  std::function<void(std::int64_t image, const double* moments)> take_moments;
+  std::function<void(std::int64_t image, const double* moments)> take_moments = {};
 };
 
 /// The same of all images, one after another.

@@ -1,5 +1,6 @@
 #include "lathe/engine/cpu/split_images.h"
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -98,10 +99,10 @@ class EverySplitWindow : public testing::TestWithParam<const SplitWindowKernels*
     return table().multiply({.frame = c.frame,
                              .n = c.product.y.channels,
                              .is_rounded = c.in_parts.is_rounded(),
-                             .x = c.x.data(),
+                             .x = {c.x.data(), false},
                              .filters = c.in_parts.filters(),
                              .bias = bias,
-                             .y = y.data(),
+                             .y = {y.data(), false},
                              .next = nullptr,
                              .scratch = scratch.data()});
   }
@@ -112,8 +113,8 @@ class EverySplitWindow : public testing::TestWithParam<const SplitWindowKernels*
                                  .n = c.product.y.channels,
                                  .images = 1,
                                  .is_rounded = c.in_parts.is_rounded(),
-                                 .x = c.x.data(),
-                                 .dy = c.dy.data(),
+                                 .x = {c.x.data(), false},
+                                 .dy = {c.dy.data(), false},
                                  .dw = dw.data(),
                                  .dw_stride = static_cast<std::int64_t>(c.taps() * c.channels()),
                                  .accumulate = accumulate,
@@ -248,8 +249,8 @@ TEST_P(EverySplitWindow, AddsUpTheGradientsOfSomeImagesAsOfOneAfterAnother) {
                                 .n = c.product.y.channels,
                                 .images = kImages,
                                 .is_rounded = is_rounded,
-                                .x = x.data(),
-                                .dy = dy.data(),
+                                .x = {x.data(), false},
+                                .dy = {dy.data(), false},
                                 .dw = all.data(),
                                 .dw_stride = static_cast<std::int64_t>(c.taps() * c.channels()),
                                 .accumulate = false,
@@ -296,24 +297,26 @@ TEST_P(EverySplitWindow, AppliesANormInFrontAndSumsTheMomentsOfItsResults) {
         const AlignedBuffer scratch = filled(table().scratch_bytes(c.frame, shape.filters));
         std::vector<float> kept(c.x.size(), NAN), y(static_cast<std::size_t>(c.product.y.size()));
         std::vector<double> moments(2 * c.num_filters(), NAN);
-        ASSERT_TRUE(
-            table().multiply({.frame = c.frame,
-                              .n = shape.filters,
-                              .is_rounded = true,
-                              .x = c.x.data(),
-                              .filters = c.in_parts.filters(),
-                              .bias = bias.data(),
-                              .y = y.data(),
-                              .next = nullptr,
-                              .scratch = scratch.data(),
-                              .front = {.center = numbers.center.data(),
-                                        .slope = numbers.slope.data(),
-                                        .bias = numbers.bias.data(),
-                                        .residual = has_residual ? residual.data() : nullptr,
-                                        .made = is_kept ? kept.data() : nullptr},
-                              .moments = moments.data()}));
+        ASSERT_TRUE(table().multiply(
+            {.frame = c.frame,
+             .n = shape.filters,
+             .is_rounded = true,
+             .x = {c.x.data(), false},
+             .filters = c.in_parts.filters(),
+             .bias = bias.data(),
+             .y = {y.data(), false},
+             .next = nullptr,
+             .scratch = scratch.data(),
+             .front = {.center = numbers.center.data(),
+                       .slope = numbers.slope.data(),
+                       .bias = numbers.bias.data(),
+                       .residual = {has_residual ? residual.data() : nullptr, false},
+                       .made = is_kept ? kept.data() : nullptr},
+             .moments = moments.data()}));
         c.x = through_front(c, numbers, has_residual ? residual.data() : nullptr);
-        if (is_kept) EXPECT_EQ(kept, c.x);
+        if (is_kept) {
+          EXPECT_EQ(kept, c.x);
+        }
         std::vector<float> expected(y.size());
         ASSERT_TRUE(multiply(c, bias.data(), expected));
         EXPECT_EQ(y, expected);
@@ -388,14 +391,14 @@ TEST_P(EverySplitWindow, AddsRoundedGradientsOfAllThatIsAroundAConvolution) {
                        .n = shape.filters,
                        .images = kImages,
                        .is_rounded = true,
-                       .x = given.data(),
-                       .dy = dy.data(),
+                       .x = {given.data(), false},
+                       .dy = {dy.data(), false},
                        .dw = dw.data(),
                        .dw_stride = shape.rows * shape.columns * shape.channels,
                        .accumulate = false,
                        .scratch = scratch.data()},
             .back = back,
-            .norm = {.y = y.data(),
+            .norm = {.y = {y.data(), false},
                      .center = behind.center.data(),
                      .factor = behind.factor.data(),
                      .shift = behind.bias.data(),
@@ -403,17 +406,17 @@ TEST_P(EverySplitWindow, AddsRoundedGradientsOfAllThatIsAroundAConvolution) {
             .front = {},
             .relu = {},
             .filters = c.in_parts.filters(),
-            .dx = dx.data(),
+            .dx = {dx.data(), false},
             .has_next = false};
         if (is_made)
           args.front = {.center = front.center.data(),
                         .slope = front.slope.data(),
                         .bias = front.bias.data(),
-                        .residual = nullptr,
+                        .residual = {},
                         .made = nullptr};
         if (has_relu)
-          args.relu = {.more = has_more ? more.data() : nullptr,
-                       .norm = is_made ? given.data() : norm.data(),
+          args.relu = {.more = {has_more ? more.data() : nullptr, false},
+                       .norm = {is_made ? given.data() : norm.data(), false},
                        .center = front.center.data(),
                        .sums = sums.data()};
         ASSERT_EQ(table().add_rounded_gradients(args), finite);
@@ -446,8 +449,8 @@ TEST_P(EverySplitWindow, AddsRoundedGradientsOfAllThatIsAroundAConvolution) {
           const AlignedBuffer own = filled(table().gradient_scratch_bytes(frame, shape.filters));
           SplitWindowGradientArgs weight = args.weight;
           weight.images = 1;
-          weight.x = seen.data() + i * of_x;
-          weight.dy = g.data() + i * of_y;
+          weight.x = {seen.data() + i * of_x, false};
+          weight.dy = {g.data() + i * of_y, false};
           weight.dw = expected_dw.data();
           weight.accumulate = i > 0;
           weight.scratch = own.data();
@@ -461,7 +464,8 @@ TEST_P(EverySplitWindow, AddsRoundedGradientsOfAllThatIsAroundAConvolution) {
             if (!(seen[static_cast<std::size_t>(at)] > 0)) value = 0;
             exact[channel].add(value);
             exact[c.forward.channels() + channel].add(
-                value * double{args.relu.norm[at] - front.center[channel]});
+                value *
+                double{static_cast<const float*>(args.relu.norm.at)[at] - front.center[channel]});
           }
           for (std::int64_t j = 0; j < of_x; ++j)
             ASSERT_EQ(dx[static_cast<std::size_t>(i * of_x + j)],
@@ -474,6 +478,111 @@ TEST_P(EverySplitWindow, AddsRoundedGradientsOfAllThatIsAroundAConvolution) {
         EXPECT_EQ(dw, expected_dw);
       }
     }
+}
+
+// Floats that are bfloat16 numbers, and the same numbers as they lie narrow.
+struct BothWays {
+  std::vector<float> wide;
+  std::vector<std::uint16_t> narrow;
+  BothWays(std::int64_t count, unsigned seed) : wide(random_floats(count, seed)) {
+    for (float& value : wide) {
+      value = rounded(value);
+      narrow.push_back(static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16));
+    }
+  }
+  Lying at(bool is_narrow) const {
+    return is_narrow ? Lying{narrow.data(), true} : Lying{wide.data(), false};
+  }
+};
+std::vector<std::uint16_t> upper_halves(const std::vector<float>& values) {
+  std::vector<std::uint16_t> result;
+  for (const float value : values)
+    result.push_back(static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16));
+  return result;
+}
+
+TEST_P(EverySplitWindow, ReadsAndWritesBfloat16NumbersAsItDoesFloats) {
+  for (const Shape& shape : kShapes) {
+    const BackwardCase c(shape, table());
+    const SplitFrame frame = c.forward.frame, back = *split_frame(c.product, true);
+    const std::int64_t of_x = c.forward.product.x.size(), of_y = c.forward.product.y.size();
+    const BothWays x(of_x, 1), residual(of_x, 2), more(of_x, 3), norm(of_x, 4), dy(of_y, 5),
+        y(of_y, 6);
+    const ChannelNumbers behind(shape.filters, 20), front(shape.channels, 30);
+    std::vector<float> made[2], results(static_cast<std::size_t>(of_y)), dw[2];
+    std::vector<std::uint16_t> narrow_results(results.size());
+    std::vector<double> moments[2];
+    for (const bool is_narrow : {false, true}) {
+      const AlignedBuffer scratch = filled(table().scratch_bytes(frame, shape.filters));
+      made[is_narrow].resize(static_cast<std::size_t>(of_x));
+      moments[is_narrow].resize(2 * c.forward.num_filters());
+      ASSERT_TRUE(table().multiply(
+          {.frame = frame,
+           .n = shape.filters,
+           .is_rounded = true,
+           .x = x.at(is_narrow),
+           .filters = c.forward.in_parts.filters(),
+           .bias = nullptr,
+           .y = is_narrow ? Written{narrow_results.data(), true} : Written{results.data(), false},
+           .next = nullptr,
+           .scratch = scratch.data(),
+           .front = {.center = front.center.data(),
+                     .slope = front.slope.data(),
+                     .bias = front.bias.data(),
+                     .residual = residual.at(is_narrow),
+                     .made = made[is_narrow].data()},
+           .moments = moments[is_narrow].data()}));
+    }
+    EXPECT_EQ(made[0], made[1]);
+    EXPECT_EQ(moments[0], moments[1]);
+    EXPECT_EQ(narrow_results, upper_halves(results));
+    for (const bool has_more : {false, true}) {
+      std::vector<float> dx[2];
+      std::vector<std::uint16_t> narrow_dx(static_cast<std::size_t>(of_x));
+      std::vector<double> sums[2];
+      for (const bool is_narrow : {false, true}) {
+        const AlignedBuffer scratch =
+            filled(table().rounded_gradients_scratch_bytes(frame, back, 1));
+        dx[is_narrow].resize(static_cast<std::size_t>(of_x));
+        dw[is_narrow].resize(c.forward.weight.size());
+        sums[is_narrow].resize(2 * c.forward.channels());
+        const RoundedGradientsArgs args{
+            .weight = {.frame = frame,
+                       .n = shape.filters,
+                       .images = 1,
+                       .is_rounded = true,
+                       .x = x.at(is_narrow),
+                       .dy = dy.at(is_narrow),
+                       .dw = dw[is_narrow].data(),
+                       .dw_stride = shape.rows * shape.columns * shape.channels,
+                       .accumulate = false,
+                       .scratch = scratch.data()},
+            .back = back,
+            .norm = {.y = y.at(is_narrow),
+                     .center = behind.center.data(),
+                     .factor = behind.factor.data(),
+                     .shift = behind.bias.data(),
+                     .slope = behind.slope.data()},
+            .front = {},
+            .relu = {.more = has_more ? more.at(is_narrow) : Lying{},
+                     .norm = norm.at(is_narrow),
+                     .center = front.center.data(),
+                     .sums = sums[is_narrow].data()},
+            .filters = c.in_parts.filters(),
+            .dx = is_narrow && !has_more ? Written{narrow_dx.data(), true}
+                                         : Written{dx[is_narrow].data(), false},
+            .has_next = false};
+        ASSERT_EQ(table().add_rounded_gradients(args), 1);
+      }
+      EXPECT_EQ(dw[0], dw[1]);
+      EXPECT_EQ(sums[0], sums[1]);
+      if (has_more) {
+        EXPECT_EQ(dx[0], dx[1]);
+      } else {
+        EXPECT_EQ(narrow_dx, upper_halves(dx[0]));
+      }
+    }
+  }
 }
 
 // As for `split_multiply`: the emulation adds six products one by one.

@@ -12,7 +12,7 @@ constexpr int kMostTaps = 5;
 // Steps whose numbers are near while all taps meet them: of parts in the nearest cache; of rounded
 // numbers there are so few that sums are better left in registers for longer.
 constexpr std::int64_t gradient_steps(bool is_rounded) {
-  return is_rounded ? 16 : 4;
+  return is_rounded ? 32 : 4;
 }
 constexpr std::int64_t kPairNumbers = 2 * kWindowGrain;
 
@@ -334,13 +334,13 @@ inline bool add_window_gradient(const SplitWindowGradientArgs& args) {
   auto* const memory = static_cast<unsigned char*>(args.scratch);
   auto* const rounded = reinterpret_cast<std::uint16_t*>(memory + args.images * scratch.size);
   for (std::int64_t i = 0; i < args.images; ++i) {
-    const float* const x = args.x + i * frame.height * frame.width * frame.channels;
-    const float* const dy = args.dy + i * frame.out_height * frame.out_width * args.n;
+    const Lying x = behind(args.x, i * frame.height * frame.width * frame.channels);
+    const Lying dy = behind(args.dy, i * frame.out_height * frame.out_width * args.n);
     auto* const x_place = reinterpret_cast<std::uint16_t*>(memory + i * scratch.size);
     auto* const dy_place = x_place + scratch.dy / 2;
     if (!args.is_rounded) {
-      if (!lay_out_turned(frame, args.n, scratch, dy, dy_place) ||
-          !lay_out_pairs(frame, scratch, x, x_place))
+      if (!lay_out_turned(frame, args.n, scratch, static_cast<const float*>(dy.at), dy_place) ||
+          !lay_out_pairs(frame, scratch, static_cast<const float*>(x.at), x_place))
         return false;
       continue;
     }

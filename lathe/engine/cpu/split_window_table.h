@@ -11,6 +11,17 @@ namespace lathe::engine {
 /// Channels and filters of such a convolution are multiples of it.
 inline constexpr std::int64_t kWindowGrain = 16;
 
+/// Numbers of images, and where they are written: as floats or, in products that are rounded, as
+/// bfloat16 numbers.
+struct Lying {
+  const void* at;
+  bool is_narrow;
+};
+struct Written {
+  void* at;
+  bool is_narrow;
+};
+
 /// An image whose channels lie side by side, and the windows on it, one pixel apart.
 struct SplitFrame {
   std::int64_t height, width, channels;
@@ -29,8 +40,8 @@ struct WindowFront {
   const float* center;  ///< or null: nothing is in front
   const float* slope;
   const float* bias;
-  const float* residual;  ///< or null
-  float* made;            ///< where it is kept, or null
+  Lying residual;  ///< or null
+  float* made;     ///< where it is kept, or null
 };
 
 /// y[out_height, out_width, n] = the windows of one image times the filters + bias.
@@ -41,12 +52,12 @@ struct SplitWindowArgs {
   SplitFrame frame;
   std::int64_t n;
   bool is_rounded;
-  const float* x;
+  Lying x;
   const std::uint16_t* filters;  ///< as `pack` wrote them
   const float* bias;             ///< or null
-  float* y;
-  const float* next;  ///< the image that comes after this one, or null
-  void* scratch;      ///< scratch_bytes on a cache line
+  Written y;
+  const void* next;  ///< the image that comes after this one, or null
+  void* scratch;     ///< scratch_bytes on a cache line
   // Where numbers are rounded:
   WindowFront front = {};
   double* moments = nullptr;  ///< [2, n], or null: means and sums of squared distances from them
@@ -59,8 +70,8 @@ struct SplitWindowGradientArgs {
   std::int64_t n;
   std::int64_t images;  ///< of x and dy, one behind another
   bool is_rounded;
-  const float* x;
-  const float* dy;
+  Lying x;
+  Lying dy;
   float* dw;
   std::int64_t dw_stride;
   bool accumulate;
@@ -70,7 +81,7 @@ struct SplitWindowGradientArgs {
 /// What comes back through the norm behind a convolution: factor (dy - shift - (y - center) slope),
 /// each but dy and y a number for each filter.
 struct NormBehind {
-  const float* y;  ///< the convolution's results
+  Lying y;  ///< the convolution's results
   const float* center;
   const float* factor;
   const float* shift;
@@ -79,8 +90,8 @@ struct NormBehind {
 /// What goes on through relu in front of a convolution: the gradient of x and what is added to it
 /// where x is above 0, and in the sums over an image of it and of it times (norm - center).
 struct ReluInFront {
-  const float* more;  ///< or null
-  const float* norm;  ///< what the norm in front of relu is of
+  Lying more;  ///< or null
+  Lying norm;  ///< what the norm in front of relu is of
   const float* center;
   double* sums;  ///< [images, 2, channels], or null: there is no relu
 };
@@ -95,7 +106,7 @@ struct RoundedGradientsArgs {
   WindowFront front;  ///< without a residual, and not kept
   ReluInFront relu;
   const std::uint16_t* filters;  ///< of the gradient of x
-  float* dx;                     ///< may be the norm's y
+  Written dx;                    ///< may be the norm's y
   bool has_next;                 ///< whether more images lie behind these
 };
 

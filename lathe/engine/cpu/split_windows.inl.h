@@ -122,7 +122,8 @@ inline bool lay_out_windows(const SplitWindowArgs& args, const WindowScratch& pa
     over_frame(
         args.frame, parts.pixels,
         [&](std::int64_t pixel, std::int64_t at, bool is_pair) {
-          const float* const from = args.x + at * args.frame.channels + c;
+          const float* const from =
+              static_cast<const float*>(args.x.at) + at * args.frame.channels + c;
           const TwoVectors two{load(from),
                                is_pair ? load(from + args.frame.channels) : broadcast(0.0f)};
           are_small &= small_lanes(two, limit);
@@ -183,13 +184,14 @@ void multiply_window_tiles(const SplitFrame& frame, std::int64_t pixels, const s
   store_window_tiles<Tiles>(sums);
 }
 
-// A share of so many floats.
+// A share of so many bytes.
 template <bool IsWritten>
-inline void ask_for(const float* from, std::int64_t part, std::int64_t parts, std::int64_t count) {
-  constexpr std::int64_t kFloats = 16;
-  const std::int64_t lines = count / kFloats;
+inline void ask_for(const void* from, std::int64_t part, std::int64_t parts, std::int64_t bytes) {
+  constexpr std::int64_t kLine = 64;
+  const std::int64_t lines = bytes / kLine;
   for (std::int64_t line = part * lines / parts; line < (part + 1) * lines / parts; ++line)
-    __builtin_prefetch(from + line * kFloats, IsWritten ? 1 : 0, IsWritten ? 3 : 2);
+    __builtin_prefetch(static_cast<const char*>(from) + line * kLine, IsWritten ? 1 : 0,
+                       IsWritten ? 3 : 2);
 }
 
 inline bool multiply_split_windows(const SplitWindowArgs& args) {
@@ -210,9 +212,9 @@ inline bool multiply_split_windows(const SplitWindowArgs& args) {
     // What the sums will be written to, and the image that comes next, arrive while this is
     // multiplied.
     const std::int64_t pixels = frame.out_height * frame.out_width;
-    ask_for<true>(args.y, group, groups, pixels * args.n);
+    ask_for<true>(args.y.at, group, groups, pixels * args.n * 4);
     if (args.next != nullptr)
-      ask_for<false>(args.next, group, groups, frame.height * frame.width * frame.channels);
+      ask_for<false>(args.next, group, groups, frame.height * frame.width * frame.channels * 4);
     for (std::int64_t f = 0; f < args.n; f += kWindowGrain) {
       const std::uint16_t* const filters = args.filters + f / kWindowGrain * of_filters;
       if (tiles == 4)
@@ -231,7 +233,7 @@ inline bool multiply_split_windows(const SplitWindowArgs& args) {
         const std::int64_t from_window = first > begin ? first - begin : 0;
         const std::int64_t to_window =
             end - begin < frame.out_width ? end - begin : frame.out_width;
-        float* const y = args.y + line * frame.out_width * args.n + f;
+        float* const y = static_cast<float*>(args.y.at) + line * frame.out_width * args.n + f;
         const float* const of_line = sums + (begin - first) * kTileLines;
         for (std::int64_t w = from_window; w < to_window; ++w)
           store(y + w * args.n, load(of_line + w * kTileLines) + bias);

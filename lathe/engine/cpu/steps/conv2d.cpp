@@ -5,6 +5,7 @@
 #include "lathe/engine/cpu/activations.h"
 #include "lathe/engine/cpu/channel_moments.h"
 #include "lathe/engine/cpu/convolution.h"
+#include "lathe/engine/cpu/lying_floats.h"
 #include "lathe/engine/cpu/phased_convolution.h"
 #include "lathe/engine/cpu/split_images.h"
 #include "lathe/engine/cpu/step.h"
@@ -45,6 +46,7 @@ class Conv2dStep final : public Step {
     y_is_last_ = has_statistics_ || attributes.flag("y_last");
     tile_ = static_cast<int>(attributes.integer("tile"));
     may_be_split_ = has_statistics_;
+    has_rounded_results_ = has_statistics_ && attributes.flag("rounded");
     if (has_statistics_) return;
     if (graph.state_updates().empty()) {
       reason_ = choose_winograd(graph, id).reason;
@@ -56,6 +58,21 @@ class Conv2dStep final : public Step {
   }
 
   void set_precision(Precision precision) override { is_rounded_ = precision == Precision::Bf16; }
+  // Of windows a pixel apart in tiles: images are rounded when they are laid out, and the norm in
+  // front is of floats.
+  Narrow narrow_input(std::size_t operand) const override {
+    if (!rounds() || PhasedConvolution::suits(without_images())) return Narrow::No;
+    if (has_front_) return operand == 0 || operand == kFront + 3 ? Narrow::Can : Narrow::No;
+    return operand == 0 ? Narrow::Anyway : Narrow::No;
+  }
+  Narrow narrow_output(std::size_t result) const override {
+    return result == 0 && rounds() ? Narrow::Anyway : Narrow::No;
+  }
+  void set_narrow(const std::vector<bool>& inputs, const std::vector<bool>& outputs) override {
+    x_is_narrow_ = inputs[0];
+    residual_is_narrow_ = inputs.size() > kFront + 3 && inputs[kFront + 3];
+    y_is_narrow_ = outputs[0];
+  }
   void prepare(const Kernels& kernels, std::span<const Tensor* const> states) override {
     is_phased_ = is_rounded_ && may_be_split_ && PhasedConvolution::suits(without_images());
     // Floats in tiles are faster than floats in parts, and those slower than rounded ones.
@@ -119,11 +136,11 @@ class Conv2dStep final : public Step {
     const auto operand = [&](std::size_t i) {
       return i < call.inputs.size() ? reinterpret_cast<const float*>(call.inputs[i]) : nullptr;
     };
-    const ImageOperands operands{.x = operand(0),
-                                 .bias = bias_.empty() ? operand(kBias) : bias_.data(),
-                                 .residual = has_statistics_ ? nullptr : operand(kResidual),
-                                 .y = reinterpret_cast<float*>(call.outputs[0]),
-                                 .activation = activation_};
+    ImageOperands operands{.x = operand(0),
+                           .bias = bias_.empty() ? operand(kBias) : bias_.data(),
+                           .residual = has_statistics_ ? nullptr : operand(kResidual),
+                           .y = reinterpret_cast<float*>(call.outputs[0]),
+                           .activation = activation_};
     if (tile_ != 0 && !has_statistics_)
       return multiply_winograd(call.kernels, convolution, tile_filters_, operands, call.scratch,
                                call.parallel, cut_);
@@ -138,13 +155,27 @@ class Conv2dStep final : public Step {
     const SplitFilters& in_parts = is_prepared_ ? split_filters_ : split_packed;
     const ImageProduct product = forward_product(multiplied(convolution));
     const Images &x = convolution.x, &y = convolution.y;
+    const bool is_in_parts = split_ != nullptr && in_parts.is_packed();
+    const Written results{call.outputs[0], y_is_narrow_};
+    std::vector<float> wide_x, wide_residual, wide_y;
+    Lying given{operand(0), x_is_narrow_};
+    Lying residual{has_front_ ? operand(kFront + 3) : nullptr, residual_is_narrow_};
+    // Filters that are too large for tiles are multiplied as floats.
+    if (!is_in_parts) {
+      given = {as_floats(given, x.count * x.size(), wide_x), false};
+      residual = {as_floats(residual, x.count * x.size(), wide_residual), false};
+      operands.x = static_cast<const float*>(given.at);
+      if (y_is_narrow_) {
+        wide_y.resize(static_cast<std::size_t>(y.count * y.size()));
+        operands.y = wide_y.data();
+      }
+    }
     std::vector<ChannelMoments> moments;
     if (has_statistics_)
       moments.assign(static_cast<std::size_t>(y.count), ChannelMoments(y.channels));
-    const auto look_at = [&](std::int64_t image) {
+    const auto look_at = [&](std::int64_t image, const float* made) {
       if (has_statistics_)
-        moments[static_cast<std::size_t>(image)].add(call.kernels, operands.y + image * y.size(),
-                                                     y.height * y.width);
+        moments[static_cast<std::size_t>(image)].add(call.kernels, made, y.height * y.width);
     };
     const bool makes_x = has_front_ || is_phased_;
     if (makes_x) made_.resize(call.scratch.size());
@@ -164,15 +195,17 @@ class Conv2dStep final : public Step {
           phased.put_image(operands.x + (first + i) * x.size(), to + i * product.x.size());
         return static_cast<const float*>(to);
       }
-      const float* const residual = operand(kFront + 3);
+      std::vector<float> own_x, own_residual;
       call.kernels.scale_channels(
           {.rows = count * x.height * x.width,
            .n = x.channels,
-           .x = operands.x + first * x.size(),
+           .x = as_floats(behind(given, first * x.size()), count * x.size(), own_x),
            .center = operand(kFront),
            .slope = operand(kFront + 1),
            .bias = operand(kFront + 2),
-           .residual = residual == nullptr ? nullptr : residual + first * x.size(),
+           .residual = residual.at == nullptr ? nullptr
+                                              : as_floats(behind(residual, first * x.size()),
+                                                          count * x.size(), own_residual),
            .has_relu = true,
            .y = to});
       return static_cast<const float*>(to);
@@ -186,10 +219,13 @@ class Conv2dStep final : public Step {
         some.y += first * y.size();
         multiply_winograd_images(call.kernels, convolution, tile_filters_, some, 0, count,
                                  call.scratch[static_cast<std::size_t>(thread)]);
-        for (std::int64_t image = first; image < first + count; ++image) look_at(image);
+        for (std::int64_t image = first; image < first + count; ++image)
+          look_at(image, operands.y + image * y.size());
       });
-    } else if (split_ != nullptr && in_parts.is_packed()) {
+    } else if (is_in_parts) {
       ImageCalls calls{.make = {}, .made_from = x.size(), .done = look_at};
+      calls.x_is_narrow = x_is_narrow_;
+      calls.y_is_narrow = y_is_narrow_;
       if (has_statistics_)
         calls.take_moments = [&](std::int64_t image, const double* found) {
           moments[static_cast<std::size_t>(image)].join(static_cast<double>(y.height * y.width),
@@ -200,7 +236,7 @@ class Conv2dStep final : public Step {
             .center = operand(kFront),
             .slope = operand(kFront + 1),
             .bias = operand(kFront + 2),
-            .residual = operand(kFront + 3),
+            .residual = residual,
             .made = keeps_made_ ? reinterpret_cast<float*>(call.outputs[kMade]) : nullptr};
       if (makes_x)
         calls.make = [&](std::int64_t image, int thread) { return make(image, 1, thread); };
@@ -214,13 +250,16 @@ class Conv2dStep final : public Step {
         alone.y += image * y.size();
         multiply_image(call.kernels, product, filters, alone,
                        call.scratch[static_cast<std::size_t>(thread)]);
-        look_at(image);
+        look_at(image, alone.y);
       });
     } else {
       multiply_images(call.kernels, product, filters, operands, call.scratch, call.parallel, cut_);
       if (has_statistics_)
-        call.parallel_by_rows(y.count, [&](std::int64_t image, int) { look_at(image); });
+        call.parallel_by_rows(y.count, [&](std::int64_t image, int) {
+          look_at(image, operands.y + image * y.size());
+        });
     }
+    if (!wide_y.empty()) put_floats(wide_y.data(), y.count * y.size(), results);
     if (!has_statistics_) return;
     if (y.count * y.height * y.width == 1)
       fail("one element a channel has no variance: expected more");
@@ -245,6 +284,15 @@ class Conv2dStep final : public Step {
   // The convolution that is multiplied as windows, of the one that is asked for.
   Convolution multiplied(const Convolution& convolution) const {
     return is_phased_ ? PhasedConvolution(convolution).convolution() : convolution;
+  }
+  // Whether operands and results are rounded, known before `prepare`.
+  bool rounds() const {
+    const Convolution given = without_images();
+    return has_rounded_results_ &&
+           split_frame(forward_product(PhasedConvolution::suits(given)
+                                           ? PhasedConvolution(given).convolution()
+                                           : given),
+                       true);
   }
   void pack(const Kernels& kernels, const float* weight, std::span<const float> factors,
             PackedFilters& filters, SplitFilters& in_parts) const {
@@ -275,6 +323,8 @@ class Conv2dStep final : public Step {
   // fast.
   bool may_be_split_ = false, is_rounded_ = false;
   bool is_phased_ = false;  // windows more than a pixel apart, as such that are not
+  bool has_rounded_results_ = false;
+  bool x_is_narrow_ = false, residual_is_narrow_ = false, y_is_narrow_ = false;
   const SplitWindowKernels* split_ = nullptr;
   SplitFilters split_filters_;
   // A run is one at a time.

@@ -1,7 +1,10 @@
 #include <fmt/core.h>
 
+#include <map>
+
 #include "lathe/engine/cpu/channel_gradients.h"
 #include "lathe/engine/cpu/filter_gradient.h"
+#include "lathe/engine/cpu/lying_floats.h"
 #include "lathe/engine/cpu/split_images.h"
 #include "lathe/engine/cpu/step.h"
 #include "lathe/engine/cpu/winograd.h"
@@ -20,9 +23,27 @@ constexpr std::size_t kMore = 8, kFront = 9, kFrontSlope = 13;
 // needs, image by image and then in their order.
 class NormedConv2dGradientsStep final : public Step {
  public:
-  NormedConv2dGradientsStep(GradientPart part, int tile, bool has_relu)
-      : part_(std::move(part)), tile_(tile), has_relu_(has_relu) {}
+  NormedConv2dGradientsStep(GradientPart part, const AttributeReader& attributes, bool has_relu,
+                            bool has_more)
+      : part_(std::move(part)),
+        tile_(static_cast<int>(attributes.integer("tile"))),
+        has_relu_(has_relu),
+        has_more_(has_more),
+        rounds_(attributes.flag("rounded")) {}
   void set_precision(Precision precision) override { is_rounded_ = precision == Precision::Bf16; }
+  Narrow narrow_input(std::size_t operand) const override {
+    const bool is_image = operand < kWeight || operand == kY ||
+                          (has_relu_ && (operand == kMore || operand == kFront));
+    return rounds_ && is_image ? Narrow::Can : Narrow::No;
+  }
+  // The gradient of x is rounded, and relu lets it through or not.
+  Narrow narrow_output(std::size_t result) const override {
+    return rounds_ && result == 0 && !has_more_ ? Narrow::Anyway : Narrow::No;
+  }
+  void set_narrow(const std::vector<bool>& inputs, const std::vector<bool>& outputs) override {
+    are_narrow_ = inputs;
+    dx_is_narrow_ = outputs[0];
+  }
 
   void prepare(const Kernels& kernels, std::span<const Tensor* const> states) override {
     // As for the convolution itself.
@@ -35,8 +56,12 @@ class NormedConv2dGradientsStep final : public Step {
     return filters_.bytes() + in_parts_.bytes() + tile_filters_.bytes();
   }
   bool reads_state(std::size_t operand) const override { return operand != kWeight; }
-  // An image of y has gone through the norm before that of dx is made.
-  std::vector<InPlace> in_place() const override { return {{.output = 0, .input = kY}}; }
+  // An image of y has gone through the norm before that of dx is made, and a number of `more` has
+  // been added when that of dx is written.
+  std::vector<InPlace> in_place() const override {
+    const bool is_as_y = dx_is_narrow_ == is_narrow(kY);
+    return {{.output = 0, .input = is_as_y || !has_more_ ? kY : kMore}};
+  }
 
   KernelChoice choice() const override {
     if (tile_ != 0) return {fmt::format("Winograd, tiles of {0}x{0}", tile_), {}};
@@ -51,6 +76,11 @@ class NormedConv2dGradientsStep final : public Step {
     const auto floats = [&](std::size_t operand) {
       return reinterpret_cast<const float*>(call.inputs[operand]);
     };
+    const auto lying = [&](std::size_t operand, std::int64_t from) {
+      return call.inputs[operand] == nullptr
+                 ? Lying{}
+                 : behind(Lying{call.inputs[operand], is_narrow(operand)}, from);
+    };
     const Images dy = images_of(dims(0), true), x = images_of(dims(1), true);
     const Convolution convolution =
         convolution_of(call.graph.attribute(call.node), x, dy, dims(kWeight));
@@ -58,62 +88,41 @@ class NormedConv2dGradientsStep final : public Step {
     ImageProduct product = part_.product;
     product.x.count = product.y.count = x.count;
     const Convolution backwards = backwards_of(product);
-    normalized_.resize(call.scratch.size());
-    auto* const dx = reinterpret_cast<float*>(call.outputs[0]);
+    own_.resize(call.scratch.size());
+    const Written dx{call.outputs[0], dx_is_narrow_};
     const FilterGradient gradient(convolution, call.kernels, is_rounded_, tile_);
     std::vector<double> sums;
     if (has_relu_) sums.assign(static_cast<std::size_t>(x.count * 2 * x.channels), 0.0);
     const bool makes_x = call.inputs.size() > kFrontSlope;
-    if (makes_x) made_.resize(call.scratch.size());
-    // Relu of the norm in front, of one image.
-    const auto make_x = [&](std::int64_t image, float* to) {
-      call.kernels.scale_channels({.rows = x.height * x.width,
-                                   .n = x.channels,
-                                   .x = floats(kFront) + image * x.size(),
-                                   .center = floats(kFront + 2),
-                                   .slope = floats(kFrontSlope),
-                                   .bias = floats(kFrontSlope + 1),
-                                   .residual = nullptr,
-                                   .has_relu = true,
-                                   .y = to});
-    };
-    const auto go_through_relu = [&](std::int64_t image, const float* seen) {
-      const std::int64_t at = image * x.size();
-      add_channel_products(call.kernels,
-                           {.rows = x.height * x.width,
-                            .n = x.channels,
-                            .dy = dx + at,
-                            .more = floats(kMore) == nullptr ? nullptr : floats(kMore) + at,
-                            .relu = seen,
-                            .g = dx + at,
-                            .x = floats(kFront) + at,
-                            .center = floats(kFront + 2),
-                            .sums = nullptr,
-                            .products = nullptr},
-                           sums.data() + image * 2 * x.channels);
-    };
     const auto make_some = [&](std::int64_t first, std::int64_t count,
                                int thread) -> FilterGradient::Some {
-      AlignedBuffer& own = normalized_[static_cast<std::size_t>(thread)];
-      own.reserve(count * dy.size() * static_cast<std::int64_t>(sizeof(float)));
+      Floats& own = own_[static_cast<std::size_t>(thread)];
+      AlignedBuffer& normalized = own.normalized;
+      normalized.reserve(count * dy.size() * static_cast<std::int64_t>(sizeof(float)));
+      const auto of_images = [&](std::size_t operand, std::int64_t size) {
+        return as_floats(lying(operand, first * size), count * size, own.widened[operand]);
+      };
       call.kernels.scale_channels_backward({.rows = count * dy.height * dy.width,
                                             .n = dy.channels,
-                                            .dy = floats(0) + first * dy.size(),
-                                            .x = floats(kY) + first * dy.size(),
+                                            .dy = of_images(0, dy.size()),
+                                            .x = of_images(kY, dy.size()),
                                             .center = floats(4),
                                             .factor = floats(5),
                                             .shift = floats(6),
                                             .slope = floats(7),
-                                            .dx = own.floats()});
-      const float* const lying = floats(1) + first * x.size();
-      const float* seen = lying;
-      float* made = nullptr;
-      if (makes_x) {
-        AlignedBuffer& buffer = made_[static_cast<std::size_t>(thread)];
-        buffer.reserve(count * x.size() * static_cast<std::int64_t>(sizeof(float)));
-        seen = made = buffer.floats();
+                                            .dx = normalized.floats()});
+      const float* const front = has_relu_ ? of_images(kFront, x.size()) : nullptr;
+      const float* const more = has_relu_ ? of_images(kMore, x.size()) : nullptr;
+      if (makes_x) own.made.reserve(count * x.size() * static_cast<std::int64_t>(sizeof(float)));
+      const float* const seen = makes_x ? own.made.floats() : of_images(1, x.size());
+      // The gradient is made beside its place where that is of other numbers.
+      const Written results = behind(dx, first * x.size());
+      float* to = static_cast<float*>(results.at);
+      if (dx_is_narrow_ || results.at == more) {
+        own.gradient.reserve(count * x.size() * static_cast<std::int64_t>(sizeof(float)));
+        to = own.gradient.floats();
       }
-      const ImageOperands operands{.x = own.floats(), .y = dx + first * x.size()};
+      const ImageOperands operands{.x = normalized.floats(), .y = to};
       AlignedBuffer& scratch = call.scratch[static_cast<std::size_t>(thread)];
       if (tile_ != 0)
         multiply_winograd_images(call.kernels, backwards, tile_filters_, operands, 0, count,
@@ -123,25 +132,49 @@ class NormedConv2dGradientsStep final : public Step {
         if (split_ != nullptr && in_parts_.is_packed())
           multiply_image_in_parts(call.kernels, *split_, product,
                                   *split_frame(product, is_rounded_), filters_, in_parts_, one,
-                                  lying + i * x.size(), scratch);
+                                  nullptr, scratch);
         else if (tile_ == 0)
           multiply_image(call.kernels, product, filters_, one, scratch);
-        if (makes_x) make_x(first + i, made + i * x.size());
-        if (has_relu_) go_through_relu(first + i, seen + i * x.size());
+        if (!has_relu_) continue;
+        const std::int64_t at = i * x.size();
+        // Relu of the norm in front.
+        if (makes_x)
+          call.kernels.scale_channels({.rows = x.height * x.width,
+                                       .n = x.channels,
+                                       .x = front + at,
+                                       .center = floats(kFront + 2),
+                                       .slope = floats(kFrontSlope),
+                                       .bias = floats(kFrontSlope + 1),
+                                       .residual = nullptr,
+                                       .has_relu = true,
+                                       .y = own.made.floats() + at});
+        add_channel_products(call.kernels,
+                             {.rows = x.height * x.width,
+                              .n = x.channels,
+                              .dy = one.y,
+                              .more = more == nullptr ? nullptr : more + at,
+                              .relu = seen + at,
+                              .g = one.y,
+                              .x = front + at,
+                              .center = floats(kFront + 2),
+                              .sums = nullptr,
+                              .products = nullptr},
+                             sums.data() + (first + i) * 2 * x.channels);
       }
-      return {seen, own.floats()};
+      if (to != results.at) put_floats(to, count * x.size(), results);
+      return {seen, normalized.floats()};
     };
     // All of that at once.
     const auto add_rounded = [&](SplitWindowGradientArgs weight, std::int64_t first, int thread) {
       const SplitFrame back = *split_frame(product, true);
       AlignedBuffer& scratch = call.scratch[static_cast<std::size_t>(thread)];
       scratch.reserve(split_->rounded_gradients_scratch_bytes(weight.frame, back, weight.images));
-      weight.dy = floats(0) + first * dy.size();
-      weight.x = (makes_x ? floats(kFront) : floats(1)) + first * x.size();
+      weight.dy = lying(0, first * dy.size());
+      weight.x = lying(makes_x ? kFront : 1, first * x.size());
       weight.scratch = scratch.data();
       RoundedGradientsArgs args{.weight = weight,
                                 .back = back,
-                                .norm = {.y = floats(kY) + first * dy.size(),
+                                .norm = {.y = lying(kY, first * dy.size()),
                                          .center = floats(4),
                                          .factor = floats(5),
                                          .shift = floats(6),
@@ -149,17 +182,17 @@ class NormedConv2dGradientsStep final : public Step {
                                 .front = {},
                                 .relu = {},
                                 .filters = in_parts_.filters(),
-                                .dx = dx + first * x.size(),
+                                .dx = behind(dx, first * x.size()),
                                 .has_next = first + weight.images < x.count};
       if (makes_x)
         args.front = {.center = floats(kFront + 2),
                       .slope = floats(kFrontSlope),
                       .bias = floats(kFrontSlope + 1),
-                      .residual = nullptr,
+                      .residual = {},
                       .made = nullptr};
       if (has_relu_)
-        args.relu = {.more = floats(kMore) == nullptr ? nullptr : floats(kMore) + first * x.size(),
-                     .norm = floats(kFront) + first * x.size(),
+        args.relu = {.more = lying(kMore, first * x.size()),
+                     .norm = lying(kFront, first * x.size()),
                      .center = floats(kFront + 2),
                      .sums = sums.data() + first * 2 * x.channels};
       return split_->add_rounded_gradients(args);
@@ -182,6 +215,9 @@ class NormedConv2dGradientsStep final : public Step {
   }
 
  private:
+  bool is_narrow(std::size_t operand) const {
+    return operand < are_narrow_.size() && are_narrow_[operand];
+  }
   // The gradient of x as a convolution of dy with the filters turned around.
   static Convolution backwards_of(const ImageProduct& product) {
     const ImageProduct::Axis &rows = product.axes[0], &columns = product.axes[1];
@@ -215,13 +251,20 @@ class NormedConv2dGradientsStep final : public Step {
   GradientPart part_;  // of one image: windows are one pixel apart, so that there is one
   bool is_rounded_ = false, is_prepared_ = false;
   int tile_;  // of Winograd's products, or 0
-  bool has_relu_;
+  bool has_relu_, has_more_;
+  bool rounds_;                   // known before `prepare`
+  std::vector<bool> are_narrow_;  // operands
+  bool dx_is_narrow_ = false;
   const SplitWindowKernels* split_ = nullptr;
   // A run is one at a time.
   mutable PackedFilters filters_;
   mutable SplitFilters in_parts_;
   mutable WinogradFilters tile_filters_;
-  mutable std::vector<AlignedBuffer> normalized_, made_;  // one for each thread
+  struct Floats {
+    AlignedBuffer normalized, made, gradient;
+    std::map<std::size_t, std::vector<float>> widened;  // operands
+  };
+  mutable std::vector<Floats> own_;  // one for each thread
   mutable AlignedBuffer sums_;
 };
 
@@ -244,9 +287,10 @@ std::unique_ptr<Step> make_gradients(const Graph& graph, NodeId id) {
                                                  images_of(dims(0), true), dims(kWeight));
   std::vector<GradientPart> parts = gradient_parts(convolution);
   if (parts.size() != 1 || !split_frame(parts.front().product, false)) return nullptr;
-  return std::make_unique<NormedConv2dGradientsStep>(
-      std::move(parts.front()), static_cast<int>(graph.attribute(id).integer("tile")),
-      graph.is(id, "image_relu_normed_conv2d_gradients"));
+  const bool has_relu = graph.is(id, "image_relu_normed_conv2d_gradients");
+  return std::make_unique<NormedConv2dGradientsStep>(std::move(parts.front()), graph.attribute(id),
+                                                     has_relu,
+                                                     has_relu && !graph.input(id, kMore).is_none());
 }
 
 const Register image_normed_conv2d_gradients{
