@@ -40,6 +40,13 @@ void PackedProduct::pack_split(const SplitKernels& split, std::span<const float>
   split.pack(weight.data(), n_, k_, packed_.floats());
 }
 
+void PackedProduct::read_split(const SplitKernels& split, std::int64_t stride_n,
+                               std::int64_t stride_k) {
+  split_ = &split;
+  stride_n_ = stride_n;
+  stride_k_ = stride_k;
+}
+
 void PackedProduct::clear() {
   split_ = nullptr;
   packed_ = {};
@@ -51,7 +58,7 @@ ProductGrain PackedProduct::grain(const Kernels& kernels) const {
 }
 
 PartitionLimits PackedProduct::limits() const {
-  if (split_ != nullptr) return split_limits(true);
+  if (split_ != nullptr) return reads_b() ? lying_split_limits() : split_limits(true);
   if (!is_bf16_) return {};
   PartitionLimits limits{
       .most_rows = kMostBf16Rows, .operand_cycles = kBf16OperandCycles, .last_block = kLastBlock};
@@ -125,21 +132,26 @@ void PackedProduct::multiply_bf16(const Block& block, const PackedProductArgs& a
 
 void PackedProduct::multiply_split(const Block& block, const PackedProductArgs& args) const {
   const std::int64_t place = block.row * n_ + block.column;
-  split_->multiply({.rows = block.rows,
-                    .n = block.columns,
-                    .k = k_,
-                    .x = args.x + block.row * k_,
-                    .x_stride = k_,
-                    .packed = packed_.floats() + split_->packed_size(block.column, k_),
-                    .bias = args.bias != nullptr ? args.bias + block.column : nullptr,
-                    .activation = args.activation,
-                    .residual = args.residual != nullptr ? args.residual + place : nullptr,
-                    .residual_stride = n_,
-                    .y = args.y + place,
-                    .y_stride = n_,
-                    .scratch = args.scratch,
-                    .parts = args.kept,
-                    .next_column = args.next_column < 0 ? 0 : args.next_column - block.column});
+  split_->multiply(
+      {.rows = block.rows,
+       .n = block.columns,
+       .k = k_,
+       .x = args.x + block.row * k_,
+       .x_stride = k_,
+       .packed = reads_b() ? nullptr : packed_.floats() + split_->packed_size(block.column, k_),
+       .bias = args.bias != nullptr ? args.bias + block.column : nullptr,
+       .activation = args.activation,
+       .residual = args.residual != nullptr ? args.residual + place : nullptr,
+       .residual_stride = n_,
+       .y = args.y + place,
+       .y_stride = n_,
+       .scratch = args.scratch,
+       .parts = args.kept,
+       .next_column = args.next_column < 0 ? 0 : args.next_column - block.column,
+       .x_step = 1,
+       .b = reads_b() ? args.b + block.column * stride_n_ : nullptr,
+       .b_stride_n = stride_n_,
+       .b_stride_k = stride_k_});
 }
 
 std::int64_t PackedProduct::kept_bytes(std::int64_t rows) const {

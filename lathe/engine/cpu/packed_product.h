@@ -12,6 +12,7 @@ namespace lathe::engine {
 /// whole: rows lie side by side.
 struct PackedProductArgs {
   const float* x = nullptr;     ///< or bfloat16 numbers, if `set_narrow` said so; and so may y be
+  const float* b = nullptr;     ///< where it lies, for products that read it there
   const float* bias = nullptr;  ///< or null
   Unary activation = Unary::None;
   const float* residual = nullptr;  ///< or null; may be y itself
@@ -22,7 +23,8 @@ struct PackedProductArgs {
 };
 
 /// A product with a matrix that is packed ahead, in float32, in bfloat16 or as floats in parts
-/// (split_table.h), for steps to run by rows and by blocks. What they override asks it.
+/// (split_table.h), or that is read in parts where it lies, for steps to run by rows and by blocks.
+/// What they override asks it.
 class PackedProduct {
  public:
   PackedProduct(std::int64_t n, std::int64_t k) : n_(n), k_(k) {}
@@ -43,7 +45,10 @@ class PackedProduct {
   void pack(const Kernels& kernels, const float* b, std::int64_t stride_n, std::int64_t stride_k);
   /// Packs a weight [n, k] that suits it in parts, instead.
   void pack_split(const SplitKernels& split, std::span<const float> weight);
+  /// Packs nothing: B is read in parts where it lies, which is as it would be packed from.
+  void read_split(const SplitKernels& split, std::int64_t stride_n, std::int64_t stride_k);
   bool is_split() const { return split_ != nullptr; }
+  bool reads_b() const { return is_split() && stride_k_ != 0; }
   /// Lets go of what is packed.
   void clear();
 
@@ -77,6 +82,7 @@ class PackedProduct {
   bool is_bf16_ = false, has_narrow_x_ = false, has_narrow_y_ = false;
   const Bf16Kernels* bf16_ = nullptr;
   const SplitKernels* split_ = nullptr;
+  std::int64_t stride_n_ = 0, stride_k_ = 0;  // of a matrix that is read where it lies
   AlignedBuffer packed_;
 };
 

@@ -7,8 +7,8 @@
 
 namespace lathe::engine {
 
-/// A step that is nothing but rows times a packed matrix of depth k with n columns: `prepare` packs
-/// it.
+/// A step that is nothing but rows times a matrix of depth k with n columns, its second operand:
+/// `prepare` packs it, or says how it is read.
 class PackedProductStep : public Step {
  public:
   const RowSpace* rows() const override { return &space_; }
@@ -55,7 +55,8 @@ class PackedProductStep : public Step {
 
  private:
   PackedProductArgs arguments(const auto& call) const {
-    return {.x = call.input(0), .y = call.output(0), .scratch = call.scratch};
+    return {
+        .x = call.input(0), .b = call.input(1), .y = call.output(0), .scratch = call.scratch};
   }
 
   RowSpace space_;

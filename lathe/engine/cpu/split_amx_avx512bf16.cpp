@@ -34,6 +34,7 @@ constexpr const char* kName = "split_amx";
 #include "lathe/engine/cpu/tile_sums.inl.h"
 #include "lathe/engine/cpu/split_parts.inl.h"
 #include "lathe/engine/cpu/split_gemm.inl.h"
+#include "lathe/engine/cpu/split_lying.inl.h"
 #include "lathe/engine/cpu/split_block.inl.h"
 #include "lathe/engine/cpu/split_widened.inl.h"
 // clang-format on

@@ -5,7 +5,7 @@
 // rows, two tiles of them at a time. The vectors have nothing to do while tiles are multiplied:
 // what the next panel and the next rows need is split meanwhile, and what comes after that is asked
 // for from memory. Rows that were split ahead are only asked for.
-template <typename Args, typename Panels>
+template <typename Left, typename Args, typename Panels>
 class SplitBlock {
  public:
   SplitBlock(const Args& args, const Panels& panels, const void* parts, std::int64_t next_column)
@@ -23,6 +23,10 @@ class SplitBlock {
     sums_ = reinterpret_cast<float*>(memory + own.sums);
     is_float_ = memory + own.is_float;
     for (std::int64_t r = 0; r < args.rows; ++r) is_float_[r] = 0;
+    if constexpr (Panels::kMayBeLarge) {
+      panels_.is_large = memory + own.is_large;
+      for (std::int64_t panel = 0; panel * kPanel < args.n; ++panel) panels_.is_large[panel] = 0;
+    }
   }
 
   void multiply() {
@@ -38,16 +42,18 @@ class SplitBlock {
       for (; panel.from < args_.k; panel = after(panel)) {
         // Nobody reads the rows of the piece before any more, or there were none.
         if (!is_kept_ && panel.column == 0 && (panel.from == 0 || args_.rows <= kSplitRows)) {
-          const SplitRows some = rows(panel.from, 0);
+          const Left some = rows(panel.from, 0);
           for (std::int64_t step = 0; step < some.steps; ++step) some.split(step, 0, some.padded);
         }
         multiply_panel(panel);
       }
     }
+    if constexpr (Left::kAreColumns) _mm_sfence();  // behind what was streamed
     // Theirs is another way through all columns; y may be the residual, so nobody has written
     // there.
-    for (std::int64_t r = 0; r < args_.rows; ++r)
-      if (is_float(r)) panels_.multiply_row(args_, r);
+    if constexpr (!Panels::kMayBeLarge)
+      for (std::int64_t r = 0; r < args_.rows; ++r)
+        if (is_float(r)) panels_.multiply_row(args_, r);
   }
 
  private:
@@ -60,7 +66,9 @@ class SplitBlock {
                                            : Panel{0, panel.from + kSplitDepth};
   }
   std::int64_t steps(std::int64_t from) const {
-    return from < args_.k ? smaller(args_.k - from, kSplitDepth) / kSplitGrain : 0;
+    return from < args_.k
+               ? round_up(smaller(args_.k - from, kSplitDepth), kSplitGrain) / kSplitGrain
+               : 0;
   }
 
   // The lines of one panel, which are split one behind another, and those of the next one, which
@@ -87,16 +95,22 @@ class SplitBlock {
   }
 
   // Two tiles of rows from `row` on, of the piece from `from` on.
-  SplitRows rows(std::int64_t from, std::int64_t row) const {
+  Left rows(std::int64_t from, std::int64_t row) const {
     const std::int64_t left_over = args_.rows - row, of_piece = steps(from);
-    return {.x = args_.x + row * args_.x_stride + from,
-            .x_stride = args_.x_stride,
-            .rows = left_over,
-            .padded = smaller(round_up(left_over, kTileLines), kSplitRows),
-            .are_followed = left_over >= 2 * kSplitRows,
-            .steps = of_piece,
-            .left = left_ + row / kTileLines * of_piece * kLeftStep,
-            .is_float = is_float_ + row};
+    LeftPiece piece{.x = args_.x + row * args_.x_stride + from,
+                    .distance = args_.x_stride,
+                    .rows = left_over,
+                    .padded = smaller(round_up(left_over, kTileLines), kSplitRows),
+                    .are_followed = left_over >= 2 * kSplitRows,
+                    .depth = args_.k - from,
+                    .steps = of_piece,
+                    .left = left_ + row / kTileLines * of_piece * kLeftStep,
+                    .is_float = is_float_ + row};
+    if constexpr (Left::kAreColumns) {
+      piece.x = args_.x + row + from * args_.x_step;
+      piece.distance = args_.x_step;
+    }
+    return {piece};
   }
   // A part of two tiles of kept rows, of one step.
   void ask_for_rows(std::int64_t from, std::int64_t row, std::int64_t step, int part) const {
@@ -108,7 +122,7 @@ class SplitBlock {
   // Two tiles of rows that come next, of this panel or of the next one, and are not ready.
   struct NextRows {
     std::int64_t from = 0, row = 0, steps = 0;
-    SplitRows some = {};
+    Left some = {};
   };
   NextRows next_rows(const Panel& panel, std::int64_t row) const {
     const bool is_last = row + kSplitRows >= args_.rows;
@@ -162,7 +176,13 @@ class SplitBlock {
     next_right_ = done;
   }
 
-  void finish(std::int64_t row, std::int64_t count, std::int64_t column, const float* sums) const {
+  void finish(std::int64_t row, std::int64_t count, std::int64_t column, float* sums) const {
+    if constexpr (Panels::kMayBeLarge) {
+      replace_sums(row, count, column, sums);
+      if constexpr (Left::kAreColumns)
+        if (args_.streams_y && stream(row, count, column, sums)) return;
+      return finish_split(args_, row, count, column, sums);
+    }
     for (std::int64_t r = 0; r < count;) {
       std::int64_t end = r;  // of the rows that need no other way
       while (end < count && !is_float(row + end)) ++end;
@@ -171,12 +191,55 @@ class SplitBlock {
     }
   }
 
+  // Writes whole cache lines, and says whether they are.
+  bool stream(std::int64_t row, std::int64_t count, std::int64_t column, const float* sums) const {
+    float* const y = args_.y + row * args_.y_stride + column;
+    if (args_.n - column < kPanel || args_.y_stride % kWidth != 0 ||
+        reinterpret_cast<std::uintptr_t>(y) % kCacheLine != 0)
+      return false;
+    for (std::int64_t r = 0; r < count; ++r)
+      for (std::int64_t c = 0; c < kPanel; c += kWidth)
+        _mm512_stream_ps(y + r * args_.y_stride + c, load(sums + r * kPanel + c).value);
+    return true;
+  }
+
+  // By those of floats, of rows or of a panel with a number that may not be split.
+  void replace_sums(std::int64_t row, std::int64_t count, std::int64_t column, float* sums) const {
+    const bool all = panels_.is_large[column / kPanel] != 0;
+    bool some = all;
+    for (std::int64_t r = 0; r < count; ++r) some = some || is_float(row + r);
+    if (!some) return;
+    alignas(64) float whole[kSplitRows * kPanel];
+    const RowTiles tiles(count);
+    for (std::int64_t from = 0; from < args_.k; from += kSplitDepth) {
+      const std::int64_t depth = smaller(args_.k - from, kSplitDepth);
+      panels_.copy(column, from, depth, floats_);
+      for (std::int64_t t = 0; t < tiles.count; ++t)
+        multiply_tile({.k = depth,
+                       .x = args_.x + (row + tiles.begin(t)) * args_.x_stride + from * args_.x_step,
+                       .x_stride = args_.x_stride,
+                       .x_step = args_.x_step,
+                       .panel = floats_,
+                       .y = whole + tiles.begin(t) * kPanel,
+                       .y_stride = kPanel,
+                       .columns = kPanel,
+                       .bias = nullptr,
+                       .scale = 1.0f,
+                       .accumulate = from > 0,
+                       .is_partial = true},
+                      tiles.begin(t + 1) - tiles.begin(t));
+    }
+    for (std::int64_t r = 0; r < count; ++r)
+      if (all || is_float(row + r))
+        map(whole + r * kPanel, kPanel, sums + r * kPanel, [](Vec a) { return a; });
+  }
+
   bool is_float(std::int64_t row) const {
     return is_kept_ ? kept_.is_float(row) : is_float_[row] != 0;
   }
 
   const Args& args_;
-  const Panels& panels_;
+  Panels panels_;
   const KeptRows kept_;
   const bool is_kept_;
   const std::int64_t next_column_;
@@ -185,14 +248,25 @@ class SplitBlock {
   unsigned char* is_float_;
 };
 
-template <typename Args, typename Panels>
+template <typename Left, typename Args, typename Panels>
 void multiply_in_parts(const Args& args, const Panels& panels, const void* parts,
                        std::int64_t next_column) {
-  SplitBlock<Args, Panels>(args, panels, parts, next_column).multiply();
+  SplitBlock<Left, Args, Panels>(args, panels, parts, next_column).multiply();
 }
 
 inline void split_multiply(const SplitArgs& args) {
-  multiply_in_parts(args, FloatPanels{args.packed, args.k}, args.parts, args.next_column);
+  if (args.packed != nullptr)
+    multiply_in_parts<SplitRows>(args, FloatPanels{args.packed, args.k}, args.parts,
+                                 args.next_column);
+  else if (args.x_step != 1)
+    multiply_in_parts<SplitColumns>(args, LyingRows(args, kMostSplitBoth), nullptr, 0);
+  else if (args.b_stride_n == 1)
+    multiply_in_parts<SplitRows>(args, LyingRows(args, kMostSplitWeight), args.parts,
+                                 args.next_column);
+  else {
+    alignas(64) float turned[kWidth * kWidth];
+    multiply_in_parts<SplitRows>(args, LyingColumns(args, turned), args.parts, args.next_column);
+  }
 }
 
 inline ProductGrain split_grain() {

@@ -17,11 +17,12 @@ constexpr std::int64_t kSplitDepth = 384;
 constexpr std::int64_t kCacheLine = 64;
 static_assert(kWidth == kTileLines && kTileNumbers == kTileLines * kSplitGrain);
 
-// A weight as `pack` wrote it: the floats of a tile's lines, in each the two of every column, and
-// of a panel two tiles for each 32 elements of k.
+// A weight as `pack` wrote it: the floats of a tile's lines, in each the first of two for every
+// column and then the second, and of a panel two tiles for each 32 elements of k.
 struct FloatPanels {
   static constexpr int kRightParts = kParts;
   static constexpr bool kHasLines = true;
+  static constexpr bool kMayBeLarge = false;
   const float* packed;
   std::int64_t k;
 
@@ -32,8 +33,8 @@ struct FloatPanels {
   void split_line(std::int64_t column, std::int64_t from, std::int64_t line,
                   std::uint16_t* to) const {
     const float* const numbers = tiles(column, from) + line * kSplitGrain;
-    store_parts({load(numbers), load(numbers + kWidth)}, 2 * kTileNumbers,
-                to + line / kStepLines * kRightStep + line % kStepLines * kSplitGrain);
+    store_pair_parts(load(numbers), load(numbers + kWidth), 2 * kTileNumbers,
+                     to + line / kStepLines * kRightStep + line % kStepLines * kSplitGrain);
   }
   void ask_for_line(std::int64_t column, std::int64_t from, std::int64_t line) const {
     const auto* const numbers =
@@ -53,46 +54,56 @@ inline std::int64_t split_packed_size(std::int64_t n, std::int64_t k) {
 inline void split_pack(const float* weight, std::int64_t n, std::int64_t k, float* packed) {
   const FloatPanels panels{packed, k};
   for (std::int64_t j = 0; j < round_up(n, kPanel); ++j) {
-    const std::int64_t place = j % kPanel / kTileLines * kTileNumbers + j % kTileLines * 2;
+    const std::int64_t place = j % kPanel / kTileLines * kTileNumbers + j % kTileLines;
     for (std::int64_t p = 0; p < k; p += 2) {
       const std::int64_t tile =
           panels.tiles(j / kPanel * kPanel, p / kSplitGrain * kSplitGrain) - packed;
       float* const to = packed + tile + place + p % kSplitGrain / 2 * kSplitGrain;
       to[0] = j < n ? weight[j * k + p] : 0.0f;
-      to[1] = j < n ? weight[j * k + p + 1] : 0.0f;
+      to[kWidth] = j < n ? weight[j * k + p + 1] : 0.0f;
     }
   }
 }
 
-// Some rows of x, at most two tiles of them, that are split a step at a time.
-struct SplitRows {
+// Some rows of x, at most two tiles of them, and where their parts go.
+struct LeftPiece {
   const float* x;
-  std::int64_t x_stride;
-  std::int64_t rows;    // there are
-  std::int64_t padded;  // and so many are written: zeros, where there are no more
-  bool are_followed;    // by as many rows, which are asked for
-  std::int64_t steps;
+  std::int64_t distance;  // from one row to the next, or of x that lies in columns, of those
+  std::int64_t rows;      // there are
+  std::int64_t padded;    // and so many are written: zeros, where there are no more
+  bool are_followed;      // by as many rows, which are asked for
+  std::int64_t depth;     // there is
+  std::int64_t steps;     // and so much is written
   std::uint16_t* left;
   unsigned char* is_float;  // set for a row with a number that may not be split
+
+  std::uint16_t* place(std::int64_t step, std::int64_t row) const {
+    return left + (row / kTileLines * steps + step) * kLeftStep + row % kTileLines * kSplitGrain;
+  }
+  void split_line(std::int64_t step, std::int64_t row, TwoVectors line, Vec limit) const {
+    if (small_lanes(line, limit) != first_lanes(kWidth)) is_float[row] = 1;
+    store_parts(line, kTileNumbers, place(step, row));
+  }
+};
+
+// They are split a step at a time.
+struct SplitRows : LeftPiece {
+  static constexpr bool kAreColumns = false;
 
   void split(std::int64_t step, std::int64_t begin, std::int64_t end) const {
     const Vec limit = broadcast(kMostSplit);
     for (std::int64_t r = begin; r < end; ++r) {
-      std::uint16_t* const to =
-          left + (r / kTileLines * steps + step) * kLeftStep + r % kTileLines * kSplitGrain;
       if (r >= rows) {
-        store_parts({broadcast(0.0f), broadcast(0.0f)}, kTileNumbers, to);
+        store_parts({broadcast(0.0f), broadcast(0.0f)}, kTileNumbers, place(step, r));
         continue;
       }
-      const float* const from = x + r * x_stride + step * kSplitGrain;
+      const float* const from = x + r * distance + step * kSplitGrain;
       if (are_followed) {
-        const auto* const next = reinterpret_cast<const char*>(from + kSplitRows * x_stride);
+        const auto* const next = reinterpret_cast<const char*>(from + kSplitRows * distance);
         __builtin_prefetch(next, 0, 2);
         __builtin_prefetch(next + kCacheLine, 0, 2);
       }
-      const TwoVectors line{load(from), load(from + kWidth)};
-      if (small_lanes(line, limit) != first_lanes(kWidth)) is_float[r] = 1;
-      store_parts(line, kTileNumbers, to);
+      split_line(step, r, {load(from), load(from + kWidth)}, limit);
     }
   }
 };
@@ -101,14 +112,15 @@ struct SplitRows {
 constexpr std::int64_t kRightBytes = kSplitDepth * kPanel * kParts * 2;
 struct SplitScratch {
   std::int64_t rows;  // those of whole tiles
-  std::int64_t right, floats, sums, is_float, size;
+  std::int64_t right, floats, sums, is_float, is_large, size;
   SplitScratch(std::int64_t block_rows, std::int64_t n)
       : rows(round_up(block_rows, kTileLines)),
         right(rows * kSplitDepth * kParts * 2),
         floats(right + 2 * kRightBytes),
         sums(floats + kSplitDepth * kPanel * 4),
         is_float(sums + round_up(block_rows, kSplitRows) * round_up(n, kPanel) * 4),
-        size(is_float + round_up(block_rows, 64)) {}
+        is_large(is_float + round_up(block_rows, 64)),
+        size(is_large + round_up(round_up(n, kPanel) / kPanel, 64)) {}
 };
 inline std::int64_t split_scratch_bytes(std::int64_t rows, std::int64_t n) {
   return SplitScratch(rows, n).size;
@@ -146,14 +158,15 @@ inline void split_rows(const float* x, std::int64_t x_stride, std::int64_t rows,
     auto* const to = const_cast<std::uint16_t*>(all.place(row));
     for (std::int64_t i = 0; i < KeptRows::kFlags; ++i) to[i] = 0;
     const std::int64_t left_over = rows - row;
-    const SplitRows some{.x = x + row * x_stride,
-                         .x_stride = x_stride,
-                         .rows = left_over,
-                         .padded = smaller(round_up(left_over, kTileLines), kSplitRows),
-                         .are_followed = false,
-                         .steps = k / kSplitGrain,
-                         .left = to + KeptRows::kFlags,
-                         .is_float = reinterpret_cast<unsigned char*>(to)};
+    const SplitRows some{{.x = x + row * x_stride,
+                          .distance = x_stride,
+                          .rows = left_over,
+                          .padded = smaller(round_up(left_over, kTileLines), kSplitRows),
+                          .are_followed = false,
+                          .depth = k,
+                          .steps = k / kSplitGrain,
+                          .left = to + KeptRows::kFlags,
+                          .is_float = reinterpret_cast<unsigned char*>(to)}};
     for (std::int64_t step = 0; step < some.steps; ++step) some.split(step, 0, some.padded);
   }
 }
@@ -253,7 +266,7 @@ void FloatPanels::multiply_row(const Args& args, std::int64_t row) const {
       for (std::int64_t i = 0; i < kSplitGrain; ++i)
         for (std::int64_t c = 0; c < kPanel; ++c)
           panel[i * kPanel + c] = from[c / kTileLines * kTileNumbers + i / 2 * kSplitGrain +
-                                       c % kTileLines * 2 + i % 2];
+                                       c % kTileLines + i % 2 * kWidth];
       multiply_tile({.k = kSplitGrain,
                      .x = args.x + row * args.x_stride + p,
                      .x_stride = args.x_stride,

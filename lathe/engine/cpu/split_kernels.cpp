@@ -26,6 +26,8 @@ constexpr std::int64_t kLeastExtent = 256;
 constexpr std::int64_t kMostKeptRows = 128;
 constexpr std::int64_t kMostRows = 256;
 constexpr double kRowShare = 0.2;
+// To split a number of a weight that is not packed: more rows at a time are worth their room.
+constexpr double kLyingCycles = 1;
 constexpr double kLastBlock = 0.25;
 
 }  // namespace
@@ -44,17 +46,29 @@ std::vector<const SplitKernels*> every_split_kernels() {
 }
 
 bool may_be_split(const Graph& graph) {
-  return graph.state_updates().empty() && graph.nodes_of("cached_attention").empty();
+  return graph.nodes_of("cached_attention").empty();
+}
+
+bool has_split_size(std::int64_t n, std::int64_t k) {
+  return n * k >= kLeastElements && n >= kLeastExtent && k >= kLeastExtent;
 }
 
 bool has_split_extents(std::int64_t n, std::int64_t k) {
-  return n * k >= kLeastElements && n >= kLeastExtent && k >= kLeastExtent && k % kSplitGrain == 0;
+  return has_split_size(n, k) && k % kSplitGrain == 0;
 }
 
 bool suits_split(std::span<const float> weight, std::int64_t n, std::int64_t k) {
   return has_split_extents(n, k) && std::all_of(weight.begin(), weight.end(), [](float a) {
            return std::abs(a) < kMostSplitWeight;
          });
+}
+
+PartitionLimits lying_split_limits() {
+  return {.most_rows = kMostRows,
+          .keeps_tiles = true,
+          .operand_cycles = kLyingCycles,
+          .row_share = kRowShare,
+          .last_block = kLastBlock};
 }
 
 PartitionLimits split_limits(bool keeps_rows) {

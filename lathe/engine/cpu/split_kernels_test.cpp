@@ -34,6 +34,49 @@ class EverySplit : public testing::TestWithParam<const SplitKernels*> {
   }
 };
 
+// Operands where they lie: a weight [n, k] as it is, a product's second operand [k, n], and that
+// with the rows of the first one side by side too, [k, rows].
+enum class Lying { Columns, Rows, BothAcross };
+constexpr Lying kEveryLying[] = {Lying::Columns, Lying::Rows, Lying::BothAcross};
+
+Matrix turned(const Matrix& matrix, std::int64_t gap) {
+  Matrix result(matrix.columns(), matrix.rows(), gap);
+  for (std::int64_t r = 0; r < matrix.rows(); ++r)
+    for (std::int64_t c = 0; c < matrix.columns(); ++c) result(c, r) = matrix(r, c);
+  return result;
+}
+
+// x . weight^T from where they lie.
+class LyingProduct {
+ public:
+  LyingProduct(Lying lying, const Matrix& x, const Matrix& weight)
+      : lying_(lying), x_(x), weight_(weight), x_across_(turned(x, 3)), b_(turned(weight, 7)) {}
+
+  SplitArgs args(Matrix& y, const Block& block) const {
+    SplitArgs args = plain_product<SplitArgs>(x_, {}, y);
+    args.rows = block.rows;
+    args.n = block.columns;
+    args.packed = nullptr;
+    args.x += block.row * args.x_stride;
+    if (lying_ == Lying::BothAcross) {
+      args.x = x_across_.data() + block.row;
+      args.x_stride = 1;
+      args.x_step = x_across_.stride();
+    }
+    const bool are_columns = lying_ == Lying::Columns;
+    args.b = are_columns ? weight_.row(block.column) : b_.data() + block.column;
+    args.b_stride_n = are_columns ? weight_.stride() : 1;
+    args.b_stride_k = are_columns ? 1 : b_.stride();
+    args.y += block.row * args.y_stride + block.column;
+    return args;
+  }
+
+ private:
+  Lying lying_;
+  const Matrix &x_, &weight_;
+  Matrix x_across_, b_;
+};
+
 struct Shape {
   std::int64_t rows, n, k;
 };
@@ -149,6 +192,81 @@ TEST_P(EverySplit, GivesRowsThatWereSplitAheadTheSameBits) {
     }
     EXPECT_TRUE(y.has_same_bits(expected));
     EXPECT_TRUE(y.guards_are_intact());
+  }
+}
+
+constexpr std::int64_t kStreamedStride = 80;  // whole cache lines
+
+// The same products are added up in the same order.
+TEST_P(EverySplit, GivesOperandsWhereTheyLieTheBitsOfPackedOnes) {
+  for (const Shape& shape : kShapes)
+    for (const Lying lying : kEveryLying) {
+      SCOPED_TRACE(testing::Message() << shape.rows << " x " << shape.n << " x " << shape.k
+                                      << " lying " << static_cast<int>(lying));
+      const Matrix x = Matrix::random(shape.rows, shape.k, 2, 1);
+      const Matrix weight = Matrix::random(shape.n, shape.k, 0, 2);
+      const std::vector<float> right = packed(weight);
+      Matrix expected(shape.rows, shape.n), y(shape.rows, shape.n, 3);
+      multiply(plain_product<SplitArgs>(x, right, expected));
+      const LyingProduct product(lying, x, weight);
+      const Partition cut({shape.rows, shape.n, shape.k}, table().grain(), (shape.rows + 39) / 40,
+                          (shape.n + 39) / 40);
+      for (std::int64_t i = 0; i < cut.count(); ++i) multiply(product.args(y, cut.block(i)));
+      EXPECT_TRUE(y.has_same_bits(expected));
+      EXPECT_TRUE(y.guards_are_intact());
+      if (lying != Lying::BothAcross) continue;
+      const AlignedBuffer aligned(shape.rows * kStreamedStride * 4);
+      SplitArgs args = product.args(y, {0, shape.rows, 0, shape.n});
+      args.y = aligned.floats();
+      args.y_stride = kStreamedStride;
+      args.streams_y = true;
+      multiply(args);
+      for (std::int64_t r = 0; r < shape.rows; ++r)
+        EXPECT_EQ(std::memcmp(args.y + r * kStreamedStride, expected.row(r),
+                              static_cast<std::size_t>(shape.n) * sizeof(float)),
+                  0);
+    }
+}
+
+// Of the gradient of a weight, whose depth is the number of rows.
+TEST_P(EverySplit, TakesADepthThatIsNoWholeStepForZeros) {
+  for (const std::int64_t depth : {1, 31, 45, 400}) {
+    const std::int64_t padded = (depth + kSplitGrain - 1) / kSplitGrain * kSplitGrain;
+    const Matrix x = Matrix::random(37, depth, 0, 1), weight = Matrix::random(50, depth, 0, 2);
+    Matrix padded_x(37, padded), padded_weight(50, padded), expected(37, 50), y(37, 50, 3);
+    for (std::int64_t p = 0; p < depth; ++p) {
+      for (std::int64_t r = 0; r < 37; ++r) padded_x(r, p) = x(r, p);
+      for (std::int64_t j = 0; j < 50; ++j) padded_weight(j, p) = weight(j, p);
+    }
+    const std::vector<float> right = packed(padded_weight);
+    multiply(plain_product<SplitArgs>(padded_x, right, expected));
+    multiply(LyingProduct(Lying::BothAcross, x, weight).args(y, {0, 37, 0, 50}));
+    EXPECT_TRUE(y.has_same_bits(expected)) << depth;
+    EXPECT_TRUE(y.guards_are_intact());
+  }
+}
+
+TEST_P(EverySplit, MultipliesPanelsWithNumbersThatAreTooLargeAsFloats) {
+  for (const Lying lying : kEveryLying) {
+    Matrix x = Matrix::random(40, 800, 0, 1), weight = Matrix::random(100, 800, 0, 2);
+    x(3, 790) = std::numeric_limits<float>::infinity();
+    x(35, 100) = 3e38f;
+    weight(1, 5) = std::numeric_limits<float>::quiet_NaN();
+    weight(40, 799) = std::numeric_limits<float>::infinity();
+    weight(90, 7) = 3e38f;
+    const Matrix floats = float_product(x, weight);
+    Matrix y(40, 100);
+    multiply(LyingProduct(lying, x, weight).args(y, {0, 40, 0, 100}));
+    for (std::int64_t r = 0; r < 40; ++r)
+      for (std::int64_t j = 0; j < 100; ++j) {
+        // Each of the first three panels of 32 columns has a number that is too large.
+        if (std::isnan(floats(r, j)))
+          ASSERT_TRUE(std::isnan(y(r, j))) << r << "," << j;
+        else if (r == 3 || r == 35 || j < 96)
+          ASSERT_EQ(y(r, j), floats(r, j)) << r << "," << j;
+        else
+          ASSERT_NEAR(y(r, j), floats(r, j), 5e-4);
+      }
   }
 }
 
@@ -273,7 +391,7 @@ std::vector<std::string> kernels_of_linears(const Graph& graph, Precision precis
   return result;
 }
 
-TEST(SplitLinear, IsForLargeWeightsThatNobodyTrains) {
+TEST(SplitLinear, IsForLargeWeights) {
   const Graph graph = parse_graph(R"(
     x = input() : f32[B,512]
     w = state() : f32[512,512]
@@ -284,14 +402,60 @@ TEST(SplitLinear, IsForLargeWeightsThatNobodyTrains) {
   const std::string large = split_kernels(best_isa()) != nullptr ? "split_amx" : "";
   EXPECT_EQ(kernels_of_linears(graph, Precision::Float32), (std::vector<std::string>{large, ""}));
   EXPECT_NE(kernels_of_linears(graph, Precision::Bf16)[0], "split_amx");
-  const Graph trained = parse_graph(R"(
+}
+
+constexpr const char* kTrainedLayer = R"(
     x = input() : f32[B,512]
-    w = state() : f32[512,512]
+    dy = input() : f32[B,768]
+    w = state() : f32[768,512]
     y = linear(x, w)
-    z = add(w, w)
+    dx = linear_input_gradient(dy, w)
+    dw = linear_weight_gradient(dy, x)
+    z = sub(w, dw)
     output y <- y
-    state w <- z)");
-  EXPECT_EQ(kernels_of_linears(trained, Precision::Float32)[0], "");
+    output dx <- dx
+    output dw <- dw
+    state w <- z)";
+
+TEST(SplitLinear, IsForLargeWeightsThatAreTrainedToo) {
+  const std::string large = split_kernels(best_isa()) != nullptr ? "split_amx" : "";
+  EXPECT_EQ(kernels_of_linears(parse_graph(kTrainedLayer), Precision::Float32),
+            (std::vector<std::string>(3, large)));
+}
+
+TEST(SplitLinear, TrainsToTheSameBitsOnAnyNumberOfThreads) {
+  const Graph graph = parse_graph(kTrainedLayer);
+  const State state = random_state(graph, 1);
+  for (const std::int64_t rows : {0, 1, 75, 300}) {
+    SCOPED_TRACE(rows);
+    const Feed feed = random_feed(graph, {{"B", rows}}, 7);
+    CpuExecutor alone(graph, state, {});
+    const auto reference = make_executor(graph, state, {.device = "reference"});
+    ThreadPool pool(3);
+    CpuExecutor shared(graph, state, {.pool = &pool});
+    for (int run = 0; run < 2; ++run) {
+      // Of 768 products of a number below 1 and a weight near 10 in the second run.
+      const Feed outputs = alone.run(feed);
+      expect_near(outputs, reference->run(feed), 768 * 10 * kUnit);
+      expect_identical(shared.run(feed), outputs);
+    }
+    EXPECT_TRUE(identical(alone.state().at("w"), shared.state().at("w")));
+  }
+}
+
+TEST(SplitLinear, HandsOnWhatIsNotFinite) {
+  const Graph graph = parse_graph(kTrainedLayer);
+  Feed feed = random_feed(graph, {{"B", 40}}, 7);
+  feed.at("x").mutable_data<float>()[70] = std::numeric_limits<float>::infinity();
+  feed.at("dy").mutable_data<float>()[1000] = std::numeric_limits<float>::quiet_NaN();
+  CpuExecutor executor(graph, random_state(graph, 1), {});
+  const auto reference = make_executor(graph, random_state(graph, 1), {.device = "reference"});
+  for (int run = 0; run < 2; ++run) {  // whose weights are not finite the second time
+    const Feed outputs = executor.run(feed), expected = reference->run(feed);
+    for (const auto& [name, tensor] : expected)
+      for (std::int64_t i = 0; i < tensor.num_elements(); ++i)
+        ASSERT_EQ(std::isfinite(outputs.at(name).at(i)), std::isfinite(tensor.at(i))) << name;
+  }
 }
 
 // Two of them read what a thread has made of its rows, the third reads the rows themselves.

@@ -42,6 +42,29 @@ struct SplitParts {
     _mm512_storeu_si512(to + part * distance, parts.bits[part]);
 }
 
+// The same for pairs, each of a number of `first` and the one of `second` below it. Halfway between
+// two numbers the larger one is the nearest here: a part differs, what the three add up to does
+// not.
+[[gnu::always_inline]] inline void store_pair_parts(Vec first, Vec second, std::int64_t distance,
+                                                    std::uint16_t* to) {
+  const __m512i upper = _mm512_set1_epi32(static_cast<int>(0xffff0000u));
+  const __m512i half = _mm512_set1_epi32(0x8000);
+  constexpr int kFirstOrUpper = 0xf8;  // a | (b & c)
+#pragma GCC unroll 3
+  for (int part = 0; part < kParts; ++part) {
+    __m512i low = _mm512_castps_si512(first.value), high = _mm512_castps_si512(second.value);
+    if (part + 1 < kParts) {  // the last one is what is left, and has no more than 8 bits
+      low = _mm512_add_epi32(low, half);
+      high = _mm512_add_epi32(high, half);
+    }
+    _mm512_storeu_si512(
+        to + part * distance,
+        _mm512_ternarylogic_epi32(_mm512_srli_epi32(low, 16), high, upper, kFirstOrUpper));
+    first = first - Vec{_mm512_castsi512_ps(_mm512_and_si512(low, upper))};
+    second = second - Vec{_mm512_castsi512_ps(_mm512_and_si512(high, upper))};
+  }
+}
+
 // Which lanes of both are so small that they may be split: not those of NaN.
 [[gnu::always_inline]] inline Mask small_lanes(TwoVectors line, Vec limit) {
   return less(abs(line.first), limit) & less(abs(line.second), limit);

@@ -19,11 +19,14 @@ namespace lathe::engine {
 /// A row has the same bits whatever rows and columns it is computed with. A row with a number that
 /// is not below kMostSplit, not finite for instance, is multiplied as floats, with the bits of
 /// `Kernels::gemm`.
+///
+/// A weight that changes with every step of training is not packed: B is read where it lies. A
+/// panel of its columns with a number that is too large is multiplied as floats like such a row.
 struct SplitArgs {
-  std::int64_t rows, n, k;  ///< k is a multiple of kSplitGrain
-  const float* x;
+  std::int64_t rows, n, k;  ///< k is a multiple of kSplitGrain where x_step is 1
+  const float* x;           ///< whose element [r, p] is x[r * x_stride + p * x_step]
   std::int64_t x_stride;
-  const float* packed;  ///< B as `pack` wrote it
+  const float* packed;  ///< B as `pack` wrote it, or null
   const float* bias;    ///< or null
   Unary activation;
   const float* residual;  ///< or null; may be y itself
@@ -34,6 +37,13 @@ struct SplitArgs {
   const void* parts;  ///< the rows as `split_rows` wrote them, or null: they are split here
   /// Where columns are, counted from these, that are wanted next, or 0: they are asked for.
   std::int64_t next_column;
+  std::int64_t x_step = 1;  ///< with another one x_stride is 1, and so is b_stride_n
+  /// B where it lies, if it is not packed: its element [p, j] is b[j * b_stride_n + p *
+  /// b_stride_k], one of both 1.
+  const float* b = nullptr;
+  std::int64_t b_stride_n = 0, b_stride_k = 0;
+  /// Whether y goes past the caches: nobody reads it soon. For sums alone, where x_step is not 1.
+  bool streams_y = false;
 };
 
 inline constexpr std::int64_t kSplitGrain = 32;
@@ -43,6 +53,8 @@ inline constexpr std::int64_t kSplitGrain = 32;
 /// weight w by at most 2^-123 (1 + |x| + |w|).
 inline constexpr float kMostSplit = 0x1p90f;
 inline constexpr float kMostSplitWeight = 0x1p20f;
+/// Both of a product of activations, the gradient of a weight: x_step is not 1.
+inline constexpr float kMostSplitBoth = 0x1p55f;
 
 /// One way to multiply.
 struct SplitKernels {

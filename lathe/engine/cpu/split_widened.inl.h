@@ -6,6 +6,7 @@
 struct WidenedPanels {
   static constexpr int kRightParts = 1;
   static constexpr bool kHasLines = false;  // a panel is split when it is wanted
+  static constexpr bool kMayBeLarge = false;
   const WidenedArgs* weight;
 
   void split(std::int64_t column, std::int64_t from, std::int64_t depth, float* floats,
@@ -71,7 +72,7 @@ struct WidenedPanels {
 };
 
 inline void split_multiply_widened(const WidenedArgs& args) {
-  multiply_in_parts(args, WidenedPanels{&args}, nullptr, 0);
+  multiply_in_parts<SplitRows>(args, WidenedPanels{&args}, nullptr, 0);
 }
 
 // A row that has no parts is multiplied by itself in the end.

@@ -10,19 +10,25 @@ namespace {
 class LinearInputGradientStep final : public PackedProductStep {
  public:
   LinearInputGradientStep(RowSpace space, std::int64_t n, std::int64_t k)
-      : PackedProductStep(std::move(space), k, n), k_(k) {}
+      : PackedProductStep(std::move(space), k, n), n_(n), k_(k) {}
   // dx = dy . W is a product whose second operand is the weight as it lies: [n, k].
   void prepare(const Kernels& kernels, std::span<const Tensor* const> states) override {
+    const SplitKernels* const split = split_kernels(*parse_isa(kernels.isa));
+    if (!packed().is_bf16() && split != nullptr && has_split_extents(k_, n_))
+      return packed().read_split(*split, 1, k_);
     packed().pack(kernels, states[1]->data<float>().data(), 1, k_);
   }
 
  private:
-  std::int64_t k_;
+  std::int64_t n_, k_;
 };
 
 class LinearWeightGradientStep final : public Step {
-  // In bfloat16 both operands are rounded and packed for each block.
-  static constexpr double kBf16PackCycles = 2;
+  // In bfloat16 both operands are rounded and packed for each block, and in parts they are split.
+  static constexpr double kPackCycles = 2;
+  static constexpr std::int64_t kMostSplitRows = 256;
+  // As much as a second-level cache has: it is not there any more when the optimizer reads it.
+  static constexpr std::int64_t kStreamedBytes = std::int64_t{2} << 20;
 
  public:
   explicit LinearWeightGradientStep(RowSpace space)
@@ -39,6 +45,7 @@ class LinearWeightGradientStep final : public Step {
   }
   void prepare(const Kernels& kernels, std::span<const Tensor* const>) override {
     bf16_ = &bf16_kernels(*parse_isa(kernels.isa));
+    if (!is_bf16_ && has_split_size(n_, k_)) split_ = split_kernels(*parse_isa(kernels.isa));
   }
   std::int64_t scratch_bytes(const Kernels&, std::int64_t) const override {
     return is_bf16_ ? bf16_->scratch_bytes(n_, k_) : 0;
@@ -52,21 +59,26 @@ class LinearWeightGradientStep final : public Step {
   // Each of the weight's elements is one sum over all rows: threads share the weight, not the rows.
   const Product* as_product() const override { return &product_; }
   PartitionLimits block_limits() const override {
-    return {
-        .most_rows = 448, .operand_cycles = is_bf16_ ? kBf16PackCycles : 0.5, .last_block = 0.25};
+    return {.most_rows = split_ != nullptr ? kMostSplitRows : 448,
+            .operand_cycles = is_bf16_ || split_ != nullptr ? kPackCycles : 0.5,
+            .last_block = 0.25};
   }
   ProductGrain block_grain(const Kernels& kernels) const override {
+    if (split_ != nullptr) return split_->grain();
     return is_bf16_ ? bf16_->grain() : kernels.gemm_grain();
   }
   std::int64_t block_scratch_bytes(const Kernels&, const Block& size) const override {
+    if (split_ != nullptr) return split_->scratch_bytes(size.rows, size.columns);
     return is_bf16_ ? bf16_->scratch_bytes(size.rows, size.columns) : 0;
   }
   void run_block(const BlockCall& call) const override {
     if (is_bf16_) return multiply_bf16(call, call.extents.depth, call.block, false);
+    if (split_ != nullptr && call.extents.depth > 0) return multiply_split(call);
     call.kernels.weight_gradient(block_of(call, call.extents.depth, call.block, false));
   }
 
   KernelChoice choice() const override {
+    if (split_ != nullptr) return {split_->name, "floats in three parts"};
     return is_bf16_ ? KernelChoice{bf16_->name, "bf16"} : KernelChoice{};
   }
 
@@ -95,6 +107,29 @@ class LinearWeightGradientStep final : public Step {
                      .y_stride = k_,
                      .scratch = call.scratch});
   }
+  void multiply_split(const BlockCall& call) const {
+    const Block& block = call.block;
+    split_->multiply({.rows = block.rows,
+                      .n = block.columns,
+                      .k = call.extents.depth,
+                      .x = call.input(0) + block.row,
+                      .x_stride = 1,
+                      .packed = nullptr,
+                      .bias = nullptr,
+                      .activation = Unary::None,
+                      .residual = nullptr,
+                      .residual_stride = 0,
+                      .y = call.output(0) + block.row * k_ + block.column,
+                      .y_stride = k_,
+                      .scratch = call.scratch,
+                      .parts = nullptr,
+                      .next_column = 0,
+                      .x_step = n_,
+                      .b = call.input(1) + block.column,
+                      .b_stride_n = 1,
+                      .b_stride_k = k_,
+                      .streams_y = product_.shared_bytes >= kStreamedBytes});
+  }
   WeightGradientArgs block_of(const auto& call, std::int64_t rows, const Block& block,
                               bool accumulate) const {
     return {.rows = rows,
@@ -114,6 +149,7 @@ class LinearWeightGradientStep final : public Step {
   Product product_;
   bool is_bf16_ = false, has_narrow_dy_ = false, has_narrow_x_ = false;
   const Bf16Kernels* bf16_ = nullptr;
+  const SplitKernels* split_ = nullptr;  // of blocks, or null
 };
 
 // layer_norm_gradient and rms_norm_gradient, which has no sum of dy.

@@ -9,8 +9,8 @@ namespace lathe::engine {
 namespace {
 
 // linear and fused_linear: a product with packed weights, bias, activation and residual in its
-// epilogue. Where nobody trains the weights, their zeros may be left out, and large ones be
-// multiplied in parts.
+// epilogue. Large weights may be multiplied in parts, those that are trained where they lie. Zeros
+// may be left out where nobody trains the weights.
 class LinearStep final : public Step {
  public:
   LinearStep(RowSpace space, std::int64_t n, std::int64_t k, Unary activation, bool has_residual,
@@ -41,18 +41,20 @@ class LinearStep final : public Step {
     const std::span<const float> weight = states[1]->data<float>();
     const std::int64_t k = space_.input_widths[0], n = space_.output_widths[0];
     if (packed_.is_bf16()) return packed_.pack(kernels, weight.data(), k, 1);
+    const SplitKernels* const split =
+        may_be_split_ ? split_kernels(*parse_isa(kernels.isa)) : nullptr;
+    if (is_trained_ && split != nullptr && has_split_extents(n, k))
+      return packed_.read_split(*split, k, 1);
     if (is_trained_) return weights_.pack_dense(kernels, weight);
     weights_.choose(kernels, weight);
-    const SplitKernels* const split = split_kernels(*parse_isa(kernels.isa));
-    if (may_be_split_ && split != nullptr && weights_.speed() < kSplitSpeed &&
-        suits_split(weight, n, k))
+    if (split != nullptr && weights_.speed() < kSplitSpeed && suits_split(weight, n, k))
       return packed_.pack_split(*split, weight);
     packed_.clear();
     weights_.pack_chosen(kernels, weight);
   }
 
   std::int64_t layout_bytes() const override { return weights_.bytes() + packed_.bytes(); }
-  bool reads_state(std::size_t operand) const override { return operand != 1; }
+  bool reads_state(std::size_t operand) const override { return operand != 1 || packed_.reads_b(); }
   std::int64_t scratch_bytes(const Kernels& kernels, std::int64_t rows) const override {
     if (is_packed()) return packed_.rows_scratch_bytes(rows);
     return weights_.scratch_floats(kernels, rows) * static_cast<std::int64_t>(sizeof(float));
@@ -125,6 +127,7 @@ class LinearStep final : public Step {
 
   PackedProductArgs packed_arguments(const LinearArgs& args, const auto& call) const {
     return {.x = args.x,
+            .b = call.input(1),
             .bias = args.bias,
             .activation = args.activation,
             .residual = args.residual,

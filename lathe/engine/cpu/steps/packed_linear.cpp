@@ -128,9 +128,10 @@ std::unique_ptr<Step> make_packed_linear(const Graph& graph, NodeId id) {
   if (fused == nullptr && name != "none") return nullptr;
   RowSpace space{x->rows, {x->width, 0, 0, 0, 0, 0, y->width}, {y->width}};
   space.input_widths.resize(graph.inputs(id).size());
-  return std::make_unique<PackedLinearStep>(
-      std::move(space), y->width, x->width, format->facts().text,
-      fused != nullptr ? fused->function : Unary::None, may_be_split(graph));
+  return std::make_unique<PackedLinearStep>(std::move(space), y->width, x->width,
+                                            format->facts().text,
+                                            fused != nullptr ? fused->function : Unary::None,
+                                            graph.state_updates().empty() && may_be_split(graph));
 }
 
 const Register packed_linear{CpuKernel{"packed_linear", make_packed_linear}};
