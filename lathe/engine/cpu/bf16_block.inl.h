@@ -96,4 +96,5 @@ inline void bf16_multiply(const Bf16Args& args) {
     from += kPairDepth;
   } while (from < args.k);
   beside.finish();
+  if (args.streams_y) end_streams();
 }

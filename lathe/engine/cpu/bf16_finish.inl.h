@@ -53,6 +53,10 @@ template <typename F>
 [[gnu::noinline]] inline void finish_rows(const Bf16Args& args, const SumsTile& tile,
                                           std::int64_t first, std::int64_t end) {
   const std::int64_t columns = smaller(args.n - tile.column, kPanel);
+  if (args.streams_y &&
+      stream_rows(tile.sums + first * kPanel, end - first, columns,
+                  args.y + (tile.row + first) * args.y_stride + tile.column, args.y_stride))
+    return;
   with_function(args.activation, [&](auto f) {
     for (std::int64_t r = first; r < end; ++r) finish_row(args, tile, r, columns, f);
   });
@@ -123,6 +127,7 @@ class Bf16Beside {
   }
   void ask_for_row(std::int64_t row) const {
     constexpr std::int64_t kFloats = kLine / 4;
+    if (args_.streams_y) return;
     const std::int64_t place = row * args_.y_stride + y_column_;
     if (args_.narrow_y != nullptr)
       ask_to_write(args_.narrow_y + place);

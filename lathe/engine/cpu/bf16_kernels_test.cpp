@@ -211,6 +211,30 @@ TEST_P(EveryBf16, ReadsAndWritesNumbersThatAreRounded) {
     }
 }
 
+TEST_P(EveryBf16, StreamsTheSameBits) {
+  const Matrix dy = Matrix::random(45, 37, 0, 1), x = Matrix::random(45, 80, 0, 2);
+  const AlignedBuffer plain(37 * 80 * 4), streamed(37 * 80 * 4);
+  const AlignedBuffer scratch(table().scratch_bytes(37, 80));
+  for (const bool streams : {false, true}) {
+    Bf16Args args{};
+    args.rows = 37;
+    args.n = 80;
+    args.k = 45;
+    args.x = dy.data();
+    args.x_stride = 1;
+    args.x_step = dy.stride();
+    args.b = x.data();
+    args.b_stride = x.stride();
+    args.activation = Unary::None;
+    args.y = streams ? streamed.floats() : plain.floats();
+    args.y_stride = 80;
+    args.scratch = scratch.data();
+    args.streams_y = streams;
+    table().multiply(args);
+  }
+  EXPECT_EQ(std::memcmp(plain.data(), streamed.data(), 37 * 80 * 4), 0);
+}
+
 TEST_P(EveryBf16, RoundsBeforeItActivatesAndAddsTheResidual) {
   const Shape shape{19, 45, 40};
   const Operands operands(table(), shape, Lay::WeightRows);

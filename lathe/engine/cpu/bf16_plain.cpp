@@ -17,6 +17,7 @@ constexpr const char* kName = "plain";
 #include "lathe/engine/cpu/elementwise.inl.h"
 #include "lathe/engine/cpu/softmax.inl.h"
 #include "lathe/engine/cpu/gemm.inl.h"
+#include "lathe/engine/cpu/no_streams.h"
 #include "lathe/engine/cpu/bf16_shape.inl.h"
 // clang-format on
 

@@ -33,6 +33,8 @@ struct Bf16Args {
   std::int64_t y_stride;
   std::uint16_t* narrow_y = nullptr;  ///< y rounded to bfloat16 instead
   void* scratch;                      ///< scratch_bytes(rows, n) on a cache line
+  /// Whether y may go past the caches: nobody reads it soon. For sums alone.
+  bool streams_y = false;
 };
 
 /// AttentionArgs, of which operands and the result may lie as bfloat16 numbers: those that are set

@@ -25,6 +25,7 @@ constexpr const char* kName = "emulated_amx";
 #include "lathe/engine/cpu/elementwise.inl.h"
 #include "lathe/engine/cpu/softmax.inl.h"
 #include "lathe/engine/cpu/gemm.inl.h"
+#include "lathe/engine/cpu/streams_avx512.h"
 #include "lathe/engine/cpu/bf16_shape.inl.h"
 // clang-format on
 

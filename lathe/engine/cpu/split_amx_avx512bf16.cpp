@@ -24,6 +24,7 @@ constexpr const char* kName = "split_amx";
 #include "lathe/engine/cpu/math.inl.h"
 #include "lathe/engine/cpu/elementwise.inl.h"
 #include "lathe/engine/cpu/gemm.inl.h"
+#include "lathe/engine/cpu/streams_avx512.h"
 #include "lathe/engine/cpu/gemm_block.inl.h"
 #include "lathe/engine/cpu/code_numbers_avx512.h"
 #include "lathe/engine/cpu/code_scales.inl.h"

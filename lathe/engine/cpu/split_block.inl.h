@@ -48,7 +48,7 @@ class SplitBlock {
         multiply_panel(panel);
       }
     }
-    if constexpr (Left::kAreColumns) _mm_sfence();  // behind what was streamed
+    if constexpr (Left::kAreColumns) end_streams();
     // Theirs is another way through all columns; y may be the residual, so nobody has written
     // there.
     if constexpr (!Panels::kMayBeLarge)
@@ -180,7 +180,9 @@ class SplitBlock {
     if constexpr (Panels::kMayBeLarge) {
       replace_sums(row, count, column, sums);
       if constexpr (Left::kAreColumns)
-        if (args_.streams_y && stream(row, count, column, sums)) return;
+        if (args_.streams_y && stream_rows(sums, count, args_.n - column,
+                                           args_.y + row * args_.y_stride + column, args_.y_stride))
+          return;
       return finish_split(args_, row, count, column, sums);
     }
     for (std::int64_t r = 0; r < count;) {
@@ -189,18 +191,6 @@ class SplitBlock {
       if (end > r) finish_split(args_, row + r, end - r, column, sums + r * kPanel);
       r = end + 1;
     }
-  }
-
-  // Writes whole cache lines, and says whether they are.
-  bool stream(std::int64_t row, std::int64_t count, std::int64_t column, const float* sums) const {
-    float* const y = args_.y + row * args_.y_stride + column;
-    if (args_.n - column < kPanel || args_.y_stride % kWidth != 0 ||
-        reinterpret_cast<std::uintptr_t>(y) % kCacheLine != 0)
-      return false;
-    for (std::int64_t r = 0; r < count; ++r)
-      for (std::int64_t c = 0; c < kPanel; c += kWidth)
-        _mm512_stream_ps(y + r * args_.y_stride + c, load(sums + r * kPanel + c).value);
-    return true;
   }
 
   // By those of floats, of rows or of a panel with a number that may not be split.

@@ -83,6 +83,7 @@ class LinearWeightGradientStep final : public Step {
   }
 
  private:
+  bool is_streamed() const { return product_.shared_bytes >= kStreamedBytes; }
   // A weight's gradient is a float: only what is multiplied is rounded.
   void multiply_bf16(const auto& call, std::int64_t rows, const Block& block,
                      bool accumulate) const {
@@ -105,7 +106,8 @@ class LinearWeightGradientStep final : public Step {
                      .residual_stride = k_,
                      .y = dw,
                      .y_stride = k_,
-                     .scratch = call.scratch});
+                     .scratch = call.scratch,
+                     .streams_y = !accumulate && is_streamed()});
   }
   void multiply_split(const BlockCall& call) const {
     const Block& block = call.block;
@@ -128,7 +130,7 @@ class LinearWeightGradientStep final : public Step {
                       .b = call.input(1) + block.column,
                       .b_stride_n = 1,
                       .b_stride_k = k_,
-                      .streams_y = product_.shared_bytes >= kStreamedBytes});
+                      .streams_y = is_streamed()});
   }
   WeightGradientArgs block_of(const auto& call, std::int64_t rows, const Block& block,
                               bool accumulate) const {
