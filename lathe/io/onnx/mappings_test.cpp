@@ -187,6 +187,42 @@ TEST(OnnxMappings, HaveTheSignatureOfEveryOp) {
     EXPECT_TRUE(has_signature(name) || name.find("::") != std::string::npos) << name;
 }
 
+// 9 of 18 pixels are 7 of 14, and not a little less.
+TEST(OnnxMappings, ResizeToThePixelThatLiesThereExactly) {
+  std::vector<float> pixels;
+  for (int i = 0; i < 14; ++i) pixels.push_back(static_cast<float>(i));
+  const NodeAttributes floor{{"mode", std::string("nearest")},
+                             {"coordinate_transformation_mode", std::string("asymmetric")},
+                             {"nearest_mode", std::string("floor")}};
+  OnnxModel model = model_of("Resize", {f32(pixels), f32({}), f32({}), i64({18})}, floor);
+  const auto resized = [](const OnnxModel& resize) {
+    const ImportedGraph imported = import_onnx(resize);
+    const Tensor& y = imported.state.at(imported.graph.name(imported.graph.output("y")->node));
+    return std::vector<float>(y.data<float>().begin(), y.data<float>().end());
+  };
+  EXPECT_EQ(resized(model)[9], 7);
+  // The same by a scale, which is rounded to a float.
+  model.graph.initializers[3].second = f32({18.0F / 14.0F});
+  model.graph.nodes[0].inputs = {"x0", "", "x3"};
+  EXPECT_EQ(resized(model)[9], 7);
+}
+
+// Tests of ONNX 1.5 and of its shape inference.
+TEST(OnnxMappings, ResizeByScalesAsOpsetTenDoes) {
+  OnnxModel model = model_of("Resize", {f32({1, 2, 3, 4}), f32({0.6F})}, {});
+  model.opsets[""] = 10;
+  const ImportedGraph imported = import_onnx(model);
+  const Tensor& y = imported.state.at(imported.graph.name(imported.graph.output("y")->node));
+  EXPECT_THAT(y.data<float>(), ElementsAre(1, 3));
+}
+
+TEST(OnnxMappings, ResizeToTheLengthThatFloatsGive) {
+  OnnxModel model = model_of("Resize", {Tensor(DType::F32, {10}), f32({0.7F})}, {});
+  model.graph.nodes[0].inputs = {"x0", "", "x1"};
+  const ImportedGraph imported = import_onnx(model);
+  EXPECT_EQ(to_text(imported.graph.type(*imported.graph.output("y"))), "f32[7]");
+}
+
 // Exporters write the largest number of 32 bits for the end.
 TEST(OnnxMappings, SliceToTheEndOfAnAxisThatIsNotKnown) {
   OnnxModel model = model_of("Slice",

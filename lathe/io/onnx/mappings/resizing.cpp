@@ -18,29 +18,41 @@ struct Rule {
 struct AxisScale {
   std::int64_t from = 1, to = 1;
   double scale = 1.0;
+  bool is_ratio = true;  ///< the scale is to / from, however it is rounded
 };
+
+// The place that `x` steps of the result are at. A ratio is never rounded itself: a place that is
+// whole must not fall below.
+double unscaled(const AxisScale& axis, double x) {
+  return axis.is_ratio ? x * static_cast<double>(axis.from) / static_cast<double>(axis.to)
+                       : x / axis.scale;
+}
 
 double source_of(OnnxCall& call, const Rule& rule, const AxisScale& axis, std::int64_t place) {
   const auto x = static_cast<double>(place);
   // What a scale makes of a length need not be whole.
-  const double length = static_cast<double>(axis.from), resized = axis.scale * length;
-  if (rule.coordinates == "half_pixel") return (x + 0.5) / axis.scale - 0.5;
+  const double length = static_cast<double>(axis.from);
+  const double resized = axis.is_ratio ? static_cast<double>(axis.to) : axis.scale * length;
+  if (rule.coordinates == "half_pixel") return unscaled(axis, x + 0.5) - 0.5;
   if (rule.coordinates == "pytorch_half_pixel")
-    return axis.to > 1 ? (x + 0.5) / axis.scale - 0.5 : 0.0;
+    return axis.to > 1 ? unscaled(axis, x + 0.5) - 0.5 : 0.0;
   if (rule.coordinates == "half_pixel_symmetric") {
     // The middle stays the middle where the scaled length is not whole.
     const double adjustment = static_cast<double>(axis.to) / resized;
     const double centre = length / 2;
-    return centre * (1 - adjustment) + (x + 0.5) / axis.scale - 0.5;
+    return centre * (1 - adjustment) + unscaled(axis, x + 0.5) - 0.5;
   }
-  if (rule.coordinates == "tf_half_pixel_for_nn") return (x + 0.5) / axis.scale;
-  if (rule.coordinates == "asymmetric") return x / axis.scale;
+  if (rule.coordinates == "tf_half_pixel_for_nn") return unscaled(axis, x + 0.5);
+  if (rule.coordinates == "asymmetric") return unscaled(axis, x);
   if (rule.coordinates == "align_corners")
     return axis.to > 1 ? x * (length - 1) / (resized - 1) : 0.0;
   call.refuse("coordinates \"{}\" are not supported", rule.coordinates);
 }
 
-std::int64_t nearest_of(OnnxCall& call, const Rule& rule, double x) {
+std::int64_t nearest_of(OnnxCall& call, const Rule& rule, const AxisScale& axis, double x) {
+  // Opset 10 has no word for it: the element behind where there are fewer, as its own test has it.
+  if (rule.nearest == "simple")
+    return static_cast<std::int64_t>(axis.scale < 1 ? std::ceil(x) : std::floor(x));
   if (rule.nearest == "floor") return static_cast<std::int64_t>(std::floor(x));
   if (rule.nearest == "ceil") return static_cast<std::int64_t>(std::ceil(x));
   if (rule.nearest == "round_prefer_floor") return static_cast<std::int64_t>(std::ceil(x - 0.5));
@@ -54,8 +66,8 @@ struct Mixture {
   std::vector<double> weights;
 };
 
-Mixture mixture_of(OnnxCall& call, const Rule& rule, double x) {
-  if (rule.mode == "nearest") return {nearest_of(call, rule, x), {1.0}};
+Mixture mixture_of(OnnxCall& call, const Rule& rule, const AxisScale& axis, double x) {
+  if (rule.mode == "nearest") return {nearest_of(call, rule, axis, x), {1.0}};
   const double low = std::floor(x);
   const double rest = x - low;
   const auto place = static_cast<std::int64_t>(low);
@@ -72,7 +84,7 @@ Tensor matrix_of(OnnxCall& call, const Rule& rule, const AxisScale& axis) {
   Tensor matrix(DType::F32, {axis.to, axis.from});
   const std::span<float> rows = matrix.mutable_data<float>();
   for (std::int64_t i = 0; i < axis.to; ++i) {
-    const Mixture mixture = mixture_of(call, rule, source_of(call, rule, axis, i));
+    const Mixture mixture = mixture_of(call, rule, axis, source_of(call, rule, axis, i));
     std::vector<double> row(static_cast<std::size_t>(axis.from), 0.0);
     double sum = 0;
     for (std::size_t j = 0; j < mixture.weights.size(); ++j) {
@@ -140,8 +152,11 @@ std::vector<AxisScale> by_scales(OnnxCall& call, const std::vector<double>& scal
       call.refuse("axis {} of {} by {}", axis, to_text(x), scales[i]);
     result[axis].from = x.shape[axis].constant();
     result[axis].scale = scales[i];
-    result[axis].to =
-        static_cast<std::int64_t>(std::floor(static_cast<double>(result[axis].from) * scales[i]));
+    // Sizes are computed in floats, as ONNX infers shapes: 0.7 of 10 are 7.
+    const auto length = static_cast<float>(result[axis].from);
+    const auto scale = static_cast<float>(scales[i]);
+    result[axis].to = static_cast<std::int64_t>(std::floor(length * scale));
+    result[axis].is_ratio = static_cast<float>(result[axis].to) / length == scale;
   }
   return result;
 }
@@ -182,7 +197,7 @@ void map_resize(OnnxCall& call) {
       .mode = call.text("mode", "nearest"),
       .coordinates = call.text("coordinate_transformation_mode",
                                call.opset() < 11 ? "asymmetric" : "half_pixel"),
-      .nearest = call.text("nearest_mode", call.opset() < 11 ? "floor" : "round_prefer_floor"),
+      .nearest = call.opset() < 11 ? "simple" : call.text("nearest_mode", "round_prefer_floor"),
       .cubic = call.real("cubic_coeff_a", -0.75),
       .excludes_outside = call.integer("exclude_outside", 0) != 0};
   const std::size_t scales = call.opset() < 11 ? 1 : 2;
