@@ -126,6 +126,13 @@ TEST(OnnxMappings, AddExponentialsOfInfinities) {
   EXPECT_THAT(floats("ReduceLogSumExp", {f32({1, kInfinite})}, axes), ElementsAre(kInfinite));
 }
 
+TEST(OnnxMappings, NormalizeNothingToNothing) {
+  const Tensor rows = f32({0, 0, 3, 4}).reshaped({2, 2});
+  EXPECT_THAT(floats("LpNormalization", {rows}), ElementsAre(0, 0, FloatEq(0.6F), FloatEq(0.8F)));
+  EXPECT_THAT(floats("LpNormalization", {rows}, {{"p", std::int64_t{1}}}),
+              ElementsAre(0, 0, FloatEq(3 / 7.F), FloatEq(4 / 7.F)));
+}
+
 // The last window hangs over the end: it is the mean of what it has, and where padding counts, that
 // of the file counts and no more.
 TEST(OnnxMappings, CountPaddingButNotWhatHangsOver) {

@@ -216,6 +216,10 @@ void map_lp_norm(OnnxCall& call) {
   Value norm = p == 1 ? call.add("abs", {x}, {}, {}, "size") : pair(call, "mul", x, x, "square");
   norm = over(call, "sum", norm, axes, "sum");
   if (p == 2) norm = call.add("sqrt", {norm}, {}, {}, "root");
+  // Zeros stay zeros: those of a row whose norm is zero are divided by 1.
+  const DType dtype = call.type_of(x).dtype;
+  const Value is_zero = pair(call, "equal", norm, call.number(0, dtype), "is_zero");
+  norm = call.add("where", {is_zero, call.number(1, dtype), norm}, {}, {}, "divisor");
   call.give(pair(call, "div", x, norm, "normalized"));
 }
 
