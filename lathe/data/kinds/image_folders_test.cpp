@@ -111,13 +111,32 @@ TEST(Image, SurvivesDamage) {
   }
 }
 
+std::string four_bytes(std::uint64_t number) {
+  std::string bytes;
+  for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(number >> shift);
+  return bytes;
+}
+
+std::string checksum(std::string_view bytes) {
+  return four_bytes(
+      crc32(0, reinterpret_cast<const Bytef*>(bytes.data()), static_cast<uInt>(bytes.size())));
+}
+
+// Pillow and all that is built on it read bytes as they are stored.
+TEST(Image, IsReadWithoutItsGamma) {
+  const TemporaryDirectory directory;
+  std::string bytes = png(2, 1, PNG_FORMAT_RGB, {255, 0, 51, 0, 255, 102});
+  const std::string gamma = "gAMA" + four_bytes(100'000);     // linear
+  bytes.insert(33, four_bytes(4) + gamma + checksum(gamma));  // behind IHDR
+  EXPECT_EQ(read_png(directory.write("a.png", bytes)), (Image{3, 1, 2, {255, 0, 0, 255, 51, 102}}));
+}
+
 TEST(Image, RefusesAHugeImageByItsHeader) {
   const TemporaryDirectory directory;
   std::string bytes = png(2, 1, PNG_FORMAT_GRAY, {0, 0});
   // IHDR: its width is at byte 16 and its checksum at byte 29.
   for (const std::size_t at : {16, 20}) bytes.replace(at, 4, std::string("\0\0\x40\0", 4));
-  uLong checksum = crc32(0, reinterpret_cast<const Bytef*>(bytes.data() + 12), 17);
-  for (std::size_t i = 0; i < 4; ++i) bytes[29 + i] = static_cast<char>(checksum >> (24 - 8 * i));
+  bytes.replace(29, 4, checksum(std::string_view(bytes).substr(12, 17)));
   EXPECT_THAT(error_of([&] { read_png(directory.write("a.png", bytes)); }),
               EndsWith("a.png: is 16384 by 16384, expected at most 16777216 pixels"));
 }
