@@ -1,5 +1,8 @@
 #include "lathe/data/image_file.h"
 
+#include <algorithm>
+#include <array>
+
 #include "lathe/core/error.h"
 #include "lathe/data/jpeg_image.h"
 #include "lathe/data/png_image.h"
@@ -15,6 +18,23 @@ bool has_png_ending(const std::filesystem::path& path) {
 
 bool has_image_ending(const std::filesystem::path& path) {
   return has_png_ending(path) || has_jpeg_ending(path);
+}
+
+bool is_image_file(const std::filesystem::path& path) {
+  constexpr std::array<std::string_view, 9> kOthers = {".avif", ".bmp", ".gif",  ".heic", ".pgm",
+                                                       ".ppm",  ".tif", ".tiff", ".webp"};
+  if (!path.has_extension()) return false;
+  std::error_code error;
+  const bool is_image = has_image_ending(path);
+  std::string ending = path.extension().string();
+  std::ranges::transform(ending, ending.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  if (!is_image && std::ranges::find(kOthers, ending) == kOthers.end()) return false;
+  if (!std::filesystem::is_regular_file(path, error)) return false;
+  if (!is_image)
+    fail("{}: is an image that is not read: expected .png, .jpg or .jpeg", path.string());
+  return true;
 }
 
 Image read_image(const std::filesystem::path& path) {

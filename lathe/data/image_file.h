@@ -10,6 +10,10 @@ namespace lathe::data {
 /// capital letters.
 bool has_image_ending(const std::filesystem::path& path);
 
+/// Whether a file is an image that is read. Fails on one of another kind (.gif, .webp, .tif, ..):
+/// a folder of images is not read in part.
+bool is_image_file(const std::filesystem::path& path);
+
 /// Reads an image by the ending of its name. Errors name the file.
 Image read_image(const std::filesystem::path& path);
 

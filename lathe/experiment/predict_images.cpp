@@ -22,8 +22,7 @@ std::vector<fs::path> image_files(const fs::path& place) {
   std::vector<fs::path> files;
   for (fs::recursive_directory_iterator entry(place, error), end; !error && entry != end;
        entry.increment(error))
-    if (data::has_image_ending(entry->path()) && entry->is_regular_file())
-      files.push_back(entry->path());
+    if (data::is_image_file(entry->path())) files.push_back(entry->path());
   if (error) fail("{}: cannot be listed: {}", place.string(), error.message());
   if (files.empty()) fail("{}: holds no images: looked for .png, .jpg and .jpeg", place.string());
   std::ranges::sort(files);

@@ -1,4 +1,4 @@
-// SPLIT/LABEL/*.png or *.jpg: a folder for each label.
+// SPLIT/LABEL/*.png or *.jpg: a folder for each label, with folders of its own where it likes.
 #include <algorithm>
 #include <filesystem>
 #include <optional>
@@ -27,9 +27,9 @@ std::vector<LabelledFile> images_of(const fs::path& folder) {
   for (fs::directory_iterator label(folder, error), end; !error && label != end;
        label.increment(error)) {
     if (!fs::is_directory(label->path(), error)) continue;
-    for (fs::directory_iterator file(label->path(), error), last; !error && file != last;
+    for (fs::recursive_directory_iterator file(label->path(), error), last; !error && file != last;
          file.increment(error))
-      if (has_image_ending(file->path()))
+      if (is_image_file(file->path()))
         files.push_back({label->path().filename().string(), file->path()});
   }
   if (error) fail("{}: cannot be listed: {}", folder.string(), error.message());

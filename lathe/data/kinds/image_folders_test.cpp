@@ -37,6 +37,24 @@ TEST(ImageFolders, ReadALabelAFolder) {
   EXPECT_THAT(load(directory, "test").labels(), ElementsAre(1)) << "numbered by train";
 }
 
+TEST(ImageFolders, AreReadWithTheFoldersInThem) {
+  const TemporaryDirectory directory;
+  directory.write("train/cat/1.png", grey({0, 0}));
+  directory.write("train/dog/old/2.png", grey({0, 0}));
+  directory.write("train/dog/3.png", grey({0, 0}));
+  directory.write("train/dog/notes.txt", "not an image");
+  EXPECT_THAT(load(directory).labels(), ElementsAre(0, 1, 1));
+}
+
+TEST(ImageFolders, RefuseToLeaveImagesOut) {
+  const TemporaryDirectory directory;
+  directory.write("train/cat/1.png", grey({0, 0}));
+  directory.write("train/dog/2.WebP", "RIFF");
+  EXPECT_THAT(error_of([&] { load(directory); }),
+              EndsWith("train/dog/2.WebP: is an image that is not read: expected .png, .jpg or "
+                       ".jpeg"));
+}
+
 TEST(ImageFolders, KeepTheNumbersOfFolders) {
   const TemporaryDirectory directory;
   for (int label = 0; label < 11; ++label)
