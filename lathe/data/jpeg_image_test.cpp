@@ -31,6 +31,48 @@ TEST(JpegImage, PutsOneChannelAfterTheOther) {
   EXPECT_THAT(grey.bytes, ElementsAre(51, 51));
 }
 
+// A JPEG with Exif data that say which way up it is, in either order of bytes.
+std::string with_orientation(std::string bytes, char orientation, bool is_little) {
+  const std::string exif =
+      is_little ? std::string("Exif\0\0II*\0\x8\0\0\0\x1\0\x12\x1\x3\0\x1\0\0\0", 24) +
+                      orientation + std::string(7, '\0')
+                : std::string("Exif\0\0MM\0*\0\0\0\x8\0\x1\x1\x12\0\x3\0\0\0\x1\0", 25) +
+                      orientation + std::string(6, '\0');
+  std::string marker("\xff\xe1\0", 3);
+  marker += static_cast<char>(exif.size() + 2);
+  return bytes.insert(2, marker + exif);
+}
+
+// Pixels in a column of two, as Pillow's exif_transpose turns them.
+TEST(JpegImage, IsTurnedUpright) {
+  const TemporaryDirectory directory;
+  const Image stored = read_jpeg(directory.write("a.jpg", jpeg(1, 2, 1, {20, 220})));
+  const unsigned char first = stored.bytes[0], last = stored.bytes[1];
+  ASSERT_LT(first, last);
+  const auto turned = [&](char orientation, bool is_little) {
+    return read_jpeg(directory.write(
+        "b.jpg", with_orientation(jpeg(1, 2, 1, {20, 220}), orientation, is_little)));
+  };
+  for (const bool is_little : {false, true}) {
+    EXPECT_EQ(turned(1, is_little), stored);
+    EXPECT_EQ(turned(3, is_little), (Image{1, 2, 1, {last, first}}));
+    EXPECT_EQ(turned(6, is_little), (Image{1, 1, 2, {last, first}}));
+    EXPECT_EQ(turned(8, is_little), (Image{1, 1, 2, {first, last}}));
+    EXPECT_EQ(turned(99, is_little), stored);
+  }
+}
+
+TEST(Image, IsTurnedInEightWays) {
+  const Image image{1, 2, 3, {1, 2, 3, 4, 5, 6}};
+  EXPECT_EQ(turn_upright(image, 2), (Image{1, 2, 3, {3, 2, 1, 6, 5, 4}}));
+  EXPECT_EQ(turn_upright(image, 3), (Image{1, 2, 3, {6, 5, 4, 3, 2, 1}}));
+  EXPECT_EQ(turn_upright(image, 4), (Image{1, 2, 3, {4, 5, 6, 1, 2, 3}}));
+  EXPECT_EQ(turn_upright(image, 5), (Image{1, 3, 2, {1, 4, 2, 5, 3, 6}}));
+  EXPECT_EQ(turn_upright(image, 6), (Image{1, 3, 2, {4, 1, 5, 2, 6, 3}}));
+  EXPECT_EQ(turn_upright(image, 7), (Image{1, 3, 2, {6, 3, 5, 2, 4, 1}}));
+  EXPECT_EQ(turn_upright(image, 8), (Image{1, 3, 2, {3, 6, 2, 5, 1, 4}}));
+}
+
 TEST(JpegImage, RefusesFourColoursAndWhatIsNone) {
   const TemporaryDirectory directory;
   EXPECT_THAT(error_of([&] {
