@@ -137,10 +137,14 @@ data::ImageReading read_preprocessor_config(const json& config) {
   if (!config.is_object()) fail("expected an object of keys");
   constexpr std::array kKnown = {"do_resize", "do_center_crop", "do_rescale", "do_normalize",
                                  "do_convert_rgb"};
+  // Others change pixels as well: to -1 to 1 (ViViT, EfficientNet), or normalized twice.
+  constexpr std::array kOthers = {"offset", "rescale_offset", "include_top"};
+  const auto is_unknown = [&](const std::string& key) {
+    return key.starts_with("do_") ? std::ranges::find(kKnown, key) == kKnown.end()
+                                  : std::ranges::find(kOthers, key) != kOthers.end();
+  };
   for (const auto& [key, value] : config.items())
-    if (key.starts_with("do_") && std::ranges::find(kKnown, key) == kKnown.end() &&
-        value == json(true))
-      fail("{} is true, which is not known here", key);
+    if (is_unknown(key) && value == json(true)) fail("{} is true, which is not known here", key);
   data::ImageReading reading;
   reading.is_colour = flag(config, "do_convert_rgb", false);
   if (flag(config, "do_resize", find(config, "size") != nullptr)) read_resize(config, reading);

@@ -52,6 +52,10 @@ TEST(PreprocessorConfig, SaysWhatCLIPDoes) {
 
 TEST(PreprocessorConfig, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(refused(R"({"do_pad": true})"), "do_pad is true, which is not known here");
+  EXPECT_EQ(refused(R"({"image_processor_type": "EfficientNetImageProcessor",
+                        "rescale_factor": 0.00784313725490196, "rescale_offset": true})"),
+            "rescale_offset is true, which is not known here");
+  EXPECT_EQ(read(R"({"rescale_offset": false, "offset": false})"), "");
   EXPECT_EQ(refused(R"({"do_normalize": true, "image_mean": [0.5]})"),
             "do_normalize is true, but image_std is missing");
   EXPECT_EQ(refused(R"({"size": {"longest_edge": 5}})"),
