@@ -257,6 +257,22 @@ TEST_F(ArchitectureSearchTest, EndsInAGridOfGoodValues) {
   EXPECT_GE(summary.copied, 1);  // the best trial's own point
 }
 
+// The widest with the longest is more than both were with others.
+TEST_F(ArchitectureSearchTest, KeepsTheGridOfGoodValuesWithinTheBudget) {
+  SearchOptions narrow = options("s");
+  std::ofstream(narrow.space) << "[architecture]\nlayers = 1\nheads = 1\nhidden = [12, 16]\n"
+                                 "intermediate = [16, 64]\n[recipe]\nepochs = 1\n";
+  narrow.halving = 0;
+  narrow.trials = 8;
+  narrow.narrow = 4;
+  narrow.limits["bit-operations"] = 24.0 * 32 * 32 * (4 * 16 * 16 + 2 * 16 * 64);
+  const SearchResult result = run_search(narrow, {});
+  const StudySummary summary = summarize(result.studies[1]);
+  EXPECT_EQ(summary.failed, 0);
+  EXPECT_EQ(summary.complete, 3);
+  EXPECT_EQ(summary.copied, 3);
+}
+
 TEST_F(ArchitectureSearchTest, SharesItsTrialsWithWorkers) {
   SearchOptions alone = options("alone");
   const std::string expected = told(run_search(alone, {}));

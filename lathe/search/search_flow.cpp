@@ -248,8 +248,9 @@ class Search {
     const std::vector<SearchStudies::Record> records = studies_->read();
     std::vector<const study::History*> histories;
     for (const SearchStudies::Record& record : records) histories.push_back(&record.history);
-    const auto points = narrowed_grid(space_, histories, options_.narrow, options_.above);
-    run_listed(kNarrowed, points);
+    // Values that were affordable apart need not be together.
+    run_listed(kNarrowed,
+               affordable(narrowed_grid(space_, histories, options_.narrow, options_.above)));
   }
 
   void tell(const EndedTrial& ended, int trials) const {
