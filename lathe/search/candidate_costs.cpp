@@ -24,6 +24,12 @@ SymbolValues one_example(const Size& size, std::int64_t length) {
   return values;
 }
 
+// Bits that a format stores beside its scales, which pruning leaves whole.
+double element_bits(const std::string& format) {
+  const auto parsed = parse_format(format);
+  return parsed == nullptr ? 8.0 * sizeof(float) : parsed->facts().element_bits;
+}
+
 double sparsity_of(const Candidate& candidate, const Graph& graph, const std::string& layer) {
   for (const auto& [name, pruning] : candidate.pruning)
     if (is_meant(name, graph, layer)) return pruning.sparsity;
@@ -99,6 +105,11 @@ const CandidateCosts::Architecture& CandidateCosts::architecture(const Candidate
         {.task = base_.task, .num_labels = static_cast<std::int64_t>(base_.label_names.size())});
   }
   built.layers = compress::layer_bits(built.graph);
+  for (const compress::LayerBits& layer : built.layers) {
+    const NodeId node = built.graph.at(layer.layer);
+    const Size flops = built.graph.op(node).flops(built.graph.call(node));
+    built.products.push_back(static_cast<double>(flops.evaluate(one_example(flops, length_))) / 2);
+  }
   const Profile sums = profile(built.graph);
   built.parameters = static_cast<double>(sums.parameters);
   built.flops = static_cast<double>(sums.flops.evaluate(one_example(sums.flops, length_)));
@@ -128,15 +139,16 @@ Costs CandidateCosts::known(const Candidate& candidate) const {
   const std::vector<compress::LayerBits> layers = layers_of(built, candidate);
   const compress::AverageBits bits = compress::average_bits(layers);
   double pruned = 0, dense = 0, stored_bits = 0, bit_operations = 0;
-  for (const compress::LayerBits& layer : layers) {
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const compress::LayerBits& layer = layers[i];
     const auto weights = static_cast<double>(layer.num_weights());
     const double sparsity = sparsity_of(candidate, built.graph, layer.layer);
     pruned += sparsity * weights;
     dense += weights;
     const double all = weights * layer.weight_bits();
-    stored_bits += sparsity == 0 ? all : std::min(all, (1 - sparsity) * all + weights);
-    bit_operations += (1 - sparsity) * weights * layer.weight_bits() * layer.data_bits() *
-                      static_cast<double>(length_);
+    const double gone = sparsity * weights * element_bits(layer.weights);
+    stored_bits += sparsity == 0 ? all : all - gone + weights;
+    bit_operations += (1 - sparsity) * built.products[i] * layer.weight_bits() * layer.data_bits();
   }
   return {{"weight-bits", bits.weights},
           {"data-bits", bits.data},

@@ -44,6 +44,7 @@ class CandidateCosts {
   struct Architecture {
     Graph graph;
     std::vector<compress::LayerBits> layers;
+    std::vector<double> products;  ///< of each layer for one example
     double parameters = 0, flops = 0;
   };
   const Architecture& architecture(const Candidate& candidate) const;

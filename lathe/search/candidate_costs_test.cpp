@@ -32,7 +32,9 @@ TEST(CandidateCosts, CountWhatIsStoredAndComputed) {
   EXPECT_EQ(plain.at("parameters"), kWeights + kTables + kBiases + kNorms);
   EXPECT_EQ(plain.at("bytes"), 4 * plain.at("parameters"));
   EXPECT_EQ(plain.at("weight-bits"), 32);
-  EXPECT_EQ(plain.at("bit-operations"), kWeights * 32 * 32 * 10);
+  // Pooler and classifier read one token.
+  constexpr double kProducts = (4 * 64 + 2 * 128) * 10 + 64 + 16;
+  EXPECT_EQ(plain.at("bit-operations"), kProducts * 32 * 32);
 
   Candidate half;
   half.formats[".*"] = {{compress::TensorRole::Weights, "fixed:8,4"},
@@ -43,9 +45,25 @@ TEST(CandidateCosts, CountWhatIsStoredAndComputed) {
   EXPECT_EQ(small.at("weight-bits"), 8);
   EXPECT_EQ(small.at("data-bits"), 4);
   EXPECT_EQ(small.at("bits"), 6);
-  EXPECT_EQ(small.at("bit-operations"), kWeights / 2 * 8 * 4 * 10);
+  EXPECT_EQ(small.at("bit-operations"), kProducts / 2 * 8 * 4);
   EXPECT_EQ(small.at("bytes"), plain.at("bytes") - 4 * kWeights + kWeights * (4 + 1) / 8);
   EXPECT_EQ(small.at("flops"), plain.at("flops"));
+
+  // Scales of rows stay, however many of a row's weights are gone.
+  half.formats[".*"][compress::TensorRole::Weights] = "int:8,channel";
+  constexpr double kRows = 4 * 8 + 16 + 8 + 8 + 2;
+  EXPECT_EQ(costs.known(half).at("bytes"),
+            plain.at("bytes") - 4 * kWeights + kWeights * (4 + 1) / 8 + 4 * kRows);
+  // A mask is stored, though it hides less than it takes.
+  half.formats[".*"][compress::TensorRole::Weights] = "binary";
+  EXPECT_EQ(costs.known(half).at("bytes"),
+            plain.at("bytes") - 4 * kWeights + kWeights * (0.5 + 1) / 8);
+}
+
+TEST(CandidateCosts, CountTheWindowsOfAnImage) {
+  const io::Model base = io::load_model("cnn:3x8x8,c4k3p1,m2,2", {.task = "classify", .seed = 0});
+  constexpr double kProducts = 64 * 4 * 27 + 4 * 16 * 2;
+  EXPECT_EQ(CandidateCosts(base, 1).known({}).at("bit-operations"), kProducts * 32 * 32);
 }
 
 TEST(CandidateCosts, OfAWiderModelAreMore) {

@@ -163,9 +163,15 @@ class Search {
   void check_budget() const {
     if (!options_.limits.empty()) {
       Costs least;
-      for (const Candidate& candidate : smallest_candidates(space_))
+      const auto count = [&](const Candidate& candidate) {
         for (const auto& [name, cost] : costs_.known(candidate))
           least[name] = least.contains(name) ? std::min(least[name], cost) : cost;
+      };
+      for (Candidate candidate : smallest_candidates(space_)) {
+        count(candidate);
+        candidate.pruning.clear();  // a mask may take more than it saves
+        count(candidate);
+      }
       for (const auto& [name, most] : options_.limits)
         if (const auto found = least.find(name); found != least.end() && found->second > most)
           fail("max {}={}: no point of the space has so few; the smallest possible is {:.6g}", name,
