@@ -53,10 +53,17 @@ std::vector<std::string> variables_of(const std::string& text) {
   return names;
 }
 
+// What cannot be searched has one value, though it may stand in a list.
+std::string text_of(const toml::node& node) {
+  const std::vector<std::string> texts = list_of<std::string>(node, "a text");
+  if (texts.size() > 1) fail("{} values: expected one, which is not chosen", texts.size());
+  return texts.front();
+}
+
 ArchitectureSpace read_architecture(const toml::table& table, const std::string& source) {
   ArchitectureSpace space;
   each_entry(table, source, [&](const std::string& key, const toml::node& node) {
-    if (key == "model") space.model = list_of<std::string>(node, "a text").front();
+    if (key == "model") space.model = text_of(node);
   });
   each_entry(table, source, [&](const std::string& key, const toml::node& node) {
     const auto sizes = [&] { return list_of<std::int64_t>(node, "a whole number"); };
@@ -110,7 +117,7 @@ FormatChoices read_family(const std::string& name, const toml::node& node,
   } else {
     for (const auto& [key, value] : table_of(node)) {
       if (key.str() == "format")
-        family.format = list_of<std::string>(value, "a text").front();
+        family.format = with_place("format", [&] { return text_of(value); });
       else
         family.variables[std::string(key.str())] =
             with_place(std::string(key.str()), [&] { return list_of(value); });
@@ -161,7 +168,7 @@ PrecisionSpace read_precision(const toml::table& table, const std::string& sourc
           read_families(*node, place, kinds.at(is_of_weights ? "weights" : "families"), source);
     } else if (key == "layers") {
       with_place(place, [&] {
-        space.layers = list_of<std::string>(*node, "a text").front();
+        space.layers = text_of(*node);
         compress::check_match(compress::MatchBy::Regex, space.layers);
       });
     } else {
@@ -185,7 +192,7 @@ PruningSpace read_pruning(const toml::table& table, const std::string& source) {
   each_entry(table, source, [&](const std::string& key, const toml::node& node) {
     const auto words = [&] { return list_of<std::string>(node, "a text"); };
     if (key == "layers") {
-      space.layers = words().front();
+      space.layers = text_of(node);
       compress::check_match(compress::MatchBy::Regex, space.layers);
     } else if (key == "sparsity") {
       for (const study::Choice& choice : list_of(node)) {
@@ -210,6 +217,7 @@ PruningSpace read_pruning(const toml::table& table, const std::string& source) {
 study::Distribution read_range(const toml::node& node) {
   if (!node.is_table()) return study::CategoricalDistribution{list_of(node)};
   toml::table table = *node.as_table();
+  if (table.contains("when")) fail("when: a recipe has no conditions, all points have it");
   if (!table.contains("type")) {
     const bool is_whole = table["low"].is_integer() && table["high"].is_integer();
     table.insert("type", is_whole ? "int" : "float");

@@ -94,6 +94,20 @@ TEST(SpaceFile, ReadsFormatsToCompareWith) {
             "weights or families beside");
 }
 
+TEST(SpaceFile, RefusesConditionsOfARecipe) {
+  EXPECT_EQ(refusal("[recipe]\nlr = {low = 1e-4, high = 1e-3, when = {layers = 1}}\n"),
+            "s.toml:2: lr: when: a recipe has no conditions, all points have it");
+}
+
+TEST(SpaceFile, RefusesListsOfWhatIsNotChosen) {
+  EXPECT_EQ(refusal("[architecture]\nmodel = [\"bert-tiny\", \"bert-mini\"]\nlayers = [1, 2]\n"),
+            "s.toml:2: model: 2 values: expected one, which is not chosen");
+  EXPECT_EQ(refusal("[precision.weights]\na = {format = [\"int:8\", \"int:4\"]}\n"),
+            "s.toml:2: a: format: 2 values: expected one, which is not chosen");
+  EXPECT_EQ(refusal("[pruning]\nsparsity = [0, 0.5]\nlayers = [\"encoder\", \"pooler\"]\n"),
+            "s.toml:3: layers: 2 values: expected one, which is not chosen");
+}
+
 TEST(SpaceFile, RefusesSpacesWithoutPoints) {
   EXPECT_EQ(
       refusal(""),
