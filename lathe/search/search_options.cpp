@@ -1,6 +1,7 @@
 #include "lathe/search/search_options.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "lathe/core/error.h"
@@ -112,7 +113,9 @@ void check_options(const SearchOptions& options) {
     if (!names.insert(sampler).second) fail("sampler {}: stands there twice", sampler);
   if (options.halving == 1) fail("halving 1: every trial would go on; expected 0, or 2 and more");
   if (options.rungs < 1) fail("rungs {}: expected 1 or more", options.rungs);
-  if (!(options.bit_cost >= 0)) fail("bit-cost {}: expected 0 or more", options.bit_cost);
+  if (!(options.bit_cost >= 0) || std::isinf(options.bit_cost))
+    fail("bit-cost {}: expected 0 or more", options.bit_cost);
+  if (options.target && std::isnan(*options.target)) fail("target nan: expected a number");
   for (const auto& [name, bits] : {std::pair("max-weight-bits", options.max_weight_bits),
                                    std::pair("max-data-bits", options.max_data_bits)})
     if (bits && !(*bits > 0)) fail("{} {}: expected more than 0", name, *bits);
@@ -142,6 +145,15 @@ void check_options(const SearchOptions& options) {
     fail("augment: a teacher answers for images as they are");
   if (options.finalists < 1) fail("finalists {}: expected 1 or more", options.finalists);
   if (options.seeds < 1) fail("seeds {}: expected 1 or more", options.seeds);
+  if (options.above != 0 && options.narrow == 0)
+    throw UserError("above: chooses values for narrow, and nothing is narrowed", "--narrow 60");
+  if (options.whole == 0 && !options.is_worker)
+    for (const auto& [name, is_given] :
+         {std::pair("whole-epochs", options.whole_epochs.has_value()),
+          std::pair("whole-model", !options.whole_model.empty()),
+          std::pair("whole-teacher", !options.whole_teacher.empty())})
+      if (is_given)
+        throw UserError(fmt::format("{}: nothing is trained on all of train", name), "--whole 3");
 }
 
 }  // namespace lathe::search

@@ -35,12 +35,19 @@ void take_limits(const std::vector<std::string>& texts, search::SearchOptions& o
     const auto [stop, error] = std::from_chars(begin, end, value);
     if (error != std::errc{} || stop != end || begin == end)
       fail("--max {}: expected NAME=NUMBER", text);
+    // Two limits of one cost contradict each other, or one is for nothing.
+    bool is_new = true;
+    const auto set = [&](std::optional<double>& bits) {
+      is_new = !bits;
+      bits = value;
+    };
     if (name == "weight-bits")
-      options.max_weight_bits = value;
+      set(options.max_weight_bits);
     else if (name == "data-bits")
-      options.max_data_bits = value;
+      set(options.max_data_bits);
     else
-      options.limits[name] = value;
+      is_new = options.limits.emplace(name, value).second;
+    if (!is_new) fail("--max {}: {} is limited twice", text, name);
   }
 }
 
