@@ -16,41 +16,78 @@ std::string scalar_text(const std::string& key, const toml::node& node) {
   fail("{}: expected a text, a number, true or false, or a list of them", key);
 }
 
-void add_option(std::vector<std::string>& words, const std::string& key, const toml::node& node,
-                const std::vector<std::string>& flags, const std::vector<std::string>& repeated) {
-  std::string flag = "--" + key;
-  std::replace(flag.begin(), flag.end(), '_', '-');
-  if (std::find(flags.begin(), flags.end(), flag) == flags.end()) {
-    const std::string nearest = nearest_name(flag, flags);
+bool has(const std::vector<std::string>& names, std::string_view name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+// The words of one option.
+std::vector<std::string> words_of(const std::string& key, const std::string& flag,
+                                  const toml::node& node, const ConfigTarget& target) {
+  if (!has(target.flags, flag)) {
+    const std::string nearest = nearest_name(flag, target.flags);
     throw UserError(fmt::format("unknown option \"{}\"", key),
                     nearest.empty() ? "" : fmt::format("did you mean \"{}\"?", nearest.substr(2)));
   }
   if (const auto on = node.value_exact<bool>()) {
-    if (*on) words.push_back(flag);
-    return;
+    if (!has(target.switches, flag)) fail("{} {}: expected a value", key, *on);
+    if (*on) return {flag};
+    const std::string opposite = "--no-" + flag.substr(2);
+    return has(target.flags, opposite) ? std::vector{opposite} : std::vector<std::string>{};
   }
   const toml::array* const list = node.as_array();
-  if (list != nullptr && std::ranges::count(repeated, flag) > 0) {
+  if (has(target.repeated, flag)) {
+    std::vector<std::string> words;
+    if (has(target.given, flag)) return words;
+    if (list == nullptr) return {flag, scalar_text(key, node)};
     for (const toml::node& item : *list) words.insert(words.end(), {flag, scalar_text(key, item)});
-    return;
+    return words;
   }
-  words.push_back(flag);
-  if (list != nullptr) {
-    std::string joined;
-    for (const toml::node& item : *list)
-      joined += (joined.empty() ? "" : ",") + scalar_text(key, item);
-    words.push_back(joined);
-    return;
-  }
-  words.push_back(scalar_text(key, node));
+  if (list == nullptr) return {flag, scalar_text(key, node)};
+  std::string joined;
+  for (const toml::node& item : *list)
+    joined += (joined.empty() ? "" : ",") + scalar_text(key, item);
+  return {flag, joined};
 }
+
+// The words of each flag, in order; a flag that comes again replaces those it had.
+class ConfigWords {
+ public:
+  ConfigWords(const std::string& path, const ConfigTarget& target) : path_(path), target_(target) {}
+
+  void add(const toml::table& table) {
+    for (const auto& [key, node] : table)
+      with_place(fmt::format("{}:{}", path_, node.source().begin.line),
+                 [&, &name = key, &value = node] { add(std::string(name), value); });
+  }
+
+  std::vector<std::string> take() const {
+    std::vector<std::string> all;
+    for (const auto& [flag, words] : options_) all.insert(all.end(), words.begin(), words.end());
+    return all;
+  }
+
+ private:
+  void add(const std::string& key, const toml::node& node) {
+    if (node.is_table()) {
+      if (!has(target_.commands, key)) throw unknown_name("command", key, target_.commands);
+      return;  // its own, or another command's
+    }
+    if (node.is_array_of_tables() && has(target_.lists, key)) return;
+    std::string flag = "--" + key;
+    std::replace(flag.begin(), flag.end(), '_', '-');
+    std::vector<std::string> words = words_of(key, flag, node, target_);
+    std::erase_if(options_, [&](const auto& option) { return option.first == flag; });
+    options_.emplace_back(flag, std::move(words));
+  }
+
+  const std::string& path_;
+  const ConfigTarget& target_;
+  std::vector<std::pair<std::string, std::vector<std::string>>> options_;
+};
 
 }  // namespace
 
-std::vector<std::string> read_config_file(const std::string& path, const std::string& command,
-                                          const std::vector<std::string>& flags,
-                                          const std::vector<std::string>& repeated,
-                                          const std::vector<std::string>& lists) {
+std::vector<std::string> read_config_file(const std::string& path, const ConfigTarget& target) {
   toml::table file;
   try {
     file = toml::parse_file(path);
@@ -59,17 +96,18 @@ std::vector<std::string> read_config_file(const std::string& path, const std::st
     if (place.line == 0) fail("{}: cannot be read", path);
     fail("{}:{}:{}: {}", path, place.line, place.column, error.description());
   }
-  const toml::table* section = file[command].as_table();
-  std::vector<std::string> words;
-  for (const auto& [key, node] : section != nullptr ? *section : file) {
-    if (node.is_table()) continue;  // another command's
-    if (node.is_array_of_tables() && std::ranges::count(lists, key.str()) > 0) continue;
-    with_place(fmt::format("{}:{}", path, node.source().begin.line),
-               [&, &name = key, &value = node] {
-                 add_option(words, std::string(name), value, flags, repeated);
-               });
+  ConfigWords words(path, target);
+  words.add(file);
+  // [architecture], and [search] with [search.architecture].
+  if (target.command.size() > 1)
+    if (const toml::table* own = file[target.command.back()].as_table()) words.add(*own);
+  const toml::table* table = &file;
+  for (const std::string& word : target.command) {
+    table = (*table)[word].as_table();
+    if (table == nullptr) break;
+    words.add(*table);
   }
-  return words;
+  return words.take();
 }
 
 }  // namespace lathe::cli

@@ -117,6 +117,13 @@ std::vector<std::string> repeated_names(const CLI::App& app) {
   return names;
 }
 
+void add_command_names(const CLI::App& app, std::vector<std::string>& names) {
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+    add_command_names(*command, names);
+  }
+}
+
 // The words of the config file go right after the command's name, so that later flags win.
 std::vector<std::string> with_config(std::vector<std::string> words, CLI::App& app) {
   std::string path;
@@ -125,21 +132,29 @@ std::vector<std::string> with_config(std::vector<std::string> words, CLI::App& a
     if (words[i].starts_with("--config=")) path = words[i].substr(9);
   }
   if (path.empty()) return words;
-  std::size_t end = 0;
+  ConfigTarget target;
   CLI::App* command = &app;
-  std::string name;
-  while (end < words.size()) {
-    CLI::App* next = find_subcommand(*command, words[end]);
+  while (target.command.size() < words.size()) {
+    const std::string& word = words[target.command.size()];
+    CLI::App* next = find_subcommand(*command, word);
     if (next == nullptr) break;
-    name = words[end];
+    target.command.push_back(word);
     command = next;
-    ++end;
   }
-  const Command* record = Registry<Command>::instance().find(name);
-  const std::vector<std::string> extra =
-      read_config_file(path, name, option_names(*command), repeated_names(*command),
-                       record != nullptr ? record->lists : std::vector<std::string>{});
-  words.insert(words.begin() + static_cast<std::ptrdiff_t>(end), extra.begin(), extra.end());
+  const auto end = words.begin() + std::ssize(target.command);
+  if (!target.command.empty())
+    if (const Command* record = Registry<Command>::instance().find(target.command.back()))
+      target.lists = record->lists;
+  target.flags = option_names(*command);
+  target.repeated = repeated_names(*command);
+  for (const CLI::Option* option : command->get_options())
+    if (option->get_expected_max() == 0)
+      for (const std::string& name : option->get_lnames()) target.switches.push_back("--" + name);
+  for (auto word = end; word != words.end(); ++word)
+    if (word->starts_with("--")) target.given.push_back(word->substr(0, word->find('=')));
+  add_command_names(app, target.commands);
+  const std::vector<std::string> extra = read_config_file(path, target);
+  words.insert(end, extra.begin(), extra.end());
   return words;
 }
 
