@@ -5,15 +5,11 @@
 namespace lathe::search {
 
 std::string builder_name(const ArchitectureSpace& space) {
-  if (space.variables.empty()) return space.model;
-  if (!space.models.empty()) return space.models.front();
-  ArchitectureSpace listed = space;
-  list_models(listed);
-  return listed.models.front();
+  return models_of(space).front();
 }
 
 bool has_encoder_sizes(const ArchitectureSpace& space) {
-  return space.variables.empty() && named_builder(space.model).family->name == "bert";
+  return !has_variables(space) && named_builder(space.model).family->name == "bert";
 }
 
 std::vector<std::int64_t> values_or_default(const ArchitectureSpace& space,

@@ -119,7 +119,7 @@ std::optional<std::string> model_at(const ArchitectureSpace& space,
 }
 
 Attributes architecture_at(const ArchitectureSpace& space, const study::Assignment& point) {
-  if (!space.variables.empty()) return named_builder(*model_at(space, point)).config;
+  if (has_variables(space)) return named_builder(*model_at(space, point)).config;
   Attributes result;
   if (!has_encoder_sizes(space)) return result;
   for (const Setting& setting : settings_of(space)) {
@@ -145,11 +145,12 @@ Attributes architecture_at(const ArchitectureSpace& space, const study::Assignme
 }
 
 // Whether what is decided of an architecture can be built.
-bool is_possible_architecture(const ArchitectureSpace& space, const study::Assignment& point) {
+bool is_possible_architecture(const ArchitectureSpace& space,
+                              const std::vector<std::string>& models,
+                              const study::Assignment& point) {
   if (!has_encoder_sizes(space)) {
     const std::optional<std::string> model = model_at(space, point);
-    return !model || space.variables.empty() ||
-           std::ranges::find(space.models, *model) != space.models.end();
+    return !model || std::ranges::find(models, *model) != models.end();
   }
   const auto heads = size_at(space, point, "heads", space.heads, "num_attention_heads");
   const auto hidden = size_at(space, point, "hidden", space.hidden, "hidden_size");
@@ -299,8 +300,10 @@ nlohmann::json to_json(const Candidate& candidate) {
 
 CandidateSpace::CandidateSpace(SearchSpace space, std::vector<std::string> layers,
                                std::vector<std::string> pruned)
-    : space_(std::move(space)), layers_(std::move(layers)), pruned_(std::move(pruned)) {
-  if (!space_.architecture.variables.empty()) list_models(space_.architecture);
+    : space_(std::move(space)),
+      models_(models_of(space_.architecture)),
+      layers_(std::move(layers)),
+      pruned_(std::move(pruned)) {
   check_space(space_);
   if (space_.precision && layers_.empty()) layers_ = {space_.precision->layers};
   if (space_.pruning && pruned_.empty()) pruned_ = {space_.pruning->layers};
@@ -321,7 +324,7 @@ std::string CandidateSpace::precision_name(const std::string& layer,
 }
 
 bool CandidateSpace::is_possible(const study::Assignment& point) const {
-  if (!is_possible_architecture(space_.architecture, point)) return false;
+  if (!is_possible_architecture(space_.architecture, models_, point)) return false;
   if (!space_.precision) return true;
   for (const std::string& layer : layers_)
     for (const TensorChoices& tensors : space_.precision->tensors) {

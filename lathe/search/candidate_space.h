@@ -45,6 +45,8 @@ class CandidateSpace {
                           std::vector<std::string> pruned = {});
 
   const SearchSpace& space() const { return space_; }
+  /// The models that the space stands for, of which a point chooses one.
+  const std::vector<std::string>& models() const { return models_; }
   const std::vector<std::string>& layers() const { return layers_; }
   const std::vector<std::string>& pruned() const { return pruned_; }
   /// The parameter that chooses the family of a layer's tensors.
@@ -67,7 +69,7 @@ class CandidateSpace {
 
  private:
   SearchSpace space_;
-  std::vector<std::string> layers_, pruned_;
+  std::vector<std::string> models_, layers_, pruned_;
   study::Space parameters_;
 };
 

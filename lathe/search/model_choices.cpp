@@ -12,25 +12,31 @@ models::NamedModel named_builder(const std::string& name) {
   return *named;
 }
 
-void list_models(ArchitectureSpace& space) {
-  space.models.clear();
+bool has_variables(const ArchitectureSpace& space) {
+  return space.model.find('{') != std::string::npos;
+}
+
+std::vector<std::string> models_of(const ArchitectureSpace& space) {
+  if (!has_variables(space)) return {space.model};
+  std::vector<std::string> names;
   std::optional<UserError> first;
   each_combination(space.variables, [&](const VariableValues& values) {
     const std::string name = fill_variables(space.model, values);
     try {
       const models::NamedModel named = named_builder(name);
       with_place(name, [&] { models::build(*named.family, named.config, {.task = "classify"}); });
-      space.models.push_back(name);
+      names.push_back(name);
     } catch (const UserError& error) {
       if (!first) first = error;
     }
   });
-  if (space.models.empty()) throw *first;
-  const std::string& family = named_builder(space.models.front()).family->name;
-  for (const std::string& name : space.models)
+  if (names.empty()) throw *first;
+  const std::string& family = named_builder(names.front()).family->name;
+  for (const std::string& name : names)
     if (const std::string& other = named_builder(name).family->name; other != family)
-      fail("{} is of the family {}, {} of {}: expected one family", space.models.front(), family,
-           name, other);
+      fail("{} is of the family {}, {} of {}: expected one family", names.front(), family, name,
+           other);
+  return names;
 }
 
 }  // namespace lathe::search

@@ -19,7 +19,6 @@ struct ArchitectureSpace {
   /// A builder. With variables in braces it stands for as many: cnn:1x28x28,c{filters}k5,m2,10.
   std::string model = "bert-tiny";
   std::map<std::string, std::vector<study::Choice>> variables = {};  ///< their values
-  std::vector<std::string> models = {};  ///< those that can be built, of all combinations
   // Of a builder of the family bert alone.
   std::vector<std::int64_t> layers = {}, heads = {}, hidden = {}, intermediate = {};
   std::vector<std::string> activation = {};  ///< gelu, relu, ...

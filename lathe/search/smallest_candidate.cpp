@@ -53,11 +53,13 @@ Attributes smallest_encoder(const ArchitectureSpace& space) {
 
 // Of encoders the one that has the least of everything; of models that are named all, since what
 // their sizes do is theirs to know.
-std::vector<Attributes> smallest_architectures(const ArchitectureSpace& space) {
+std::vector<Attributes> smallest_architectures(const CandidateSpace& candidates) {
+  const ArchitectureSpace& space = candidates.space().architecture;
   if (has_encoder_sizes(space)) return {smallest_encoder(space)};
-  if (space.variables.empty()) return {Attributes{}};
+  if (!has_variables(space)) return {Attributes{}};
   std::vector<Attributes> result;
-  for (const std::string& model : space.models) result.push_back(named_builder(model).config);
+  for (const std::string& model : candidates.models())
+    result.push_back(named_builder(model).config);
   return result;
 }
 
@@ -75,7 +77,7 @@ std::vector<Candidate> smallest_candidates(const CandidateSpace& space) {
     for (const std::string& layer : space.pruned())
       candidate.pruning[layer].sparsity = std::ranges::max(choices.pruning->sparsity);
   std::vector<Candidate> result;
-  for (Attributes& architecture : smallest_architectures(choices.architecture)) {
+  for (Attributes& architecture : smallest_architectures(space)) {
     candidate.architecture = std::move(architecture);
     result.push_back(candidate);
   }

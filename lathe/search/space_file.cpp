@@ -88,14 +88,13 @@ ArchitectureSpace read_architecture(const toml::table& table, const std::string&
     else if (key == "projections")
       space.projections = words();
     else
-      throw unknown_name(
-          "key", key,
-          space.model.find('{') != std::string::npos
-              ? variables_of(space.model)
-              : std::vector<std::string>{"activation", "heads", "hidden", "intermediate", "layers",
-                                         "model", "norm", "projections"});
+      throw unknown_name("key", key,
+                         has_variables(space) ? variables_of(space.model)
+                                              : std::vector<std::string>{
+                                                    "activation", "heads", "hidden", "intermediate",
+                                                    "layers", "model", "norm", "projections"});
     // What is wrong with a part shows best at its own line; the rest, at the table's.
-    if (space.model.find('{') != std::string::npos) return;
+    if (has_variables(space)) return;
     ArchitectureSpace alone{.model = space.model};
     if (key == "activation") alone.activation = space.activation;
     if (key == "norm") alone.norm = space.norm;
@@ -103,7 +102,7 @@ ArchitectureSpace read_architecture(const toml::table& table, const std::string&
     check_space({.architecture = alone});
   });
   with_place(study::place_of(table, source), [&] {
-    if (space.model.find('{') != std::string::npos) list_models(space);
+    models_of(space);  // which has errors of its own
     check_space({.architecture = space});
   });
   return space;

@@ -5,6 +5,7 @@
 
 #include "lathe/core/testing/error_text.h"
 #include "lathe/search/candidate_space.h"
+#include "lathe/search/model_choices.h"
 #include "lathe/study/samplers/grid_points.h"
 
 namespace lathe::search {
@@ -67,7 +68,7 @@ TEST(SpaceFile, ReadsModelsOfAnyFamilyWithSizesInTheirNames) {
       "s.toml");
   EXPECT_TRUE(space.architecture.heads.empty());
   // Those whose heads do not divide the width cannot be built.
-  EXPECT_EQ(space.architecture.models,
+  EXPECT_EQ(models_of(space.architecture),
             (std::vector<std::string>{"vit:1x28x28,p7,w32,l1,h2", "vit:1x28x28,p7,w48,l1,h2",
                                       "vit:1x28x28,p7,w48,l1,h3"}));
   EXPECT_EQ(refusal("[architecture]\nmodel = \"mlp:4,{wide},2\"\nwde = [8]\n"),
