@@ -8,22 +8,10 @@
 #include "lathe/core/testing/error_text.h"
 #include "lathe/study/objective_names.h"
 #include "lathe/study/storages/memory_storage.h"
-#include "lathe/study/testing/finished_trials.h"
+#include "lathe/study/testing/small_study.h"
 
 namespace lathe::study {
 namespace {
-
-const std::vector<Direction> kMinimize = {Direction::Minimize};
-
-Space small_space() {
-  const auto layer = CategoricalDistribution{{std::string("int"), std::string("fixed")}};
-  return {{.name = "layer", .distribution = shared(layer)},
-          {.name = "width",
-           .distribution = shared(IntDistribution{.low = 2, .high = 8, .step = 2}),
-           .parent = "layer",
-           .parent_values = {0}},
-          {.name = "lr", .distribution = shared(FloatDistribution{.low = 1e-3, .high = 1})}};
-}
 
 std::vector<std::string> names(const TrialRecord& trial) {
   std::vector<std::string> result;
@@ -39,10 +27,6 @@ std::string points(const History& history) {
     text += "\n";
   }
   return text;
-}
-
-Outcome complete(double value) {
-  return {.values = {value}};
 }
 
 TEST(Study, FindsTheBestOfWhatItTried) {
@@ -332,87 +316,6 @@ TEST(Study, PausesATrialUntilItsPromotion) {
   EXPECT_EQ(names(*promoted), names(trial->record()));
 }
 
-TEST(Study, PromotesPausedTrialsUntilNoneDeservesIt) {
-  Study study = Study::create(std::make_shared<MemoryStorage>(), "s", kMinimize,
-                              {.sampler = "random",
-                               .pruner = "successive-halving:min-resource=1,factor=3,pause=true",
-                               .seed = 1});
-  // Nine trials of nine steps that differ from the start: three get to step 3, one to the end.
-  std::vector<int> evaluated(9, 0);
-  const auto objective = [&](Trial& trial) -> Outcome {
-    const int done = static_cast<int>(trial.record().intermediate_values.size());
-    for (int step = done + 1; step <= 9; ++step) {
-      ++evaluated[static_cast<std::size_t>(trial.number())];
-      trial.report(step, trial.number());
-      const Verdict verdict = trial.verdict();
-      if (verdict == Verdict::Pause) return {.state = TrialState::Waiting};
-      if (verdict == Verdict::Prune) return {.state = TrialState::Pruned};
-    }
-    return complete(trial.number());
-  };
-  study.optimize(objective, {.trials = 9});
-
-  EXPECT_EQ(study.history().trials().size(), 9);
-  EXPECT_EQ(evaluated, std::vector<int>({9, 3, 3, 1, 1, 1, 1, 1, 1}));
-  EXPECT_EQ(study.history().trials()[8].state, TrialState::Waiting);
-}
-
-TEST(Study, GivesAnInterruptedTrialBackToTheQueue) {
-  Study study = Study::create(std::make_shared<MemoryStorage>(), "s", kMinimize,
-                              {.sampler = "random", .seed = 1, .space = small_space()});
-  const auto interrupted = [](Trial&) -> Outcome { throw Interrupted(); };
-  EXPECT_THROW(study.optimize(interrupted, {.trials = 3}), Interrupted);
-  EXPECT_EQ(study.history().trials()[0].state, TrialState::Waiting);
-  EXPECT_EQ(study.ask()->number(), 0);
-}
-
-TEST(Study, FailsATrialWhoseObjectiveFailsAndGoesOn) {
-  Study study = Study::create(std::make_shared<MemoryStorage>(), "s", kMinimize,
-                              {.sampler = "random", .seed = 1});
-  const auto objective = [](Trial& trial) {
-    if (trial.number() == 1) fail("out of memory");
-    if (trial.number() == 2) return Outcome{.values = {1, 2}};
-    return complete(trial.number());
-  };
-  std::vector<int> seen;
-  study.optimize(objective, {.trials = 4},
-                 {[&](Study&, const TrialRecord& trial) { seen.push_back(trial.number); }});
-  EXPECT_EQ(seen, std::vector<int>({0, 1, 2, 3}));
-  EXPECT_EQ(study.history().trials()[1].user_attributes.at("fail_reason"), "\"out of memory\"");
-  EXPECT_EQ(study.history().trials()[2].state, TrialState::Fail);
-  EXPECT_EQ(study.history().trials()[3].state, TrialState::Complete);
-}
-
-TEST(Study, StopsAtATargetAfterStagnationOrWhenACallbackSaysSo) {
-  const auto run = [](const StopRule& rule, const std::vector<Study::Callback>& callbacks = {}) {
-    Study study = Study::create(std::make_shared<MemoryStorage>(), "s", {Direction::Maximize},
-                                {.sampler = "random", .seed = 1});
-    // 0, 1, 2, 3, 3, 3, ...
-    study.optimize([](Trial& trial) { return complete(std::min(trial.number(), 3)); }, rule,
-                   callbacks);
-    return study.history().finished().size();
-  };
-  EXPECT_EQ(run({.trials = 10}), 10);
-  EXPECT_EQ(run({.trials = 10, .target = 2}), 3);
-  EXPECT_EQ(run({.trials = 100, .patience = 5}), 9);
-  EXPECT_EQ(run({.time = std::chrono::seconds(0)}), 0);
-  EXPECT_EQ(run({.should_stop = [] { return true; }}), 0);
-  EXPECT_EQ(run({.trials = 10}, {[](Study& study, const TrialRecord& trial) {
-                  if (trial.number == 4) study.stop();
-                }}),
-            5);
-}
-
-TEST(Study, CountsTheTrialsOfTheWholeStudy) {
-  auto storage = std::make_shared<MemoryStorage>();
-  Study first = Study::create(storage, "s", kMinimize, {.sampler = "random", .seed = 1});
-  first.optimize([](Trial&) { return complete(1); }, {.trials = 4});
-  Study second = Study::open(storage, "s");
-  int count = 0;
-  second.optimize([&](Trial&) { return complete(++count); }, {.trials = 6});
-  EXPECT_EQ(count, 2);
-}
-
 TEST(Study, NamesTheNearestOfWhatItDoesNotKnow) {
   auto storage = std::make_shared<MemoryStorage>();
   Study::create(storage, "widths", kMinimize, {.sampler = "random"});
@@ -488,28 +391,6 @@ TEST(Study, RefusesANameThatIsNotUtf8) {
   EXPECT_EQ(error_text([&] { Study::create(storage, "caf\xE9", kMinimize); }),
             "a study's name must be UTF-8, which \"caf\\xe9\" is not");
   EXPECT_TRUE(storage->studies().empty());
-}
-
-TEST(Study, RepeatsEachFailedTrialOnceWithItsParameters) {
-  auto storage = std::make_shared<MemoryStorage>();
-  Study study = Study::create(storage, "s", kMinimize, {.sampler = "random", .seed = 1});
-  std::vector<double> tried;
-  const auto fails_first = [&](Trial& trial) -> Outcome {
-    tried.push_back(trial.suggest_float("x", 0, 1));
-    if (trial.number() == 0) fail("out of memory");
-    return complete(tried.back());
-  };
-  study.optimize(fails_first, {.trials = 2});
-  EXPECT_EQ(study.retry_failed(), 1);
-  EXPECT_EQ(study.retry_failed(), 0);
-  study.optimize(fails_first, {.trials = 3});
-  ASSERT_EQ(tried.size(), 3u);
-  EXPECT_EQ(tried[2], tried[0]);
-  EXPECT_NE(tried[1], tried[0]);
-  const TrialRecord& again = study.history().trials()[2];
-  EXPECT_EQ(again.state, TrialState::Complete);
-  EXPECT_EQ(again.system_attributes.at("failed_trial"), "0");
-  EXPECT_EQ(study.retry_failed(), 0);
 }
 
 }  // namespace
