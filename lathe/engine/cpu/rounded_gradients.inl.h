@@ -50,8 +50,7 @@ struct ReturningRelu {
   [[gnu::always_inline]] void operator()(std::int64_t first, std::int64_t count, const float* from,
                                          std::int64_t step) const {
     const Vec zero = broadcast(0.0f);
-    Vec totals[2] = {zero, zero}, products[2] = {zero, zero};
-    const auto add = [&](std::int64_t i, int which) {
+    const auto add = [&](std::int64_t i, Vec& total, Vec& products) {
       const std::int64_t at = (first + i) * n;
       Vec g = rounded_result(load(from + i * step));
       if constexpr (HasMore) g = g + load(more, at);
@@ -59,14 +58,10 @@ struct ReturningRelu {
       const Vec seen = IsMade ? fma(distance, slope, bias) : load(x, at);
       g = select(less(zero, seen), g, zero);
       store(dx, at, g);
-      totals[which] = totals[which] + g;
-      products[which] = fma(g, distance, products[which]);
+      total = total + g;
+      products = fma(g, distance, products);
     };
-    std::int64_t i = 0;
-    for (; i + 2 <= count; i += 2) add(i, 0), add(i + 1, 1);
-    if (i < count) add(i, 0);
-    add_doubles(sums, totals[0] + totals[1]);
-    add_doubles(sums + n, products[0] + products[1]);
+    add_both_sums(count, add, sums, n);
   }
 };
 

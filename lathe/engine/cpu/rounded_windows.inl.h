@@ -251,6 +251,20 @@ template <int Filters, typename Between>
   add(to + kWidth / 2, upper_half(a.value));
 }
 
+// Adds up what add(i, a, b) adds to two vectors for each i below `count`, and that to 16 numbers of
+// sums[2, n] each. Neighbours add to vectors of their own, so that no addition waits for the last.
+template <typename Add>
+[[gnu::always_inline]] inline void add_both_sums(std::int64_t count, const Add& add, double* sums,
+                                                 std::int64_t n) {
+  const Vec zero = broadcast(0.0f);
+  Vec a[2] = {zero, zero}, b[2] = {zero, zero};
+  std::int64_t i = 0;
+  for (; i + 2 <= count; i += 2) add(i, a[0], b[0]), add(i + 1, a[1], b[1]);
+  if (i < count) add(i, a[0], b[0]);
+  add_doubles(sums, a[0] + a[1]);
+  add_doubles(sums + n, b[0] + b[1]);
+}
+
 // Writes the results of 16 filters, and sums how far they are from the first one of the image and
 // the squares of that: of a line in floats.
 template <bool HasMoments>
@@ -280,19 +294,14 @@ struct RoundedResults {
       return;
     }
     if (at == 0) store(first, result(0));
-    const Vec origin = load(first), zero = broadcast(0.0f);
-    Vec totals[2] = {zero, zero}, squares[2] = {zero, zero};
-    const auto add = [&](std::int64_t i, int which) {
+    const Vec origin = load(first);
+    const auto add = [&](std::int64_t i, Vec& total, Vec& squares) {
       const Vec value = result(i), distance = value - origin;
       store(to, i * n, value);
-      totals[which] = totals[which] + distance;
-      squares[which] = fma(distance, distance, squares[which]);
+      total = total + distance;
+      squares = fma(distance, distance, squares);
     };
-    std::int64_t i = 0;
-    for (; i + 2 <= count; i += 2) add(i, 0), add(i + 1, 1);
-    if (i < count) add(i, 0);
-    add_doubles(sums, totals[0] + totals[1]);
-    add_doubles(sums + n, squares[0] + squares[1]);
+    add_both_sums(count, add, sums, n);
   }
 };
 
