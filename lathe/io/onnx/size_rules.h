@@ -16,9 +16,6 @@ bool fold_expand(OnnxCall& call);
 bool fold_gather(OnnxCall& call);
 bool fold_gather_nd(OnnxCall& call);
 bool fold_product(OnnxCall& call);
-bool fold_reshape(OnnxCall& call);
 bool fold_slice(OnnxCall& call);
-bool fold_squeeze(OnnxCall& call);
-bool fold_unsqueeze(OnnxCall& call);
 
 }  // namespace lathe::io::onnx

@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "lathe/io/onnx/onnx_op.h"
+#include "lathe/io/onnx/size_reshapes.h"
 #include "lathe/io/onnx/size_rules.h"
 
 // Ops that say or change shapes: elements keep their values.
