@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <limits>
-#include <tuple>
 
 #include "lathe/core/error.h"
 #include "lathe/core/number_format.h"
@@ -18,11 +16,11 @@
 #include "lathe/search/format_starts.h"
 #include "lathe/search/narrowed_grid.h"
 #include "lathe/search/precision_costs.h"
+#include "lathe/search/search_budget.h"
 #include "lathe/search/search_candidates.h"
 #include "lathe/search/search_directory.h"
 #include "lathe/search/search_report.h"
 #include "lathe/search/search_studies.h"
-#include "lathe/search/smallest_candidate.h"
 #include "lathe/search/supernet.h"
 #include "lathe/search/train_candidate.h"
 #include "lathe/search/trial_results.h"
@@ -45,7 +43,8 @@ class Search {
         data_(options, builder_name(file_.architecture), execution, callbacks),
         space_(candidates_of(file_, data_.base())),
         costs_(data_.base(), train::text_length(data_.base(), options.length)),
-        layer_costs_(data_.base().graph) {
+        layer_costs_(data_.base().graph),
+        budget_(options, file_, space_, costs_, layer_costs_) {
     if (space_.parameters().empty())
       fail("space {}: there is nothing to choose: every value is fixed", options.space);
     for (const std::string& sampler : options.samplers)
@@ -55,11 +54,11 @@ class Search {
       fail("supernet: learns words for the family bert, and {} is of another",
            file_.architecture.model);
     check_precision();
-    check_budget();
+    budget_.check(chooses_by_layer());
     if (options.tries_uniform) space_.uniform_candidates();  // fails before any work
     directory_.emplace(options);
     studies_.emplace(options, space_, [this](const study::Assignment& point) {
-      return !has_budget() || is_within_budget(point);
+      return !budget_.is_given() || budget_.holds(point);
     });
     if (options.supernet > 0)
       data_.set_parent(train_supernet(options, file_.architecture, data_.base(),
@@ -139,61 +138,9 @@ class Search {
   }
   // Whether layers of one model have formats of their own.
   bool chooses_by_layer() const { return space_.space().precision && data_.base().fresh.empty(); }
-  bool has_bit_budget() const { return options_.max_weight_bits || options_.max_data_bits; }
-  bool has_budget() const { return has_bit_budget() || !options_.limits.empty(); }
-  bool is_within_budget(const study::Assignment& point) const {
-    const std::optional<Candidate> candidate = space_.find_candidate(point);
-    return !candidate || is_within_budget(*candidate);  // or not decided yet
-  }
-  bool is_within_budget(const Candidate& candidate) const {
-    const Costs costs = costs_.known(candidate);
-    const auto is_within = [&](const std::string& name, double most) {
-      const auto found = costs.find(name);  // what is measured shows when a trial begins
-      return found == costs.end() || found->second <= most;
-    };
-    return is_within("weight-bits", options_.max_weight_bits.value_or(kNoLimit)) &&
-           is_within("data-bits", options_.max_data_bits.value_or(kNoLimit)) &&
-           std::ranges::all_of(options_.limits, [&](const auto& limit) {
-             return is_within(limit.first, limit.second);
-           });
-  }
-  static constexpr double kNoLimit = std::numeric_limits<double>::infinity();
-
-  // A budget that nothing meets is an error before any work.
-  void check_budget() const {
-    if (!options_.limits.empty()) {
-      Costs least;
-      const auto count = [&](const Candidate& candidate) {
-        for (const auto& [name, cost] : costs_.known(candidate))
-          least[name] = least.contains(name) ? std::min(least[name], cost) : cost;
-      };
-      for (Candidate candidate : smallest_candidates(space_)) {
-        count(candidate);
-        candidate.pruning.clear();  // a mask may take more than it saves
-        count(candidate);
-      }
-      for (const auto& [name, most] : options_.limits)
-        if (const auto found = least.find(name); found != least.end() && found->second > most)
-          fail("max {}={}: no point of the space has so few; the smallest possible is {:.6g}", name,
-               most, found->second);
-    }
-    if (!has_bit_budget()) return;
-    if (!chooses_by_layer()) fail("max-weight-bits: needs a model, whose formats are searched");
-    const BitBudget smallest =
-        Allocation(file_, space_.layers(), layer_costs_,
-                   [](const std::string&, const TensorChoices&, const std::string&) { return 0.0; })
-            .smallest();
-    for (const auto& [name, most, least] :
-         {std::tuple("max-weight-bits", options_.max_weight_bits, *smallest.weights),
-          std::tuple("max-data-bits", options_.max_data_bits, *smallest.data)})
-      if (most && *most < least)
-        fail("{} {}: no point of the space has so few; the smallest possible is {:.4g}", name,
-             *most, least);
-  }
-
   void run_studies() {
     std::vector<Allocation::Point> alike;
-    if (options_.tries_uniform) alike = affordable(space_.uniform_points());
+    if (options_.tries_uniform) alike = budget_.affordable(space_.uniform_points());
     if (!alike.empty()) run_listed(kUniform, alike);
     // What a front is compared with it begins with, too: known by now, its trials are copies.
     if (options_.front.empty()) alike.clear();
@@ -208,7 +155,7 @@ class Search {
     if (options_.family_trials > 0)
       for (const FamilyPoints& family :
            family_points(space_, options_.family_trials, options_.seed))
-        run_listed(family_study(family.family).c_str(), affordable(family.points));
+        run_listed(family_study(family.family).c_str(), budget_.affordable(family.points));
   }
 
   // Leaves so many of the points, evenly.
@@ -216,20 +163,6 @@ class Search {
     const std::size_t left = std::min(points.size(), static_cast<std::size_t>(most));
     for (std::size_t i = 0; i < left; ++i) points[i] = points[i * points.size() / left];
     points.resize(left);
-  }
-
-  // Those of the points that are within the budget.
-  std::vector<Allocation::Point> affordable(std::vector<Allocation::Point> points) const {
-    std::erase_if(points, [&](const Allocation::Point& point) {
-      study::Assignment known;
-      for (const study::SpaceParameter& each : space_.parameters())
-        for (const auto& [name, value] : point)
-          if (name == each.name)
-            known.push_back(
-                {name, each.distribution, study::to_internal(*each.distribution, value, name)});
-      return has_budget() && !is_within_budget(known);
-    });
-    return points;
   }
 
   void run_listed(const char* study, const std::vector<Allocation::Point>& points) {
@@ -255,8 +188,8 @@ class Search {
     std::vector<const study::History*> histories;
     for (const SearchStudies::Record& record : records) histories.push_back(&record.history);
     // Values that were affordable apart need not be together.
-    run_listed(kNarrowed,
-               affordable(narrowed_grid(space_, histories, options_.narrow, options_.above)));
+    run_listed(kNarrowed, budget_.affordable(
+                              narrowed_grid(space_, histories, options_.narrow, options_.above)));
   }
 
   void tell(const EndedTrial& ended, int trials) const {
@@ -410,7 +343,7 @@ class Search {
     int number = 0;
     for (Candidate& candidate : space_.uniform_candidates()) {
       const int own = number++;
-      if (has_budget() && !is_within_budget(candidate)) continue;
+      if (budget_.is_given() && !budget_.holds(candidate)) continue;
       if (std::ranges::find(finalists, candidate, &Finalist::candidate) != finalists.end())
         continue;
       finalists.push_back(finalist(kBeside, own, std::move(candidate)));
@@ -440,6 +373,7 @@ class Search {
   const CandidateSpace space_;
   const CandidateCosts costs_;
   const PrecisionCosts layer_costs_;
+  const SearchBudget budget_;
   // Once all that may be wrong with those is known: a mistake must not leave a directory.
   std::optional<SearchDirectory> directory_;
   std::optional<SearchStudies> studies_;
