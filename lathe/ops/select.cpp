@@ -3,6 +3,7 @@
 #include "lathe/ops/elements.h"
 #include "lathe/ops/gradient_nodes.h"
 #include "lathe/ops/packing.h"
+#include "lathe/ops/selected_index.h"
 
 // select(x) {axis, index}: one index of one axis, which disappears. Negative indices count from the
 // end.
@@ -22,17 +23,8 @@ std::vector<Type> infer(const OpCall& call) {
 }
 
 void reference(const KernelCall& call) {
-  const Tensor& x = call.input(0);
-  const std::size_t axis = axis_position(call.attributes.integer("axis"), x.rank());
-  std::int64_t index = call.attributes.integer("index");
-  if (index < 0) index += x.dim(axis);
-  if (index < 0 || index >= x.dim(axis))
-    fail("select: axis {} of size {} has no index {}", axis, x.dim(axis),
-         call.attributes.integer("index"));
-  std::vector<std::int64_t> strides = row_major_strides(x.dims());
-  const std::int64_t offset = index * strides[axis];
-  strides.erase(strides.begin() + static_cast<std::ptrdiff_t>(axis));
-  copy_elements(x, strided_indices(call.outputs[0].dims(), strides, offset), call.outputs[0]);
+  Tensor& y = call.outputs[0];
+  copy_elements(call.input(0), selected_places("select", call.attributes, call.input(0), y), y);
 }
 
 // Selecting a position takes that token of each sequence. A negative index then means the end of
@@ -59,11 +51,7 @@ const Register registration{Op{
     .name = "select",
     .summary = "one index of one axis, which disappears",
     .operands = {{.name = "x"}},
-    .attributes = {{.name = "axis", .default_value = 0, .summary = "the axis", .required = true},
-                   {.name = "index",
-                    .default_value = 0,
-                    .summary = "the index; negative ones count from the end",
-                    .required = true}},
+    .attributes = select_attributes(),
     .infer = infer,
     .flops = [](const OpCall&) { return Size(0); },
     .reference = reference,

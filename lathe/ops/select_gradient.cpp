@@ -2,6 +2,7 @@
 #include "lathe/ops/axes.h"
 #include "lathe/ops/elements.h"
 #include "lathe/ops/operand_checks.h"
+#include "lathe/ops/selected_index.h"
 
 // select_gradient(dy) {axis, index}: zeros of the shape written, with dy at one index of one axis.
 namespace lathe::ops::select_gradient {
@@ -21,17 +22,9 @@ std::vector<Type> infer(const OpCall& call) {
 
 void reference(const KernelCall& call) {
   Tensor& x = call.outputs[0];
-  const std::size_t axis = axis_position(call.attributes.integer("axis"), x.rank());
-  std::int64_t index = call.attributes.integer("index");
-  if (index < 0) index += x.dim(axis);
-  if (index < 0 || index >= x.dim(axis))
-    fail("select_gradient: axis {} of size {} has no index {}", axis, x.dim(axis),
-         call.attributes.integer("index"));
+  const std::vector<std::int64_t> places =
+      selected_places("select_gradient", call.attributes, x, call.input(0));
   const std::vector<double> dy = read_elements(call.input(0));
-  std::vector<std::int64_t> strides = row_major_strides(x.dims());
-  const std::int64_t offset = index * strides[axis];
-  strides.erase(strides.begin() + static_cast<std::ptrdiff_t>(axis));
-  const std::vector<std::int64_t> places = strided_indices(call.input(0).dims(), strides, offset);
   std::vector<double> values(static_cast<std::size_t>(x.num_elements()), 0.0);
   for (std::size_t i = 0; i < dy.size(); ++i) values[static_cast<std::size_t>(places[i])] = dy[i];
   write_elements(x, values);
@@ -41,11 +34,7 @@ const Register registration{Op{
     .name = "select_gradient",
     .summary = "the gradient of select: zeros of the shape written, with dy at one index",
     .operands = {{.name = "dy"}},
-    .attributes = {{.name = "axis", .default_value = 0, .summary = "the axis", .required = true},
-                   {.name = "index",
-                    .default_value = 0,
-                    .summary = "the index; negative ones count from the end",
-                    .required = true}},
+    .attributes = select_attributes(),
     .infer = infer,
     .flops = [](const OpCall&) { return Size(0); },
     .reference = reference,

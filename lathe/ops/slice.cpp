@@ -1,29 +1,20 @@
-#include <limits>
-
 #include "lathe/core/op.h"
 #include "lathe/ops/axes.h"
 #include "lathe/ops/elements.h"
 #include "lathe/ops/gradient_nodes.h"
 #include "lathe/ops/packing.h"
+#include "lathe/ops/slice_range.h"
 
 // slice(x) {axis, begin, end}: the indices begin to end - 1 of one axis. Negative ones count from
 // the end of the axis; without `end` the slice goes to the end.
 namespace lathe::ops::slice {
 namespace {
 
-constexpr std::int64_t kToTheEnd = std::numeric_limits<std::int64_t>::max();
-
-Size from_front(std::int64_t index, const Size& size) {
-  if (index == kToTheEnd) return size;
-  return index < 0 ? size + Size(index) : Size(index);
-}
-
 std::vector<Type> infer(const OpCall& call) {
   const Type& x = call.input(0);
   const std::size_t axis = axis_position("slice", call.attributes().integer("axis"), x);
   const Size& size = x.shape[axis];
-  const Size begin = from_front(call.attributes().integer("begin"), size);
-  const Size end = from_front(call.attributes().integer("end"), size);
+  const auto [begin, end] = slice_range(call.attributes(), size);
   // A size with symbols is not known to be large enough before it has a value.
   const auto is_negative = [](const Size& s) { return s.is_constant() && s.constant() < 0; };
   if (is_negative(begin) || is_negative(end - begin) || is_negative(size - end))
@@ -35,16 +26,8 @@ std::vector<Type> infer(const OpCall& call) {
 }
 
 void reference(const KernelCall& call) {
-  const Tensor& x = call.input(0);
   Tensor& y = call.outputs[0];
-  const std::size_t axis = axis_position(call.attributes.integer("axis"), x.rank());
-  std::int64_t begin = call.attributes.integer("begin");
-  if (begin < 0) begin += x.dim(axis);
-  if (begin < 0 || begin + y.dim(axis) > x.dim(axis))
-    fail("slice from {} to {} is outside axis {}, which has size {}", begin, begin + y.dim(axis),
-         axis, x.dim(axis));
-  const std::vector<std::int64_t> strides = row_major_strides(x.dims());
-  copy_elements(x, strided_indices(y.dims(), strides, begin * strides[axis]), y);
+  copy_elements(call.input(0), slice_places(call.attributes, call.input(0), y), y);
 }
 
 std::vector<Value> gradient(Graph& graph, NodeId node, std::span<const Value> gradients) {
@@ -56,13 +39,7 @@ const Register registration{Op{
     .name = "slice",
     .summary = "a run of indices of one axis",
     .operands = {{.name = "x"}},
-    .attributes = {{.name = "axis", .default_value = 0, .summary = "the axis", .required = true},
-                   {.name = "begin",
-                    .default_value = 0,
-                    .summary = "the first index; negative ones count from the end"},
-                   {.name = "end",
-                    .default_value = kToTheEnd,
-                    .summary = "the index after the last; negative ones count from the end"}},
+    .attributes = slice_attributes(),
     .infer = infer,
     .flops = [](const OpCall&) { return Size(0); },
     .reference = reference,
