@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "lathe/engine/origin.h"
+#include "lathe/engine/lowered_node.h"
 
 namespace lathe::engine {
 namespace {
@@ -21,14 +21,6 @@ NodeId first_of(const Graph& graph, NodeId a, NodeId b) {
   for (const NodeId id : graph.topological_order())
     if (id == a || id == b) return id;
   return a;
-}
-
-void replace(Graph& graph, NodeId from, NodeId to) {
-  graph.annotation<Origin>(to).nodes = {graph.name(from)};
-  for (std::size_t i = 0; i < graph.types(from).size(); ++i)
-    graph.replace_all_uses({from, static_cast<std::int32_t>(i)},
-                           {to, static_cast<std::int32_t>(i)});
-  graph.erase(from);
 }
 
 }  // namespace
@@ -56,8 +48,8 @@ int share_attention_statistics(Graph& graph, const Backend& backend) {
       graph.erase(forward);
       continue;
     }
-    replace(graph, *attention, forward);
-    replace(graph, gradient, backward);
+    replace_by_lowered(graph, *attention, forward);
+    replace_by_lowered(graph, gradient, backward);
     ++changed;
   }
   return changed;

@@ -26,4 +26,12 @@ std::optional<Value> add_lowered(Graph& graph, const Backend& backend, const Mat
   return Value{added, 0};
 }
 
+void replace_by_lowered(Graph& graph, NodeId from, NodeId to) {
+  graph.annotation<Origin>(to).nodes = {graph.name(from)};
+  for (std::size_t i = 0; i < graph.types(from).size(); ++i)
+    graph.replace_all_uses({from, static_cast<std::int32_t>(i)},
+                           {to, static_cast<std::int32_t>(i)});
+  graph.erase(from);
+}
+
 }  // namespace lathe::engine

@@ -15,4 +15,8 @@ namespace lathe::engine {
 std::optional<Value> add_lowered(Graph& graph, const Backend& backend, const Match& match,
                                  std::string op, std::vector<Value> inputs, Attributes attributes);
 
+/// Lets `to`, which computes what a node of the user's graph does, have all of that node's readers,
+/// and erases it.
+void replace_by_lowered(Graph& graph, NodeId from, NodeId to);
+
 }  // namespace lathe::engine

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "lathe/engine/lowered_node.h"
 #include "lathe/engine/origin.h"
 
 namespace lathe::engine {
@@ -34,14 +35,6 @@ bool can_be_rows(const Graph& graph, NodeId id, const Backend& backend) {
   return true;
 }
 
-void replace(Graph& graph, NodeId from, NodeId to) {
-  graph.annotation<Origin>(to).nodes = {graph.name(from)};
-  for (std::size_t i = 0; i < graph.types(from).size(); ++i)
-    graph.replace_all_uses({from, static_cast<std::int32_t>(i)},
-                           {to, static_cast<std::int32_t>(i)});
-  graph.erase(from);
-}
-
 void make_rows(Graph& graph, NodeId id) {
   const NodeId rows = graph.insert_before(id, {.name = graph.name(id) + "/rows",
                                                .op = "embedding_gradient_rows",
@@ -53,11 +46,11 @@ void make_rows(Graph& graph, NodeId id) {
     std::vector<Value> inputs = graph.inputs(user);
     inputs[static_cast<std::size_t>(reader.gradient)] = {rows, 0};
     inputs.push_back({rows, reader.dense == "sum_squares" ? 2 : 1});
-    replace(graph, user,
-            graph.insert_before(user, {.name = graph.name(user) + "/rows",
-                                       .op = std::string(reader.of_rows),
-                                       .inputs = std::move(inputs),
-                                       .attributes = graph.attributes(user)}));
+    replace_by_lowered(graph, user,
+                       graph.insert_before(user, {.name = graph.name(user) + "/rows",
+                                                  .op = std::string(reader.of_rows),
+                                                  .inputs = std::move(inputs),
+                                                  .attributes = graph.attributes(user)}));
   }
   graph.erase(id);
 }
@@ -79,7 +72,7 @@ void add_rows(Graph& graph, NodeId id, NodeId sum) {
       sum, {.name = graph.name(sum) + "/fused",
             .op = "add_embedding_gradient",
             .inputs = {graph.input(id, 0), graph.input(id, 1), graph.input(sum, 1 - term)}});
-  replace(graph, sum, added);
+  replace_by_lowered(graph, sum, added);
   graph.annotation<Origin>(added).nodes = origins;
   graph.erase(id);
 }
