@@ -2,8 +2,8 @@
 
 #include "lathe/io/onnx/onnx_op.h"
 
-/// What ops give that only change the axes of an operand that is made of sizes and places (known.h).
-/// Each says whether it could tell.
+/// What ops give that only change the axes of an operand made of sizes and places (known.h). Each
+/// says whether it could tell.
 namespace lathe::io::onnx {
 
 bool fold_reshape(OnnxCall& call);
