@@ -175,14 +175,12 @@ int run(int argc, char** argv) {
       per_second(times.best()), per_second(times.median()), threads, peak);
   if (steps) {
     executor.set_timing(true);
-    bench::RoundOptions timed;
-    timed.rounds = 50;
-    timed.warm_up = 0;
-    const double seconds = bench::time_rounds(timed, [&] {
-                             classifier.logits(train::evaluation_feed(batches.back(), feeding));
-                           }).total;
-    print_steps(executor.report(), peak, timed.rounds);
-    bench::print_stages(executor.report(), timed.rounds, seconds);
+    const bench::RoundTimes timed = bench::time_rounds(bench::kRoundsOfSteps, [&] {
+      classifier.logits(train::evaluation_feed(batches.back(), feeding));
+    });
+    const auto count = static_cast<int>(timed.seconds.size());
+    print_steps(executor.report(), peak, count);
+    bench::print_stages(executor.report(), count, timed.total);
   }
   return 0;
 }

@@ -34,6 +34,10 @@ struct RoundOptions {
   }
 };
 
+/// What `--steps` times, behind the rounds that count: a model of milliseconds often, one of seconds
+/// three times.
+inline constexpr RoundOptions kRoundsOfSteps{.warm_up = 0, .seconds = 0.5};
+
 struct RoundTimes {
   std::vector<double> seconds;
   double total = 0;

@@ -137,26 +137,23 @@ int run(int argc, char** argv) {
       static_cast<double>(executor.report().arena_bytes) / 1e6, threads, peak);
   if (!steps) return 0;
   executor.set_timing(true);
-  constexpr int kTimed = 5;
-  bench::RoundOptions timed;
-  timed.rounds = kTimed;
-  timed.warm_up = 0;
-  const double seconds =
-      bench::time_rounds(timed, [&] { executor.run(make_feed(batches.back(), ++step)); }).total;
+  const bench::RoundTimes timed = bench::time_rounds(
+      bench::kRoundsOfSteps, [&] { executor.run(make_feed(batches.back(), ++step)); });
+  const auto count = static_cast<int>(timed.seconds.size());
   const engine::PlanReport report = executor.report();
   for (const engine::PlannedStep& planned : report.steps) {
     double gflops = 0;
     try {
-      gflops = static_cast<double>(planned.flops.evaluate(report.last_sizes)) * kTimed /
+      gflops = static_cast<double>(planned.flops.evaluate(report.last_sizes)) * count /
                planned.seconds / 1e9;
     } catch (const UserError&) {  // packed attention's cost is no polynomial of the sizes
     }
-    if (planned.seconds / kTimed < 1e-4 && !planned.is_reference) continue;
+    if (planned.seconds / count < 1e-4 && !planned.is_reference) continue;
     fmt::print(stderr, "{:>3} {:<24} {:<62} {:>8.3f} ms {:>7.1f} GFLOP/s {:>5.1f} % of peak\n",
-               planned.stage, kernel_text(planned), planned.name, planned.seconds * 1e3 / kTimed,
+               planned.stage, kernel_text(planned), planned.name, planned.seconds * 1e3 / count,
                gflops, 100 * gflops / peak);
   }
-  bench::print_stages(report, kTimed, seconds);
+  bench::print_stages(report, count, timed.total);
   return 0;
 }
 
