@@ -126,8 +126,8 @@ def main():
     rival_race.pin(cores)
 
     import torch
-    import transformers
 
+    transformers = rival_race.import_transformers()
     threads = len(cores)
     torch.set_num_threads(threads)
     model = rival_race.classifier(transformers, arguments.model).eval()

@@ -59,6 +59,15 @@ def made_up_ids(rows, length):
     return (1000 + np.arange(rows * length, dtype=np.int64) * 7919 % 29000).reshape(rows, length)
 
 
+def import_transformers():
+    """transformers, or where it is not installed what these scripts need of it."""
+    try:
+        import transformers
+    except ImportError:
+        import plain_bert as transformers
+    return transformers
+
+
 def classifier(transformers, name, **options):
     """The model in a directory, or one of the sizes above with random weights."""
     if name not in SIZES:
@@ -162,7 +171,8 @@ def race(case, tokens, ours, rivals, arguments, rounds):
                 continue
             time.sleep(PAUSE)
             try:
-                turns.setdefault(name, []).append(contender.block(rounds, arguments.warm_up))
+                done = contender.block(rounds, arguments.warm_up)
+                turns.setdefault(name, []).append(done)
             except Exception as problem:  # noqa: BLE001: one rival's failure is not the others'
                 if name in ours:
                     raise
