@@ -1,9 +1,31 @@
 // Both gradients of a convolution whose numbers are rounded to bfloat16, with those of the norm
-// behind it and of relu in front, for a file that has included split_window_gradient.inl.h: see
-// split_window_table.h.
+// behind it and of relu in front, for a file that has included window_gradient_layout.inl.h and a
+// way to multiply what is laid out: see split_window_table.h.
 //
 // What comes back through the norm is rounded and laid out once, as the gradient of x multiplies
 // it; the zeros around it are what the gradient of the filters needs between two lines, too.
+
+// The gradient of the filters alone.
+inline bool add_rounded_gradient(const SplitWindowGradientArgs& args) {
+  const SplitFrame& frame = args.frame;
+  const GradientScratch scratch(frame, args.n, true);
+  const RoundedPair pair(scratch, args.n);
+  auto* const memory = static_cast<unsigned char*>(args.scratch);
+  auto* const rounded = reinterpret_cast<std::uint16_t*>(memory + args.images * scratch.size);
+  std::uint16_t* const rounded_dy = rounded + pair.x.sums / 2;
+  for (std::int64_t i = 0; i < args.images; ++i) {
+    const Lying x = behind(args.x, i * frame.height * frame.width * frame.channels);
+    const Lying dy = behind(args.dy, i * frame.out_height * frame.out_width * args.n);
+    if (!lay_out_x(pair.x, kMostSplitGradient, {}, x, rounded) ||
+        !lay_out_x(pair.dy, kMostSplitGradient, {}, dy, rounded_dy))
+      return false;
+    auto* const place = reinterpret_cast<std::uint16_t*>(memory + i * scratch.size);
+    put_rounded_pairs(pair.x, scratch, rounded, place);
+    put_rounded_turned(pair.dy, scratch, 0, args.n, rounded_dy, place + scratch.dy / 2);
+  }
+  add_rounded_laid_out(args, scratch);
+  return true;
+}
 
 // What comes back through a norm.
 struct ReturnedPixels {
@@ -122,7 +144,6 @@ void multiply_back_through_relu(const RoundedGradientsArgs& args, const BothLayo
 
 inline void multiply_back_image(const RoundedGradientsArgs& args, const BothLayouts& layouts,
                                 const std::uint16_t* dy, float* sums, std::int64_t image) {
-  const TileSession session;
   const bool has_more = args.relu.more.at != nullptr, is_made = args.front.center != nullptr;
   if (args.relu.sums != nullptr) {
     const std::int64_t n = args.weight.frame.channels;
@@ -168,6 +189,6 @@ inline std::int64_t add_rounded_gradients(const RoundedGradientsArgs& args) {
     put_rounded_turned(layouts.dy, layouts.scratch, layouts.first, args.weight.n, dy,
                        place + layouts.scratch.dy / 2);
   }
-  if (done.images > 0) add_laid_out<true>(done, layouts.scratch);
+  if (done.images > 0) add_rounded_laid_out(done, layouts.scratch);
   return done.images;
 }

@@ -1,4 +1,28 @@
-// The table of what a file has included: see split_window_table.h.
+// The functions of both kinds of numbers in tiles, and their table: see split_window_table.h.
+
+inline void pack_window_filters(const SplitFilterArgs& args) {
+  if (args.is_rounded) return pack_rounded_filters(args);
+  pack_split_filters(args);
+}
+
+inline std::int64_t window_scratch_bytes(const SplitFrame& frame, std::int64_t n) {
+  const std::int64_t of_parts = WindowScratch(frame).size, rounded = RoundedLayout(frame).size(n);
+  return of_parts > rounded ? of_parts : rounded;
+}
+
+inline bool multiply_windows(const SplitWindowArgs& args) {
+  return args.is_rounded ? multiply_rounded_windows(args) : multiply_split_windows(args);
+}
+
+inline std::int64_t window_gradient_scratch_bytes(const SplitFrame& frame, std::int64_t n) {
+  const std::int64_t rounded = rounded_gradient_scratch_bytes(frame, n);
+  const std::int64_t in_parts = GradientScratch(frame, n, false).size;
+  return rounded > in_parts ? rounded : in_parts;
+}
+
+inline bool add_window_gradient(const SplitWindowGradientArgs& args) {
+  return args.is_rounded ? add_rounded_gradient(args) : add_split_gradient(args);
+}
 
 extern const SplitWindowKernels split_window_table;
 const SplitWindowKernels split_window_table = {

@@ -1,5 +1,5 @@
 // Convolutions of floats that are sums of three bfloat16 numbers each, for a file that has included
-// tile registers and split_parts.inl.h: see split_window_table.h.
+// tile registers, split_parts.inl.h and window_frame.inl.h: see split_window_table.h.
 //
 // A row of a tile is 32 numbers, and 16 channels have 16. So a row holds two parts of a pixel: with
 // a = a1 + a2 + a3 a pixel is two rows, [a1 a2] and [a3 a1], which the filters' [b1 b1], [b2 b2]
@@ -9,44 +9,8 @@
 
 constexpr std::int64_t kPixelNumbers = 64;  // of 16 channels
 constexpr std::int64_t kPixelBytes = kPixelNumbers * 2;
-constexpr std::int64_t kTileLines = 16;
 constexpr std::int64_t kTileLine = 64;
 constexpr int kMostWindowTiles = 4;
-static_assert(kWidth == kTileLines && kWindowGrain == kTileLines);
-
-inline std::int64_t divide_up(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
-
-// From the first window to the last, the zeros between lines included.
-inline std::int64_t flat_windows(const SplitFrame& frame) {
-  return (frame.out_height - 1) * frame.line + frame.out_width;
-}
-// How far the last tap is from the first.
-inline std::int64_t flat_reach(const SplitFrame& frame) {
-  return (frame.rows - 1) * frame.line + frame.columns - 1;
-}
-
-// Goes through the pixels of an image with the zeros around it, up to `count`: `split(pixel, at,
-// is_pair)` for one or two neighbours, of which the first is number `at` of the image, and
-// `clear(pixel, count)` for zeros.
-template <typename Split, typename Clear>
-[[gnu::always_inline]] inline void over_frame(const SplitFrame& frame, std::int64_t count,
-                                              Split split, Clear clear) {
-  const std::int64_t lines = frame.out_height + frame.rows - 1;
-  const std::int64_t below = frame.height < lines - frame.top ? frame.height : lines - frame.top;
-  clear(0, frame.top * frame.line);
-  for (std::int64_t l = 0; l < below; ++l) {
-    const std::int64_t pixel = (frame.top + l) * frame.line + frame.left;
-    clear(pixel - frame.left, frame.left);
-    const std::int64_t at = l * frame.width;
-    std::int64_t w = 0;
-    for (; w + 2 <= frame.width; w += 2) split(pixel + w, at + w, true);
-    if (w < frame.width) split(pixel + w, at + w, false);
-    clear(pixel + frame.width, frame.line - frame.left - frame.width);
-  }
-  clear((frame.top + below) * frame.line, count - (frame.top + below) * frame.line);
-}
 
 struct WindowScratch {
   std::int64_t tiles, pixels, sums, size;
@@ -182,16 +146,6 @@ void multiply_window_tiles(const SplitFrame& frame, std::int64_t pixels, const s
         filters += kParts * kTileNumbers;
       }
   store_window_tiles<Tiles>(sums);
-}
-
-// A share of so many bytes.
-template <bool IsWritten>
-inline void ask_for(const void* from, std::int64_t part, std::int64_t parts, std::int64_t bytes) {
-  constexpr std::int64_t kLine = 64;
-  const std::int64_t lines = bytes / kLine;
-  for (std::int64_t line = part * lines / parts; line < (part + 1) * lines / parts; ++line)
-    __builtin_prefetch(static_cast<const char*>(from) + line * kLine, IsWritten ? 1 : 0,
-                       IsWritten ? 3 : 2);
 }
 
 inline bool multiply_split_windows(const SplitWindowArgs& args) {
