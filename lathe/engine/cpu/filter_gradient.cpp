@@ -33,7 +33,7 @@ FilterGradient::FilterGradient(const Convolution& convolution, const Kernels& ke
     : c_(convolution),
       kernels_(kernels),
       is_rounded_(is_rounded),
-      split_(split_window_kernels(*parse_isa(kernels.isa))),
+      split_(split_window_kernels(*parse_isa(kernels.isa), is_rounded)),
       frame_(split_ != nullptr && (is_rounded || tile == 0)
                  ? split_frame(forward_product(convolution), is_rounded)
                  : std::nullopt),

@@ -8,7 +8,8 @@
 namespace lathe::engine::split_windows {
 namespace {
 
-class EverySplitWindowGradient : public EverySplitWindow {};
+class EveryWindowGradient : public EveryWindow {};
+class EverySplitWindowGradient : public EveryWindow {};
 
 TEST_P(EverySplitWindowGradient, AddsUpTheGradientOfTheFilters) {
   for (const Shape& shape : kShapes) {
@@ -33,9 +34,9 @@ TEST_P(EverySplitWindowGradient, AddsUpTheGradientOfTheFilters) {
 }
 
 // Sums that stay in their registers from image to image.
-TEST_P(EverySplitWindowGradient, AddsUpTheGradientsOfSomeImagesAsOfOneAfterAnother) {
+TEST_P(EveryWindowGradient, AddsUpTheGradientsOfSomeImagesAsOfOneAfterAnother) {
   constexpr std::int64_t kImages = 3;
-  for (const bool is_rounded : {false, true})
+  for (const bool is_rounded : kinds_of_numbers())
     for (const Shape& shape : kShapes) {
       const Case c(shape, table(), is_rounded);
       std::vector<float> one(c.num_filters() * c.taps() * c.channels(), NAN), all = one;
@@ -87,7 +88,7 @@ struct BackwardCase {
 };
 
 // One kernel does what five do one after another; of three images one is too large.
-TEST_P(EverySplitWindowGradient, AddsRoundedGradientsOfAllThatIsAroundAConvolution) {
+TEST_P(EveryWindowGradient, AddsRoundedGradientsOfAllThatIsAroundAConvolution) {
   constexpr std::int64_t kImages = 3;
   const Kernels& floats = kernels(Isa::Avx512);
   for (const Shape& shape : kShapes)
@@ -228,7 +229,7 @@ std::vector<std::uint16_t> upper_halves(const std::vector<float>& values) {
   return result;
 }
 
-TEST_P(EverySplitWindowGradient, ReadsAndWritesBfloat16NumbersAsItDoesFloats) {
+TEST_P(EveryWindowGradient, ReadsAndWritesBfloat16NumbersAsItDoesFloats) {
   for (const Shape& shape : kShapes) {
     const BackwardCase c(shape, table());
     const SplitFrame frame = c.forward.frame, back = *split_frame(c.product, true);
@@ -312,9 +313,12 @@ TEST_P(EverySplitWindowGradient, ReadsAndWritesBfloat16NumbersAsItDoesFloats) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(, EverySplitWindowGradient,
-                         testing::ValuesIn(every_split_window_kernels()),
-                         [](const auto& table) { return std::string(table.param->name); });
+const auto name_of_way = [](const auto& table) { return std::string(table.param->name); };
+INSTANTIATE_TEST_SUITE_P(, EveryWindowGradient, testing::ValuesIn(every_split_window_kernels()),
+                         name_of_way);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(EveryWindowGradient);
+INSTANTIATE_TEST_SUITE_P(, EverySplitWindowGradient, testing::ValuesIn(every_way_with_parts()),
+                         name_of_way);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(EverySplitWindowGradient);
 
 }  // namespace

@@ -15,6 +15,9 @@ extern const SplitWindowKernels split_window_table;
 namespace split_window_tiles {
 extern const SplitWindowKernels split_window_table;
 }
+namespace window_dots {
+extern const SplitWindowKernels split_window_table;
+}
 
 namespace {
 
@@ -47,14 +50,14 @@ SplitWindowArgs window_args(const ImageProduct& product, const SplitFrame& frame
 
 }  // namespace
 
-const SplitWindowKernels* split_window_kernels(Isa isa) {
-  return isa == Isa::Avx512 && has_bf16_tiles() && has_bf16_conversion()
-             ? &split_window_amx::split_window_table
-             : nullptr;
+const SplitWindowKernels* split_window_kernels(Isa isa, bool is_rounded) {
+  if (isa != Isa::Avx512 || !has_bf16_conversion()) return nullptr;
+  if (has_bf16_tiles()) return &split_window_amx::split_window_table;
+  return is_rounded ? &window_dots::split_window_table : nullptr;
 }
 
 void round_convolutions(Graph& lowered, Isa isa) {
-  if (split_window_kernels(isa) == nullptr) return;
+  if (split_window_kernels(isa, true) == nullptr) return;
   for (const char* const op :
        {"image_conv2d_statistics", "image_normed_conv2d_statistics",
         "image_normed_conv2d_gradients", "image_relu_normed_conv2d_gradients"})
@@ -65,6 +68,7 @@ std::vector<const SplitWindowKernels*> every_split_window_kernels() {
   std::vector<const SplitWindowKernels*> result;
   if (!has_bf16_conversion()) return {};
   result.push_back(&split_window_tiles::split_window_table);
+  result.push_back(&window_dots::split_window_table);
   if (has_bf16_tiles()) result.push_back(&split_window_amx::split_window_table);
   return result;
 }

@@ -10,9 +10,9 @@
 
 namespace lathe::engine {
 
-/// The way to convolve floats in parts that is faster than convolving them whole on this processor
-/// and with `isa`, or null where none is: AMX counts as AVX-512.
-const SplitWindowKernels* split_window_kernels(Isa isa);
+/// The way to convolve floats in parts, or rounded numbers, that is faster than convolving floats
+/// on this processor and with `isa`, or null where none is: AMX counts as AVX-512.
+const SplitWindowKernels* split_window_kernels(Isa isa, bool is_rounded);
 
 /// Marks the convolutions with statistics, and the gradients with norms, whose operands and results
 /// will be rounded to bfloat16 in that precision: those that such a way multiplies.

@@ -25,6 +25,8 @@ std::vector<ExactSum> exact_results(const Case& c, const std::vector<float>& bia
   return sums;
 }
 
+class EverySplitWindow : public EveryWindow {};
+
 TEST_P(EverySplitWindow, AgreesWithADoubleLoop) {
   for (const Shape& shape : kShapes) {
     SCOPED_TRACE(testing::Message() << shape.height << " x " << shape.width << ", window "
@@ -42,7 +44,7 @@ TEST_P(EverySplitWindow, AgreesWithADoubleLoop) {
 }
 
 // Sums of rounded numbers, whose products are exact; results have eight bits.
-TEST_P(EverySplitWindow, MultipliesRoundedNumbers) {
+TEST_P(EveryWindow, MultipliesRoundedNumbers) {
   for (const Shape& shape : kShapes) {
     Case c(shape, table(), true);
     std::vector<float> bias = random_floats(shape.filters, 4);
@@ -91,7 +93,7 @@ std::vector<float> through_front(const Case& c, const ChannelNumbers& numbers,
   return made;
 }
 
-TEST_P(EverySplitWindow, AppliesANormInFrontAndSumsTheMomentsOfItsResults) {
+TEST_P(EveryWindow, AppliesANormInFrontAndSumsTheMomentsOfItsResults) {
   for (const bool has_residual : {false, true})
     for (const bool is_kept : {false, true})
       for (const Shape& shape : kShapes) {
@@ -165,24 +167,29 @@ TEST_P(EverySplitWindow, IsAsNearTheTruthAsTheKernelOfFloats) {
   EXPECT_LE(std::sqrt(error), (is_emulated ? 3 : 1) * std::sqrt(float_error));
 }
 
-TEST_P(EverySplitWindow, LeavesNumbersThatAreTooLargeToFloats) {
-  for (const float large : {0x1p90f, std::numeric_limits<float>::infinity(), NAN}) {
-    Case c({16, 16, 5, 5, 3, 3, 1, 1, 1, 1}, table());
-    c.x.back() = -large;
-    std::vector<float> y(static_cast<std::size_t>(c.product.y.size()), 7.0f);
-    EXPECT_FALSE(multiply(c, nullptr, y));
-    EXPECT_EQ(y, std::vector<float>(y.size(), 7.0f));
-    std::vector<float> dw(c.weight.size(), 7.0f);
-    EXPECT_FALSE(add_gradient(c, dw, false));
-    c.x.back() = 1.0f;
-    c.dy.back() = large;
-    EXPECT_FALSE(add_gradient(c, dw, false));
-    EXPECT_EQ(dw, std::vector<float>(dw.size(), 7.0f));
-  }
+TEST_P(EveryWindow, LeavesNumbersThatAreTooLargeToFloats) {
+  for (const bool is_rounded : kinds_of_numbers())
+    for (const float large : {0x1p90f, std::numeric_limits<float>::infinity(), NAN}) {
+      Case c({16, 16, 5, 5, 3, 3, 1, 1, 1, 1}, table(), is_rounded);
+      c.x.back() = -large;
+      std::vector<float> y(static_cast<std::size_t>(c.product.y.size()), 7.0f);
+      EXPECT_FALSE(multiply(c, nullptr, y));
+      EXPECT_EQ(y, std::vector<float>(y.size(), 7.0f));
+      std::vector<float> dw(c.weight.size(), 7.0f);
+      EXPECT_FALSE(add_gradient(c, dw, false));
+      c.x.back() = 1.0f;
+      c.dy.back() = large;
+      EXPECT_FALSE(add_gradient(c, dw, false));
+      EXPECT_EQ(dw, std::vector<float>(dw.size(), 7.0f));
+    }
 }
 
-INSTANTIATE_TEST_SUITE_P(, EverySplitWindow, testing::ValuesIn(every_split_window_kernels()),
-                         [](const auto& table) { return std::string(table.param->name); });
+const auto name_of_way = [](const auto& table) { return std::string(table.param->name); };
+INSTANTIATE_TEST_SUITE_P(, EveryWindow, testing::ValuesIn(every_split_window_kernels()),
+                         name_of_way);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(EveryWindow);
+INSTANTIATE_TEST_SUITE_P(, EverySplitWindow, testing::ValuesIn(every_way_with_parts()),
+                         name_of_way);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(EverySplitWindow);
 
 TEST(SplitFilters, AreNotMadeOfNumbersThatAreTooLarge) {

@@ -26,6 +26,7 @@ inline constexpr Shape kShapes[] = {
     {16, 48, 5, 9, 3, 3, 1, 1, 1, 1},   {16, 32, 6, 11, 2, 3, 0, 1, 0, 1},
     {32, 32, 4, 3, 5, 5, 2, 2, 2, 2},   {16, 16, 1, 1, 3, 3, 1, 1, 1, 1},
     {16, 16, 9, 8, 3, 2, 0, 0, 0, 0},   {16, 16, 6, 6, 4, 4, 1, 1, 2, 2},
+    {64, 96, 4, 15, 3, 3, 1, 1, 1, 1},
 };
 
 inline ImageProduct product_of(const Shape& shape) {
@@ -87,10 +88,14 @@ struct Case {
   std::size_t num_filters() const { return static_cast<std::size_t>(product.y.channels); }
 };
 
-/// A suite that runs once on each kind of tiles of this machine.
-class EverySplitWindow : public testing::TestWithParam<const SplitWindowKernels*> {
+/// A suite that runs once on each way of this machine.
+class EveryWindow : public testing::TestWithParam<const SplitWindowKernels*> {
  protected:
   const SplitWindowKernels& table() const { return *GetParam(); }
+  // Rounded ones, and floats in parts where this way has them.
+  std::vector<bool> kinds_of_numbers() const {
+    return table().splits ? std::vector<bool>{false, true} : std::vector<bool>{true};
+  }
 
   static AlignedBuffer filled(std::int64_t bytes) {
     AlignedBuffer buffer(bytes);
@@ -124,6 +129,13 @@ class EverySplitWindow : public testing::TestWithParam<const SplitWindowKernels*
                                  .scratch = scratch.data()});
   }
 };
+
+/// The ways that have floats in parts, too.
+inline std::vector<const SplitWindowKernels*> every_way_with_parts() {
+  std::vector<const SplitWindowKernels*> ways = every_split_window_kernels();
+  std::erase_if(ways, [](const SplitWindowKernels* way) { return !way->splits; });
+  return ways;
+}
 
 /// A sum without rounding, and that of its terms' sizes.
 struct ExactSum {

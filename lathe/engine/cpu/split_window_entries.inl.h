@@ -27,6 +27,7 @@ inline bool add_window_gradient(const SplitWindowGradientArgs& args) {
 extern const SplitWindowKernels split_window_table;
 const SplitWindowKernels split_window_table = {
     .name = kName,
+    .splits = true,
     .filters_size = window_filters_size,
     .pack = pack_window_filters,
     .scratch_bytes = window_scratch_bytes,

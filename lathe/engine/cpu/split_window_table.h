@@ -127,6 +127,7 @@ inline constexpr float kMostSplitGradient = 0x1p50f;
 /// One way to multiply.
 struct SplitWindowKernels {
   const char* name;
+  bool splits;  ///< floats in parts, or it is for rounded numbers alone
   std::int64_t (*filters_size)(std::int64_t taps, std::int64_t channels, std::int64_t n);
   /// Numbers are below kMostSplitWeight.
   void (*pack)(const SplitFilterArgs&);

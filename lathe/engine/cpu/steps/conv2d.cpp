@@ -78,7 +78,7 @@ class Conv2dStep final : public Step {
     // Floats in tiles are faster than floats in parts, and those slower than rounded ones.
     split_ = may_be_split_ && (is_rounded_ || tile_ == 0) &&
                      split_frame(forward_product(multiplied(without_images())), is_rounded_)
-                 ? split_window_kernels(*parse_isa(kernels.isa))
+                 ? split_window_kernels(*parse_isa(kernels.isa), is_rounded_)
                  : nullptr;
     is_phased_ = is_phased_ && split_ != nullptr;
     if (split_ != nullptr) tile_ = 0;

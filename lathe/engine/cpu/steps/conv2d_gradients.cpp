@@ -34,7 +34,8 @@ class Conv2dInputGradientStep final : public Step {
     const Images dx = images_of(dims_of(call, {call.node, 0}), flag_of(call, op, "dx_last"));
     const Convolution convolution = convolution_of(call.graph.attribute(call.node), dx, dy,
                                                    dims_of(call, call.graph.input(call.node, 1)));
-    const SplitWindowKernels* const split = split_window_kernels(*parse_isa(call.kernels.isa));
+    const SplitWindowKernels* const split =
+        split_window_kernels(*parse_isa(call.kernels.isa), is_rounded_);
     if (is_rounded_ && split != nullptr && PhasedConvolution::suits(convolution) &&
         run_phased(call, PhasedConvolution(convolution), *split))
       return;

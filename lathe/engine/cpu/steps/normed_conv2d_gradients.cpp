@@ -47,7 +47,8 @@ class NormedConv2dGradientsStep final : public Step {
 
   void prepare(const Kernels& kernels, std::span<const Tensor* const> states) override {
     // As for the convolution itself.
-    split_ = is_rounded_ || tile_ == 0 ? split_window_kernels(*parse_isa(kernels.isa)) : nullptr;
+    split_ = is_rounded_ || tile_ == 0 ? split_window_kernels(*parse_isa(kernels.isa), is_rounded_)
+                                       : nullptr;
     if (split_ != nullptr) tile_ = 0;
     is_prepared_ = states[kWeight] != nullptr;
     if (is_prepared_) pack(kernels, states[kWeight]->data<float>().data());
