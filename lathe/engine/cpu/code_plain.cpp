@@ -33,6 +33,7 @@ constexpr double kCodeSpeed = 1;
 #include "lathe/engine/cpu/code_vectors.inl.h"
 #include "lathe/engine/cpu/code_panels.inl.h"
 #include "lathe/engine/cpu/code_gemm.inl.h"
+#include "lathe/engine/cpu/code_no_windows.h"
 #include "lathe/engine/cpu/weighted_values.inl.h"
 #include "lathe/engine/cpu/code_values.inl.h"
 #include "lathe/engine/cpu/code_attention.inl.h"

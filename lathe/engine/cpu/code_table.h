@@ -67,6 +67,20 @@ struct CodeArgs {
   void* scratch;  ///< scratch_bytes(rows, cut) on a cache line
 };
 
+/// The same of windows, row by row of a result's lines, each of `pixels` windows. They are read
+/// where they lie: one is `lines` lines of `length` numbers in a row, a multiple of kWindowStep,
+/// and k counts them in that order.
+struct CodeWindowArgs {
+  CodeArgs product;  ///< x, x_stride and scratch are not read; cut.blocks is 1, and zeros are null
+  std::int64_t pixels;
+  const std::int8_t* const* x;  ///< for each line of results, where the window of its first begins
+  std::int64_t x_step;          ///< from the window of a pixel to the next one's
+  std::int64_t lines, line_step, length;
+  const std::int32_t* sums;  ///< of the numbers under each window
+};
+/// Numbers that one instruction multiplies, and where two share a byte twice as many.
+inline constexpr std::int64_t kWindowStep = 4;
+
 /// Rows of a product up to which its weight is read straight into registers.
 inline constexpr std::int64_t kFewWidenedRows = 4;
 
@@ -135,6 +149,11 @@ struct CodeKernels {
   void (*pack)(const std::int8_t* numbers, std::int64_t n, const CodeCut& cut, std::int8_t* packed);
   std::int64_t (*scratch_bytes)(std::int64_t rows, const CodeCut& cut);
   void (*multiply)(const CodeArgs&);
+  /// Null where windows have to be gathered into rows for `multiply`.
+  void (*multiply_windows)(const CodeWindowArgs&);
+  /// sums[pixels] of x[pixels, channels]; with multiply_windows.
+  void (*sum_pixels)(const std::int8_t* x, std::int64_t pixels, std::int64_t channels,
+                     std::int32_t* sums);
   /// How weights should lie for multiply_widened, and where they lie by fours the columns of their
   /// panels.
   std::int64_t widened_step, widened_columns;

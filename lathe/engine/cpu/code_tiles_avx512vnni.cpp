@@ -43,6 +43,7 @@ inline bool multiplies_by_tiles(const CodeCut& cut) {
 #include "lathe/engine/cpu/tile_sums.inl.h"
 #include "lathe/engine/cpu/code_tiles.inl.h"
 #include "lathe/engine/cpu/code_gemm.inl.h"
+#include "lathe/engine/cpu/code_no_windows.h"
 #include "lathe/engine/cpu/code_value_digits_avx512.h"
 #include "lathe/engine/cpu/code_attention.inl.h"
 #include "lathe/engine/cpu/code_entries.inl.h"

@@ -277,60 +277,64 @@ TEST(ChannelsLast, LeavesGradientsApartThatAreNotOfOneKind) {
 }
 
 // Rounded images and packed weights: the same bits as the definition's, which is of whole numbers.
-std::string rounded_network(std::int64_t size) {
+// With weights of so many bits.
+std::string rounded_network(std::int64_t size, int bits) {
   return fmt::format(R"(
     x = input() : f32[B,3,{0},{0}]
     s = state() {{role="scale"}} : f32[]
-    c0 = state() {{role="codes"}} : u8[40,27]
+    c0 = state() {{role="codes"}} : u8[40,{2}]
     t0 = state() {{role="scale"}} : f32[40]
     b = state() : f32[40]
-    c1 = state() {{role="codes"}} : u8[40,360]
-    c2 = state() {{role="codes"}} : u8[40,40]
-    w0 = decode(c0, none, t0) {{axis=0, columns=27, format="int:8,channel", shape=[40,3,3,3]}} : f32[40,3,3,3]
-    w1 = decode(c1, none, t0) {{axis=0, columns=360, format="int:8,channel", shape=[40,40,3,3]}} : f32[40,40,3,3]
-    w2 = decode(c2, none, t0) {{axis=0, columns=40, format="int:8,channel", shape=[40,40,1,1]}} : f32[40,40,1,1]
+    c1 = state() {{role="codes"}} : u8[40,{3}]
+    c2 = state() {{role="codes"}} : u8[40,{4}]
+    w0 = decode(c0, none, t0) {{axis=0, columns=27, format="int:{1},channel", shape=[40,3,3,3]}} : f32[40,3,3,3]
+    w1 = decode(c1, none, t0) {{axis=0, columns=360, format="int:{1},channel", shape=[40,40,3,3]}} : f32[40,40,3,3]
+    w2 = decode(c2, none, t0) {{axis=0, columns=40, format="int:{1},channel", shape=[40,40,1,1]}} : f32[40,40,1,1]
     q0 = quantize(x, s) {{format="int:8"}}
     y0 = conv2d(q0, w0, b) {{pads=[1,1,1,1]}}
     a0 = relu(y0)
     q1 = quantize(a0, s) {{format="int:8"}}
     y1 = conv2d(q1, w1) {{strides=[2,2], pads=[1,1,1,1]}}
     y2 = conv2d(q1, w2, b) {{strides=[2,2]}}
-    r = add(y1, y2)
+    y3 = conv2d(q1, w1) {{strides=[2,2], dilations=[2,1], pads=[2,1,2,1]}}
+    y4 = conv2d(q1, w1) {{strides=[2,2], dilations=[1,2], pads=[1,2,1,2]}}
+    y5 = add(y1, y3)
+    y6 = add(y4, y5)
+    r = add(y6, y2)
     a = relu(r)
     output a <- a
     output y0 <- y0)",
-                     size);
+                     size, bits, (27 * bits + 7) / 8, 360 * bits / 8, 40 * bits / 8);
 }
 
 TEST_P(ConvolutionSteps, OfWholeNumbersHaveTheBitsOfTheirDefinition) {
-  for (const std::int64_t size : {5, 14, 31})
-    for (const std::int64_t images : {1, 3}) {
-      SCOPED_TRACE(testing::Message() << images << " images of " << size);
-      const Graph graph = parse_graph(rounded_network(size));
-      State state = random_state(graph, 3);
-      std::mt19937 random(9);
-      for (auto& [name, tensor] : state) {
-        if (tensor.dtype() == DType::U8)
-          for (std::uint8_t& code : tensor.mutable_data<std::uint8_t>())
-            code = static_cast<std::uint8_t>(random() % 256);
-        if (name == "s") tensor.mutable_data<float>()[0] = 0.01f;
-      }
-      Feed feed = random_feed(graph, {{"B", images}}, 5);
-      if (images == 3) feed.at("x").mutable_data<float>()[7] = std::nanf("");
-      const Feed expected =
-          make_executor(graph, state, {.device = "reference", .uses_integers = true})->run(feed);
-      CpuExecutor executor(graph, state, {.isa = GetParam(), .uses_integers = true});
-      expect_near(executor.run(feed), expected, 0);
-      bool has_codes = false;
-      for (const PlannedStep& step : executor.report().steps)
-        has_codes = has_codes || step.op == "image_code_conv2d";
-      EXPECT_TRUE(has_codes);
-      ThreadPool pool(3);
-      expect_near(
-          CpuExecutor(graph, state, {.pool = &pool, .isa = GetParam(), .uses_integers = true})
-              .run(feed),
-          expected, 0);
+  for (const auto& [size, images, bits] :
+       {std::array<std::int64_t, 3>{5, 1, 8}, {5, 3, 4}, {14, 3, 8}, {31, 1, 8}, {31, 3, 4}}) {
+    SCOPED_TRACE(testing::Message() << images << " images of " << size << ", " << bits << " bits");
+    const Graph graph = parse_graph(rounded_network(size, static_cast<int>(bits)));
+    State state = random_state(graph, 3);
+    std::mt19937 random(9);
+    for (auto& [name, tensor] : state) {
+      if (tensor.dtype() == DType::U8)
+        for (std::uint8_t& code : tensor.mutable_data<std::uint8_t>())
+          code = static_cast<std::uint8_t>(random() % 256);
+      if (name == "s") tensor.mutable_data<float>()[0] = 0.01f;
     }
+    Feed feed = random_feed(graph, {{"B", images}}, 5);
+    if (images == 3) feed.at("x").mutable_data<float>()[7] = std::nanf("");
+    const Feed expected =
+        make_executor(graph, state, {.device = "reference", .uses_integers = true})->run(feed);
+    CpuExecutor executor(graph, state, {.isa = GetParam(), .uses_integers = true});
+    expect_near(executor.run(feed), expected, 0);
+    bool has_codes = false;
+    for (const PlannedStep& step : executor.report().steps)
+      has_codes = has_codes || step.op == "image_code_conv2d";
+    EXPECT_TRUE(has_codes);
+    ThreadPool pool(3);
+    expect_near(CpuExecutor(graph, state, {.pool = &pool, .isa = GetParam(), .uses_integers = true})
+                    .run(feed),
+                expected, 0);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(, ConvolutionSteps, testing::ValuesIn(supported_isas()), isa_name);
