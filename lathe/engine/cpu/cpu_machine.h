@@ -89,6 +89,7 @@ struct CpuExecutor::Machine {
   std::string work_cut(const PlanStep& planned) const;
   Size bytes(const PlanStep& planned) const;
   void run_groups(const Stage& stage, std::int64_t rows);
+  void fetch_rows(const Stage& stage, std::int64_t begin, std::int64_t rows) const;
   void run_tile(const Stage& stage, std::int64_t begin, std::int64_t rows, int thread,
                 std::byte* sums);
   void reserve_copies(std::int64_t copies, std::int64_t bytes);

@@ -268,6 +268,25 @@ void place_tiles(CpuPlan& plan, Stage& stage) {
   }
 }
 
+void note_reads(CpuPlan& plan, Stage& stage) {
+  std::vector<int> made;
+  for (const std::size_t step : stage.steps)
+    made.insert(made.end(), plan.steps[step].outputs.begin(), plan.steps[step].outputs.end());
+  for (const std::size_t step : stage.steps) {
+    const PlanStep& planned = plan.steps[step];
+    for (std::size_t i = 0; i < planned.inputs.size(); ++i) {
+      const int slot = planned.inputs[i];
+      const std::int64_t width = planned.step->rows()->input_widths[i];
+      if (slot < 0 || width == 0 || std::ranges::find(made, slot) != made.end()) continue;
+      const Slot& given = plan.slots[static_cast<std::size_t>(slot)];
+      const Stage::Read read{slot, width * size_of(given.type.dtype)};
+      if (given.kind == Slot::Kind::Arena &&
+          std::ranges::find(stage.reads, read) == stage.reads.end())
+        stage.reads.push_back(read);
+    }
+  }
+}
+
 void place_values(CpuPlan& plan) {
   const int after_all = static_cast<int>(plan.stages.size());
   std::vector<int> first(plan.slots.size(), after_all), last(plan.slots.size(), -1);
@@ -300,7 +319,10 @@ void place_values(CpuPlan& plan) {
     plan.arena_slots.push_back(i);
   }
   for (Stage& stage : plan.stages)
-    if (stage.kind == Stage::Kind::Rows) place_tiles(plan, stage);
+    if (stage.kind == Stage::Kind::Rows) {
+      place_tiles(plan, stage);
+      note_reads(plan, stage);
+    }
 }
 
 // Whether a value is one part for each of the images that a symbol counts.

@@ -54,6 +54,13 @@ struct Stage {
   std::vector<std::size_t> steps;
   std::int64_t tile_rows = 0;
   std::int64_t tile_bytes = 0;
+  /// Of Rows: what tiles read that other stages made, and the bytes of a row of it.
+  struct Read {
+    int slot;
+    std::int64_t row_bytes;
+    bool operator==(const Read&) const = default;
+  };
+  std::vector<Read> reads;
   std::vector<int> sums;  ///< slots of results summed over rows
   std::int64_t sum_bytes = 0;
 };

@@ -65,6 +65,24 @@ constexpr const char* kLargeLayers = R"(
     output k <- k
     output y <- o)";
 
+TEST(CpuPlan, KnowsWhatTilesReadThatOtherStagesMade) {
+  const CpuPlan plan = plan_of(R"(
+    x = input() : f32[B,8,16]
+    w = state() : f32[16,16]
+    h = linear(x, w)
+    m = softmax(h) {axis=1}
+    k = linear(m, w)
+    n = add(k, h)
+    r = relu(n)
+    output y <- r)");
+  ASSERT_EQ(plan.stages.size(), 3u);
+  EXPECT_TRUE(plan.stages[0].reads.empty()) << "an input and a state";
+  const auto read = [&](const char* name) {
+    return Stage::Read{static_cast<int>(plan.slot({plan.graph.at(name), 0})), 16 * 4};
+  };
+  EXPECT_THAT(plan.stages[2].reads, testing::UnorderedElementsAre(read("m"), read("h")));
+}
+
 TEST(CpuPlan, ComputesLargeProductsByThemselves) {
   const CpuPlan plan = plan_of(kLargeLayers);
   std::vector<std::pair<Stage::Kind, std::size_t>> stages;

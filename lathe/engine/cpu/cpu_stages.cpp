@@ -24,6 +24,8 @@ constexpr std::int64_t kRowsOfManyTiles = 64;
 // Rows of a piece of what is summed over rows block by block, where the sums are so small that a
 // block of them reads far more than it keeps.
 constexpr std::int64_t kLeastPiece = 512;
+// Of the rows of a tile: more would not stay in the second-level cache until they are needed.
+constexpr std::int64_t kMostFetched = std::int64_t{1} << 19;
 
 std::int64_t divide_up(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
@@ -181,6 +183,22 @@ void CpuExecutor::Machine::add_copies(const std::vector<Sum>& sums) {
   });
 }
 
+// Kernels read many rows side by side, which no processor sees coming when they are far away: each
+// of them is read through once before.
+void CpuExecutor::Machine::fetch_rows(const Stage& stage, std::int64_t begin,
+                                      std::int64_t rows) const {
+  constexpr std::int64_t kLine = 64;
+  std::int64_t bytes = 0;
+  for (const Stage::Read& read : stage.reads) bytes += rows * read.row_bytes;
+  if (bytes > kMostFetched) return;
+  for (const Stage::Read& read : stage.reads) {
+    const std::byte* const from = base(read.slot) + begin * read.row_bytes;
+    std::byte all{};
+    for (std::int64_t at = 0; at < rows * read.row_bytes; at += kLine) all |= from[at];
+    asm volatile("" : : "r"(all));  // so that they are read
+  }
+}
+
 void CpuExecutor::Machine::run_tile(const Stage& stage, std::int64_t begin, std::int64_t rows,
                                     int thread, std::byte* sums) {
   std::byte* const local = scratch[static_cast<std::size_t>(thread)].data();
@@ -194,6 +212,7 @@ void CpuExecutor::Machine::run_tile(const Stage& stage, std::int64_t begin, std:
   };
   std::array<const std::byte*, CpuPlan::kMaxOperands> inputs;
   std::array<std::byte*, CpuPlan::kMaxOperands> outputs;
+  fetch_rows(stage, begin, rows);
   for (const std::size_t index : stage.steps) {
     const PlanStep& planned = plan.steps[index];
     const RowSpace& space = *planned.step->rows();
