@@ -9,6 +9,7 @@
 
 #include "lathe/core/error.h"
 #include "lathe/data/text_file.h"
+#include "lathe/data/upright_image.h"
 
 namespace lathe::data {
 namespace {
@@ -16,31 +17,6 @@ namespace {
 constexpr std::int64_t kMostJpegBytes = std::int64_t{1} << 28;
 constexpr std::uint64_t kMostJpegPixels = 1 << 24;
 constexpr long kMostWorkBytes = long{1} << 28;  // of progressive images, which are kept whole
-
-// Which way up the camera was held: tag 0x112 of the first directory of Exif's TIFF, 1 where there
-// is none or it makes no sense.
-int orientation_of(std::string_view exif) {
-  constexpr std::string_view kMark("Exif\0\0", 6);
-  if (!exif.starts_with(kMark)) return 1;
-  exif.remove_prefix(kMark.size());
-  if (exif.size() < 8) return 1;
-  const bool is_little = exif[0] == 'I';
-  const auto number = [&](std::size_t at, std::size_t size) {
-    std::size_t value = 0;
-    for (std::size_t i = 0; i < size; ++i)
-      value = value << 8 | static_cast<unsigned char>(exif[at + (is_little ? size - 1 - i : i)]);
-    return value;
-  };
-  const std::size_t directory = number(4, 4);
-  if (directory > exif.size() - 2) return 1;
-  for (std::size_t entry = 0; entry < number(directory, 2); ++entry) {
-    const std::size_t at = directory + 2 + 12 * entry;
-    if (at + 12 > exif.size()) return 1;
-    if (number(at, 2) == 0x112 && number(at + 2, 2) == 3)
-      return static_cast<int>(number(at + 8, 2));
-  }
-  return 1;
-}
 
 // libjpeg jumps out of an error. The two functions that it jumps back to hold nothing that would
 // have to be destroyed, and whoever calls them throws.
@@ -106,7 +82,7 @@ class JpegReader {
       fail("is {} by {}, expected at most {} pixels", info_.image_width, info_.image_height,
            kMostJpegPixels);
     const std::size_t channels = info_.num_components == 1 ? 1 : 3;
-    const int orientation = orientation_of(exif());  // before it is freed at the end
+    const int orientation = orientation_of(exif_directory());  // before it is freed at the end
     info_.out_color_space = channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
     std::vector<unsigned char> bytes(std::size_t{info_.image_width} * info_.image_height *
                                      channels);
@@ -117,11 +93,13 @@ class JpegReader {
   }
 
  private:
-  std::string_view exif() const {
+  // Exif's TIFF, behind the mark of its segment.
+  std::string_view exif_directory() const {
+    constexpr std::string_view kMark("Exif\0\0", 6);
     for (const jpeg_marker_struct* each = info_.marker_list; each != nullptr; each = each->next)
       if (const std::string_view data(reinterpret_cast<const char*>(each->data), each->data_length);
-          data.starts_with("Exif"))
-        return data;
+          data.starts_with(kMark))
+        return data.substr(kMark.size());
     return {};
   }
   [[noreturn]] void fail_with_message() const { fail("is not a sound JPEG: {}", errors_.message); }
@@ -131,28 +109,6 @@ class JpegReader {
 };
 
 }  // namespace
-
-Image turn_upright(Image image, int orientation) {
-  if (orientation < 2 || orientation > 8) return image;
-  const bool swaps = orientation >= 5;  // rows become columns
-  const bool flips_rows =
-      orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
-  const bool flips_columns =
-      orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;
-  Image result{
-      image.channels, swaps ? image.width : image.height, swaps ? image.height : image.width, {}};
-  result.bytes.reserve(image.bytes.size());
-  for (std::int64_t channel = 0; channel < image.channels; ++channel)
-    for (std::int64_t y = 0; y < result.height; ++y)
-      for (std::int64_t x = 0; x < result.width; ++x) {
-        const std::int64_t row = swaps ? x : y, column = swaps ? y : x;
-        const std::int64_t from_row = flips_rows ? image.height - 1 - row : row;
-        const std::int64_t from_column = flips_columns ? image.width - 1 - column : column;
-        result.bytes.push_back(image.bytes[static_cast<std::size_t>(
-            (channel * image.height + from_row) * image.width + from_column)]);
-      }
-  return result;
-}
 
 Image read_jpeg(const std::filesystem::path& path) {
   const std::string bytes = read_text_file(path, kMostJpegBytes);

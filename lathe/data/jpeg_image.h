@@ -11,10 +11,6 @@ namespace lathe::data {
 /// or damaged in any way that the library notices, is refused. Errors name the file.
 Image read_jpeg(const std::filesystem::path& path);
 
-/// An image the way up that Exif's orientation says, 1 to 8: 1 is as it is stored, 6 turned by a
-/// quarter clockwise. Others count as 1.
-Image turn_upright(Image image, int orientation);
-
 /// Whether a file name ends as those of JPEGs do: .jpg or .jpeg, in small or capital letters.
 bool has_jpeg_ending(const std::filesystem::path& path);
 
