@@ -189,6 +189,19 @@ TEST(OnnxMappings, RefuseMoreOperandsThanTheOpTakes) {
             "node \"y\" (\"Relu\"): Relu (opset 17): 2 operands, expected at most 1");
 }
 
+TEST(OnnxMappings, RefuseOpsThatTheOpsetHasNot) {
+  EXPECT_EQ(
+      refusal_of("Gelu", {f32({1})}),
+      "node \"y\" (\"Gelu\"): Gelu (opset 17): this opset has no such op, which came with opset "
+      "20");
+  EXPECT_EQ(refusal_of("Upsample", {f32({1}), f32({2})}),
+            "node \"y\" (\"Upsample\"): Upsample (opset 17): opset 10 took this op back: expected "
+            "Resize");
+  OnnxModel old = model_of("Upsample", {f32({1}), f32({2})}, {});
+  old.opsets[""] = 9;
+  EXPECT_NO_THROW(import_onnx(old));
+}
+
 TEST(OnnxMappings, HaveTheSignatureOfEveryOp) {
   for (const std::string& name : OnnxOpRegistry::instance().names())
     EXPECT_TRUE(has_signature(name) || name.find("::") != std::string::npos) << name;

@@ -20,8 +20,8 @@ struct Signature {
 
 constexpr std::size_t kAny = std::numeric_limits<std::size_t>::max();
 
-// As ONNX's changelog of operators gives them for the opsets that are read. An op that came later
-// than the opset of a file has one meaning all the same: its first line.
+// As ONNX's changelog of operators gives them for the opsets that are read. The first line of an op
+// is of the opset it came with, or an older one than is read.
 constexpr Signature kSignatures[] = {
     {"Abs", 6, 1, ""},
     {"Acos", 7, 1, ""},
@@ -228,11 +228,32 @@ constexpr Signature kSignatures[] = {
     {"Xor", 7, 2, ""},
 };
 
+// Ops that ONNX took back: the opset that has them no longer, and what it has instead.
+struct Withdrawn {
+  std::string_view op;
+  std::int64_t since;
+  std::string_view successor;
+};
+
+constexpr Withdrawn kWithdrawn[] = {
+    {"Scatter", 11, "ScatterElements"},
+    {"Upsample", 10, "Resize"},
+};
+
+// The line that holds in an opset; fails where the opset has no such op.
 const Signature* find_signature(std::string_view op, std::int64_t opset) {
   const auto lines = std::ranges::equal_range(kSignatures, op, {}, &Signature::op);
+  if (lines.empty()) return nullptr;
+  if (opset < lines.front().since)
+    fail("{} (opset {}): this opset has no such op, which came with opset {}", op, opset,
+         lines.front().since);
+  for (const Withdrawn& withdrawn : kWithdrawn)
+    if (withdrawn.op == op && withdrawn.since <= opset)
+      fail("{} (opset {}): opset {} took this op back: expected {}", op, opset, withdrawn.since,
+           withdrawn.successor);
   const Signature* found = nullptr;
   for (const Signature& line : lines)
-    if (found == nullptr || line.since <= opset) found = &line;
+    if (line.since <= opset) found = &line;
   return found;
 }
 
