@@ -207,6 +207,24 @@ TEST(OnnxMappings, HaveTheSignatureOfEveryOp) {
     EXPECT_TRUE(has_signature(name) || name.find("::") != std::string::npos) << name;
 }
 
+// What is done to each element is done all the same.
+TEST(OnnxMappings, ReduceNothingWhereAFileSaysSo) {
+  const auto reduced = [](const std::string& op) {
+    OnnxModel model =
+        model_of(op, {f32({-2, 3})},
+                 {{"noop_with_empty_axes", std::int64_t{1}}, {"keepdims", std::int64_t{0}}});
+    model.opsets[""] = 18;
+    const ImportedGraph imported = import_onnx(model);
+    const Tensor& y = imported.state.at(imported.graph.name(imported.graph.output("y")->node));
+    return std::vector<float>(y.data<float>().begin(), y.data<float>().end());
+  };
+  EXPECT_THAT(reduced("ReduceLogSumExp"), ElementsAre(-2, 3));
+  EXPECT_THAT(reduced("ReduceL1"), ElementsAre(2, 3));
+  EXPECT_THAT(reduced("ReduceL2"), ElementsAre(2, 3));
+  EXPECT_THAT(reduced("ReduceSumSquare"), ElementsAre(4, 9));
+  EXPECT_THAT(reduced("ReduceMin"), ElementsAre(-2, 3));
+}
+
 // 9 of 18 pixels are 7 of 14, and not a little less.
 TEST(OnnxMappings, ResizeToThePixelThatLiesThereExactly) {
   std::vector<float> pixels;

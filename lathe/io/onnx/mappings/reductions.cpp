@@ -90,6 +90,10 @@ void map_log_sum(OnnxCall& call) {
 void map_log_sum_exp(OnnxCall& call) {
   const Value x = call.value(0);
   const Axes axes = read_axes(call);
+  if (axes.is_nothing) {  // the logarithm of one exponential
+    call.give(Known(call.known(0)), 0);
+    return;
+  }
   Axes kept = axes;
   kept.keeps = true;
   Value largest = reduce(call, "max", x, kept);
