@@ -207,6 +207,46 @@ TEST(OnnxMappings, HaveTheSignatureOfEveryOp) {
     EXPECT_TRUE(has_signature(name) || name.find("::") != std::string::npos) << name;
 }
 
+// Split without sizes.
+OnnxModel parting(std::int64_t opset, std::vector<float> values, int num_parts) {
+  OnnxModel model = model_of("Split", {f32(std::move(values))}, {});
+  model.opsets[""] = opset;
+  if (opset >= 18) model.graph.nodes[0].attributes["num_outputs"] = std::int64_t{num_parts};
+  model.graph.nodes[0].outputs.clear();
+  model.graph.outputs.clear();
+  for (int i = 0; i < num_parts; ++i) {
+    model.graph.nodes[0].outputs.push_back(fmt::format("y{}", i));
+    model.graph.outputs.push_back(
+        {.name = model.graph.nodes[0].outputs.back(), .has_shape = false});
+  }
+  return model;
+}
+
+TEST(OnnxMappings, SplitIntoPartsThatAreNotEqualSinceOpsetEighteen) {
+  const ImportedGraph parts = import_onnx(parting(18, {1, 2, 3, 4, 5}, 2));
+  EXPECT_EQ(to_text(parts.graph.type(*parts.graph.output("y0"))), "f32[3]");
+  EXPECT_EQ(to_text(parts.graph.type(*parts.graph.output("y1"))), "f32[2]");
+  EXPECT_EQ(
+      refusal("",
+              [] {
+                import_onnx(parting(17, {1, 2, 3, 4, 5}, 2));
+              }),
+      "node \"y0\" (\"Split\"): Split (opset 17): axis 0 of f32[5] does not come out even in 2 "
+      "parts");
+  // 2, 2, 2 and less than nothing.
+  EXPECT_EQ(
+      refusal("",
+              [] {
+                import_onnx(parting(18, {1, 2, 3, 4, 5}, 4));
+              }),
+      "node \"y0\" (\"Split\"): Split (opset 18): axis 0 of f32[5] does not come out even in 4 "
+      "parts");
+  OnnxModel said = parting(18, {1, 2, 3, 4}, 2);
+  said.graph.nodes[0].attributes["num_outputs"] = std::int64_t{4};
+  EXPECT_EQ(refusal("", [&] { import_onnx(said); }),
+            "node \"y0\" (\"Split\"): Split (opset 18): num_outputs is 4, and there are 2");
+}
+
 // What is done to each element is done all the same.
 TEST(OnnxMappings, ReduceNothingWhereAFileSaysSo) {
   const auto reduced = [](const std::string& op) {

@@ -160,11 +160,16 @@ void map_split(OnnxCall& call) {
   } else {
     const Size& size = x.shape[axis];
     if (!size.is_constant()) call.refuse("axis {} of {} into equal parts", axis, to_text(x));
-    const auto count = static_cast<std::int64_t>(call.num_outputs());
-    // The last part is smaller where it does not come out even.
-    const std::int64_t part = (size.constant() + count - 1) / std::max<std::int64_t>(count, 1);
-    for (std::int64_t i = 0; i < count; ++i)
-      sizes.push_back(std::max<std::int64_t>(0, std::min(part, size.constant() - i * part)));
+    const auto count = std::max<std::int64_t>(static_cast<std::int64_t>(call.num_outputs()), 1);
+    if (const std::int64_t said = call.integer("num_outputs", count); said != count)
+      call.refuse("num_outputs is {}, and there are {}", said, count);
+    // The last part is smaller where it does not come out even, since opset 18.
+    const std::int64_t part = (size.constant() + count - 1) / count;
+    const std::int64_t last = size.constant() - (count - 1) * part;
+    if (last < 0 || (call.opset() < 18 && last != part))
+      call.refuse("axis {} of {} does not come out even in {} parts", axis, to_text(x), count);
+    sizes.assign(static_cast<std::size_t>(count), part);
+    sizes.back() = last;
   }
   if (sizes.size() != call.num_outputs())
     call.refuse("{} sizes for {} outputs", sizes.size(), call.num_outputs());
