@@ -313,6 +313,20 @@ TEST(OnnxMappings, SliceToTheEndOfAnAxisThatIsNotKnown) {
   EXPECT_EQ(to_text(imported.graph.type(*imported.graph.output("y"))), "f32[B-2,3]");
 }
 
+// ONNX clamps where a slice begins to the axis; numpy would take nothing.
+TEST(OnnxMappings, SliceBackwardsFromBeforeTheFront) {
+  const auto sliced = [](std::int64_t start, std::int64_t end) {
+    return floats("Slice", {f32({1, 2, 3}), i64({start}), i64({end}), i64({0}), i64({-1})});
+  };
+  constexpr std::int64_t kFront = std::numeric_limits<std::int64_t>::min();
+  EXPECT_THAT(sliced(-9, kFront), ElementsAre(1));
+  EXPECT_THAT(sliced(kFront, kFront), ElementsAre(1));
+  EXPECT_THAT(sliced(9, kFront), ElementsAre(3, 2, 1));
+  EXPECT_THAT(sliced(-9, 0), ElementsAre());
+  EXPECT_THAT(floats("Slice", {f32({}), i64({-1}), i64({kFront}), i64({0}), i64({-1})}),
+              ElementsAre());
+}
+
 // Shape, a comparison with a number, and the choice that reads it: [rows,3] of which rows - 2 are
 // left where the first are cut off.
 OnnxModel comparing(const std::string& op, std::int64_t number, bool is_cut) {

@@ -196,7 +196,10 @@ Cut cut_axis(OnnxCall& call, const Size& size, const Size& start, const Size& en
       return step > 0 ? std::clamp<std::int64_t>(index, 0, n)
                       : std::clamp<std::int64_t>(index, -1, n - 1);
     };
-    const std::int64_t first = clamp(start.constant()), last = clamp(end.constant());
+    // Backwards from before the front is from the front: ONNX, unlike numpy, has its element then.
+    const std::int64_t first =
+        std::max<std::int64_t>(clamp(start.constant()), std::min<std::int64_t>(0, n - 1));
+    const std::int64_t last = clamp(end.constant());
     const std::int64_t distance = step > 0 ? last - first : first - last;
     const std::int64_t stride = step == std::numeric_limits<std::int64_t>::min()
                                     ? std::numeric_limits<std::int64_t>::max()
