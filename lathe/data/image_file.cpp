@@ -10,27 +10,34 @@
 namespace lathe::data {
 namespace {
 
-bool has_png_ending(const std::filesystem::path& path) {
-  return path.extension() == ".png" || path.extension() == ".PNG";
+// In small letters, with its dot.
+std::string ending_of(const std::filesystem::path& path) {
+  std::string ending = path.extension().string();
+  std::ranges::transform(ending, ending.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return ending;
+}
+
+bool has_jpeg_ending(const std::filesystem::path& path) {
+  const std::string ending = ending_of(path);
+  return ending == ".jpg" || ending == ".jpeg";
 }
 
 }  // namespace
 
 bool has_image_ending(const std::filesystem::path& path) {
-  return has_png_ending(path) || has_jpeg_ending(path);
+  return ending_of(path) == ".png" || has_jpeg_ending(path);
 }
 
 bool is_image_file(const std::filesystem::path& path) {
-  constexpr std::array<std::string_view, 9> kOthers = {".avif", ".bmp", ".gif",  ".heic", ".pgm",
-                                                       ".ppm",  ".tif", ".tiff", ".webp"};
+  constexpr std::array<std::string_view, 16> kOthers = {
+      ".avif", ".bmp", ".gif", ".heic", ".jfif", ".jp2", ".jpe",  ".jxl",
+      ".pbm",  ".pgm", ".pnm", ".ppm",  ".tga",  ".tif", ".tiff", ".webp"};
   if (!path.has_extension()) return false;
   std::error_code error;
   const bool is_image = has_image_ending(path);
-  std::string ending = path.extension().string();
-  std::ranges::transform(ending, ending.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  if (!is_image && std::ranges::find(kOthers, ending) == kOthers.end()) return false;
+  if (!is_image && std::ranges::find(kOthers, ending_of(path)) == kOthers.end()) return false;
   if (!std::filesystem::is_regular_file(path, error)) return false;
   if (!is_image)
     fail("{}: is an image that is not read: expected .png, .jpg or .jpeg", path.string());

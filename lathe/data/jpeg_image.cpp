@@ -5,8 +5,6 @@
 // libjpeg's header needs what is above.
 #include <jpeglib.h>
 
-#include <algorithm>
-
 #include "lathe/core/error.h"
 #include "lathe/data/text_file.h"
 #include "lathe/data/upright_image.h"
@@ -113,14 +111,6 @@ class JpegReader {
 Image read_jpeg(const std::filesystem::path& path) {
   const std::string bytes = read_text_file(path, kMostJpegBytes);
   return with_place(path.string(), [&] { return JpegReader(bytes).read(); });
-}
-
-bool has_jpeg_ending(const std::filesystem::path& path) {
-  std::string ending = path.extension().string();
-  std::transform(ending.begin(), ending.end(), ending.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  return ending == ".jpg" || ending == ".jpeg";
 }
 
 }  // namespace lathe::data

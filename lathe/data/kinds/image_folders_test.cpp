@@ -55,6 +55,16 @@ TEST(ImageFolders, RefuseToLeaveImagesOut) {
                        ".jpeg"));
 }
 
+TEST(ImageFolders, ReadEndingsInSmallAndCapitalLetters) {
+  const TemporaryDirectory directory;
+  directory.write("train/a/1.Png", grey({0, 0}));
+  directory.write("train/b/2.pNG", grey({0, 0}));
+  EXPECT_THAT(load(directory).labels(), ElementsAre(0, 1));
+  directory.write("train/c/3.jfif", "a JPEG by another name");
+  EXPECT_THAT(error_of([&] { load(directory); }),
+              HasSubstr("3.jfif: is an image that is not read: "));
+}
+
 TEST(ImageFolders, KeepTheNumbersOfFolders) {
   const TemporaryDirectory directory;
   for (int label = 0; label < 11; ++label)
