@@ -4,6 +4,7 @@
 
 #include "lathe/core/error.h"
 #include "lathe/data/text_file.h"
+#include "lathe/data/upright_image.h"
 
 namespace lathe::data {
 namespace {
@@ -11,24 +12,31 @@ namespace {
 constexpr std::int64_t kMostFileBytes = std::int64_t{1} << 28;
 constexpr std::uint64_t kMostPixels = 1 << 24;
 
-// The file without what it says of its colours. libpng would bend every pixel by it; networks learn
-// from the bytes that are stored, as everybody else reads them. Each chunk is its length, its name,
-// so many bytes and a checksum of its own.
-std::string without_colour_spaces(std::string_view bytes) {
+struct Stored {
+  std::string bytes;    ///< of the file, without what it says of its colours
+  int orientation = 1;  ///< which way up it says it is
+};
+
+// libpng would bend every pixel by what a file says of its colours; networks learn from the bytes
+// that are stored, as everybody else reads them. Each chunk is its length, its name, so many bytes
+// and a checksum of its own.
+Stored take_apart(std::string_view bytes) {
   constexpr std::size_t kSignature = 8, kFrame = 12;
-  std::string result(bytes.substr(0, kSignature));
-  std::size_t at = result.size();
+  Stored result{.bytes = std::string(bytes.substr(0, kSignature))};
+  std::size_t at = result.bytes.size();
   while (bytes.size() - at >= kFrame) {
     std::size_t length = 0;
     for (std::size_t i = 0; i < 4; ++i)
       length = length << 8 | static_cast<unsigned char>(bytes[at + i]);
     if (length > bytes.size() - at - kFrame) break;  // libpng says what is wrong with it
     const std::string_view name = bytes.substr(at + 4, 4);
+    if (name == "eXIf") result.orientation = orientation_of(bytes.substr(at + 8, length));
     if (name != "gAMA" && name != "cHRM" && name != "sRGB" && name != "iCCP" && name != "cICP")
-      result += bytes.substr(at, length + kFrame);
+      result.bytes += bytes.substr(at, length + kFrame);
     at += length + kFrame;
   }
-  return result += bytes.substr(at);
+  result.bytes += bytes.substr(at);
+  return result;
 }
 
 // libpng's simplified interface: it returns errors instead of jumping over our frames.
@@ -66,8 +74,11 @@ class Reader {
 }  // namespace
 
 Image read_png(const std::filesystem::path& path) {
-  const std::string bytes = without_colour_spaces(read_text_file(path, kMostFileBytes));
-  return with_place(path.string(), [&] { return Reader(bytes).read(); });
+  const Stored stored = take_apart(read_text_file(path, kMostFileBytes));
+  return with_place(path.string(), [&] {
+    if (stored.bytes.empty()) fail("is not a sound PNG: it is empty");
+    return turn_upright(Reader(stored.bytes).read(), stored.orientation);
+  });
 }
 
 }  // namespace lathe::data

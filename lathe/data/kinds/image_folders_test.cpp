@@ -119,6 +119,8 @@ TEST(Image, RefusesWhatIsNotGreyOrColoured) {
               EndsWith("a.png: has transparent pixels, expected grey or red, green and blue"));
   EXPECT_THAT(error_of([&] { read_png(directory.write("b.png", "GIF89a, for once")); }),
               HasSubstr("b.png: is not a sound PNG: "));
+  EXPECT_THAT(error_of([&] { read_png(directory.write("c.png", "")); }),
+              EndsWith("c.png: is not a sound PNG: it is empty"));
 }
 
 // Every cut and every changed byte gives an image or one line.
@@ -157,6 +159,16 @@ TEST(Image, IsReadWithoutItsGamma) {
   const std::string gamma = "gAMA" + four_bytes(100'000);     // linear
   bytes.insert(33, four_bytes(4) + gamma + checksum(gamma));  // behind IHDR
   EXPECT_EQ(read_png(directory.write("a.png", bytes)), (Image{3, 1, 2, {255, 0, 0, 255, 51, 102}}));
+}
+
+// Photographs that were saved again as PNGs keep what the camera said.
+TEST(Image, IsTurnedUprightByAChunkOfExif) {
+  const TemporaryDirectory directory;
+  std::string bytes = png(1, 2, PNG_FORMAT_GRAY, {20, 220});
+  const std::string exif =
+      "eXIf" + std::string("MM\0*\0\0\0\x8\0\x1\x1\x12\0\x3\0\0\0\x1\0\x6\0\0\0\0\0\0", 26);
+  bytes.insert(33, four_bytes(26) + exif + checksum(exif));  // behind IHDR
+  EXPECT_EQ(read_png(directory.write("a.png", bytes)), (Image{1, 1, 2, {220, 20}}));
 }
 
 TEST(Image, RefusesAHugeImageByItsHeader) {
