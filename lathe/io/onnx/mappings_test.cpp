@@ -93,6 +93,34 @@ TEST(OnnxMappings, MultiplyMatricesOfWholeNumbersBeyondDoubles) {
   EXPECT_THAT(integers("MatMul", {a, i64({1, 1})}), ElementsAre(kBeyondDoubles - 7, 3));
 }
 
+TEST(OnnxMappings, MultiplyAndSumByLetters) {
+  const auto einsum = [](const std::string& equation, const std::vector<Tensor>& operands) {
+    return floats("Einsum", operands, {{"equation", equation}});
+  };
+  const Tensor a = f32({1, 2, 3, 4}).reshaped({2, 2}), b = f32({5, 6}),
+               c = f32({1, 0, 0, 2}).reshaped({2, 2});
+  EXPECT_THAT(einsum("ij,j->i", {a, b}), ElementsAre(17, 39));
+  EXPECT_THAT(einsum("ij->ji", {a}), ElementsAre(1, 3, 2, 4));
+  EXPECT_THAT(einsum("ij -> ", {a}), ElementsAre(10));
+  EXPECT_THAT(einsum("ij,ij->j", {a, c}), ElementsAre(1, 8));
+  EXPECT_THAT(einsum("i,j->ji", {b, b}), ElementsAre(25, 30, 30, 36));
+  EXPECT_THAT(einsum("ij,jk,k", {a, c, b}), ElementsAre(29, 63));
+  EXPECT_THAT(einsum("...j,j->...", {a, b}), ElementsAre(17, 39));
+  EXPECT_THAT(einsum("ba,ca", {a, c}), ElementsAre(1, 4, 3, 8));
+  EXPECT_EQ(
+      refusal_of("Einsum", {a}, {{"equation", std::string("ii->i")}}),
+      "node \"y\" (\"Einsum\"): Einsum (opset 17): \"i\" twice in one term: diagonals are not "
+      "supported");
+  EXPECT_EQ(refusal_of("Einsum", {a, b}, {{"equation", std::string("ij->i")}}),
+            "node \"y\" (\"Einsum\"): Einsum (opset 17): 2 operands, and the equation has 1");
+  EXPECT_EQ(refusal_of("Einsum", {a}, {{"equation", std::string("ij->ik")}}),
+            "node \"y\" (\"Einsum\"): Einsum (opset 17): \"k\" of the result is in no term");
+  EXPECT_EQ(refusal_of("Einsum", {a}, {{"equation", std::string("i->i")}}),
+            "node \"y\" (\"Einsum\"): Einsum (opset 17): term \"i\" for f32[2,2]");
+  EXPECT_EQ(refusal_of("Einsum", {a}, {{"equation", std::string("i..j->ij")}}),
+            "node \"y\" (\"Einsum\"): Einsum (opset 17): \".\" in the equation");
+}
+
 TEST(OnnxMappings, LetNarrowIntegersWrapAround) {
   EXPECT_THAT(integers("Add", {u8({200, 3}), u8({100, 4})}), ElementsAre(44, 7));
   EXPECT_THAT(integers("Sub", {u8({0, 9}), u8({3, 4})}), ElementsAre(253, 5));

@@ -82,6 +82,7 @@ constexpr Signature kSignatures[] = {
     {"Dropout", 7, 1, "ratio"},
     {"Dropout", 12, 3, "seed"},
     {"DynamicQuantizeLinear", 11, 1, ""},
+    {"Einsum", 12, kAny, "equation"},
     {"Elu", 6, 1, "alpha"},
     {"Equal", 7, 2, ""},
     {"Erf", 9, 1, ""},
