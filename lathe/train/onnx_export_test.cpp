@@ -147,6 +147,18 @@ TEST_F(OnnxExport, WritesScaledIntegersAsQuantizeLinear) {
   EXPECT_TRUE(has_codes);
 }
 
+// A packed weight is read before its mask.
+TEST_F(OnnxExport, WritesWeightsThatAreMaskedBehindTheirRoundingAsWholeNumbers) {
+  io::Model model = rounded_mlp("int:8,channel", "int:8");
+  const NodeId rounded = *model.graph.find("wq"), pruned = *model.graph.find("pruned");
+  const NodeId product = *model.graph.find("y");
+  model.graph.set_input(rounded, 0, model.graph.input(pruned, 0));
+  model.graph.set_input(pruned, 0, {rounded, 0});
+  model.graph.set_input(product, 1, {pruned, 0});
+  expect_same(model, kRow, 0);
+  EXPECT_EQ(exported_.num_rounded, 2);
+}
+
 TEST_F(OnnxExport, NamesFormatsThatOnnxHasNot) {
   const io::Model model = rounded_mlp("int:8,channel", "mxint:8");
   const io::onnx::ExportedModel exported = io::onnx::export_onnx(model);

@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "lathe/core/number_format.h"
+#include "lathe/core/role.h"
 #include "lathe/io/onnx/onnx_writer.h"
 #include "lathe/ops/elements.h"
 
@@ -51,6 +52,23 @@ std::optional<Rounding> rounding_of(const Graph& graph, NodeId node) {
   return std::nullopt;
 }
 
+// What a mask multiplies, for a pruned weight: its zeros are whole numbers like the others. A mask
+// stands behind the rounding of a packed weight.
+NodeId without_masks(const Graph& graph, NodeId node) {
+  const auto is_mask = [&](Value value) {
+    return graph.is(value.node, "state") && state_role(graph, value.node) == StateRole::Mask;
+  };
+  while (graph.is(node, "mul")) {
+    if (is_mask(graph.input(node, 1)))
+      node = graph.input(node, 0).node;
+    else if (is_mask(graph.input(node, 0)))
+      node = graph.input(node, 1).node;
+    else
+      break;
+  }
+  return node;
+}
+
 Tensor flipped(const Tensor& matrix) {
   Tensor result(matrix.dtype(), {matrix.dim(1), matrix.dim(0)});
   const std::vector<std::int64_t> strides{1, matrix.dim(1)};
@@ -93,7 +111,8 @@ std::string write_weight(ExportCall& call, std::size_t index, bool is_flipped) {
                     "flipped");
   }
   const Tensor plain = is_flipped ? flipped(*weight) : *weight;
-  const std::optional<Rounding> rounding = rounding_of(call.graph(), call.operand(index).node);
+  const std::optional<Rounding> rounding =
+      rounding_of(call.graph(), without_masks(call.graph(), node));
   const std::optional<Grid> grid = rounding ? grid_of(rounding->format) : std::nullopt;
   const bool is_by_first = !grid || !grid->is_by_row || weight->rank() == 2 || rounding->axis == 0;
   if (!grid || !is_by_first) {
