@@ -293,6 +293,30 @@ TEST(OnnxMappings, ReduceNothingWhereAFileSaysSo) {
   EXPECT_THAT(reduced("ReduceMin"), ElementsAre(-2, 3));
 }
 
+// The same of a file of opset 21.
+std::string refusal_of_newer(const std::string& op, const std::vector<Tensor>& operands,
+                             NodeAttributes attributes = {}) {
+  OnnxModel model = model_of(op, operands, std::move(attributes));
+  model.opsets[""] = 21;
+  return refusal("", [&] { import_onnx(model); });
+}
+
+TEST(OnnxMappings, RefuseTypesThatDoNotFit) {
+  EXPECT_EQ(refusal_of("Mod", {f32({5}), f32({3})}),
+            "node \"y\" (\"Mod\"): Mod (opset 17): f32[1] without fmod, which ONNX has for whole "
+            "numbers alone");
+  EXPECT_THAT(floats("Mod", {f32({5}), f32({3})}, {{"fmod", std::int64_t{1}}}), ElementsAre(2));
+  EXPECT_EQ(
+      refusal_of("DequantizeLinear", {i64({5}), f32({3}), u8({1})}),
+      "node \"y\" (\"DequantizeLinear\"): DequantizeLinear (opset 17): codes are i64 and zero "
+      "points u8");
+  EXPECT_EQ(
+      refusal_of_newer("QuantizeLinear", {f32({5}), f32({3}), u8({1})},
+                       {{"output_dtype", std::int64_t{3}}}),
+      "node \"y\" (\"QuantizeLinear\"): QuantizeLinear (opset 21): codes are to be i8, and zero "
+      "points are u8");
+}
+
 // 9 of 18 pixels are 7 of 14, and not a little less.
 TEST(OnnxMappings, ResizeToThePixelThatLiesThereExactly) {
   std::vector<float> pixels;

@@ -75,6 +75,8 @@ void map_pow(OnnxCall& call) {
 }
 
 void map_mod(OnnxCall& call) {
+  if (call.integer("fmod", 0) == 0 && is_floating(call.type(0).dtype))
+    call.refuse("{} without fmod, which ONNX has for whole numbers alone", to_text(call.type(0)));
   call.give(
       call.add(call.integer("fmod", 0) != 0 ? "fmod" : "mod", {call.value(0), call.value(1)}));
 }

@@ -48,18 +48,21 @@ Value quantized(OnnxCall& call, Value x, Value scale, Value zero, DType dtype) {
 }
 
 void map_dequantize(OnnxCall& call) {
+  if (call.has(2) && call.type(2).dtype != call.type(0).dtype)
+    call.refuse("codes are {} and zero points {}", name(call.type(0).dtype),
+                name(call.type(2).dtype));
   call.give(dequantized(call, call.value(0), 1, 2));
 }
 
 void map_quantize(OnnxCall& call) {
   const Value x = call.value(0);
   const Type type = call.type_of(x);
-  DType dtype = DType::U8;
-  if (call.has(2)) {
-    dtype = call.type(2).dtype;
-  } else if (const std::int64_t code = call.integer("output_dtype", 0); code != 0) {
+  DType dtype = call.has(2) ? call.type(2).dtype : DType::U8;
+  if (const std::int64_t code = call.integer("output_dtype", 0); code != 0) {
     const std::optional<DType> asked = dtype_of_onnx(code);
     if (!asked) call.refuse("element type {} is not supported", code);
+    if (call.has(2) && *asked != dtype)
+      call.refuse("codes are to be {}, and zero points are {}", name(*asked), name(dtype));
     dtype = *asked;
   }
   if (dtype != DType::U8 && dtype != DType::I8 && dtype != DType::I16)
