@@ -317,6 +317,22 @@ TEST(OnnxMappings, RefuseTypesThatDoNotFit) {
       "points are u8");
 }
 
+TEST(OnnxMappings, ScaleBlocksOfWhichTheLastIsShorter) {
+  OnnxModel model = model_of("DequantizeLinear", {u8({1, 2, 3, 4, 5}), f32({10, 100})},
+                             {{"axis", std::int64_t{0}}, {"block_size", std::int64_t{3}}});
+  model.opsets[""] = 21;
+  const ImportedGraph imported = import_onnx(model);
+  const Tensor& y = imported.state.at(imported.graph.name(imported.graph.output("y")->node));
+  EXPECT_THAT(y.data<float>(), ElementsAre(10, 20, 30, 400, 500));
+  for (const std::int64_t block : {2, 5})
+    EXPECT_EQ(
+        refusal_of_newer("DequantizeLinear", {u8({1, 2, 3, 4, 5}), f32({10, 100})},
+                         {{"axis", std::int64_t{0}}, {"block_size", block}}),
+        fmt::format("node \"y\" (\"DequantizeLinear\"): DequantizeLinear (opset 21): 2 scales of "
+                    "blocks of {} for 5 elements",
+                    block));
+}
+
 // 9 of 18 pixels are 7 of 14, and not a little less.
 TEST(OnnxMappings, ResizeToThePixelThatLiesThereExactly) {
   std::vector<float> pixels;

@@ -13,12 +13,27 @@ Value spread(OnnxCall& call, Value parameter, const Type& x) {
       axis_at(call, call.integer("axis", 1), std::max<std::size_t>(x.rank(), 1));
   if (const std::int64_t block = call.integer("block_size", 0);
       block > 0 && type.rank() == x.rank()) {
-    // Each scale stands for `block` elements in a row.
+    // Each scale stands for `block` elements in a row, the last one for what is left.
+    const Size repeats = type.shape[axis] * Size(block), &length = x.shape[axis];
+    const bool is_known = repeats.is_constant() && length.is_constant();
+    if (is_known ? repeats.constant() < length.constant() ||
+                       repeats.constant() - block >= length.constant()
+                 : repeats != length)
+      call.refuse("{} scales of blocks of {} for {} elements", type.shape[axis].text(), block,
+                  length.text());
     Shape apart = type.shape, repeated = type.shape;
     apart.insert(apart.begin() + static_cast<std::ptrdiff_t>(axis) + 1, Size(1));
     repeated.insert(repeated.begin() + static_cast<std::ptrdiff_t>(axis) + 1, Size(block));
     const Value blocks = call.broadcast(call.reshape(parameter, apart, "apart"), repeated);
-    return call.reshape(blocks, x.shape, "blocks");
+    Shape joined = type.shape;
+    joined[axis] = repeats;
+    const Value whole = call.reshape(blocks, joined, "blocks");
+    if (repeats == length) return whole;
+    return call.add("slice", {whole},
+                    {{"axis", static_cast<std::int64_t>(axis)},
+                     {"begin", std::int64_t{0}},
+                     {"end", length.constant()}},
+                    {}, "cut");
   }
   if (type.rank() != 1) call.refuse("scales {} for {}", to_text(type), to_text(x));
   Shape shape(x.rank(), Size(1));
