@@ -333,6 +333,18 @@ TEST(OnnxMappings, ScaleBlocksOfWhichTheLastIsShorter) {
                     block));
 }
 
+// Until opset 9 the mask of a Dropout had the operand's type.
+TEST(OnnxMappings, GiveTheMaskOfADropoutThatDropsNothing) {
+  for (const std::int64_t opset : {7, 10}) {
+    OnnxModel model = model_of("Dropout", {f32({1})}, {});
+    model.opsets[""] = opset;
+    model.graph.nodes[0].outputs = {"x", "y"};
+    const ImportedGraph imported = import_onnx(model);
+    EXPECT_EQ(to_text(imported.graph.type(*imported.graph.output("y"))),
+              opset == 7 ? "f32[1]" : "bool[1]");
+  }
+}
+
 // 9 of 18 pixels are 7 of 14, and not a little less.
 TEST(OnnxMappings, ResizeToThePixelThatLiesThereExactly) {
   std::vector<float> pixels;

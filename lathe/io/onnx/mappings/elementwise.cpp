@@ -13,30 +13,18 @@ struct Twin {
   const char* ours;
 };
 constexpr Twin kTwins[] = {
-    {"Abs", "abs"},
-    {"Asinh", "asinh"},
-    {"Atan", "atan"},
-    {"Ceil", "ceil"},
-    {"Cos", "cos"},
-    {"Cosh", "cosh"},
-    {"Erf", "erf"},
-    {"Exp", "exp"},
-    {"Floor", "floor"},
-    {"IsNaN", "is_nan"},
-    {"Log", "log"},
-    {"Neg", "neg"},
-    {"Not", "logical_not"},
-    {"Reciprocal", "reciprocal"},
-    {"Relu", "relu"},
-    {"Round", "round"},
-    {"Sigmoid", "sigmoid"},
-    {"Sign", "sign"},
-    {"Sin", "sin"},
-    {"Sinh", "sinh"},
-    {"Softplus", "softplus"},
-    {"Sqrt", "sqrt"},
-    {"Tan", "tan"},
-    {"Tanh", "tanh"},
+    {"Abs", "abs"},           {"Asinh", "asinh"},
+    {"Atan", "atan"},         {"Ceil", "ceil"},
+    {"Cos", "cos"},           {"Cosh", "cosh"},
+    {"Erf", "erf"},           {"Exp", "exp"},
+    {"Floor", "floor"},       {"IsNaN", "is_nan"},
+    {"Log", "log"},           {"Neg", "neg"},
+    {"Not", "logical_not"},   {"Reciprocal", "reciprocal"},
+    {"Relu", "relu"},         {"Round", "round"},
+    {"Sigmoid", "sigmoid"},   {"Sign", "sign"},
+    {"Sin", "sin"},           {"Sinh", "sinh"},
+    {"Softplus", "softplus"}, {"Sqrt", "sqrt"},
+    {"Tan", "tan"},           {"Tanh", "tanh"},
 };
 
 const char* twin_of(const std::string& op) {
@@ -231,7 +219,7 @@ void map_dropout(OnnxCall& call) {
   call.give(Known(call.known(0)), 0);
   if (call.wants(1)) {
     Type type = call.type(0);
-    type.dtype = DType::Bool;
+    if (call.opset() >= 10) type.dtype = DType::Bool;  // before, the mask multiplies
     call.give(call.add("constant", {}, {{"values", std::vector<double>{1.0}}}, {type}, "mask"), 1);
   }
 }
