@@ -38,7 +38,9 @@ bool is_image_file(const std::filesystem::path& path) {
   std::error_code error;
   const bool is_image = has_image_ending(path);
   if (!is_image && std::ranges::find(kOthers, ending_of(path)) == kOthers.end()) return false;
-  if (!std::filesystem::is_regular_file(path, error)) return false;
+  if (std::filesystem::is_directory(path, error)) return false;
+  if (!std::filesystem::is_regular_file(path, error))
+    fail("{}: cannot be opened: it is no file, or a link to none", path.string());
   if (!is_image)
     fail("{}: is an image that is not read: expected .png, .jpg or .jpeg", path.string());
   return true;

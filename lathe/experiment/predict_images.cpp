@@ -20,7 +20,8 @@ std::vector<fs::path> image_files(const fs::path& place) {
   std::error_code error;
   if (!fs::is_directory(place, error)) return {place};
   std::vector<fs::path> files;
-  for (fs::recursive_directory_iterator entry(place, error), end; !error && entry != end;
+  constexpr auto kLinksToo = fs::directory_options::follow_directory_symlink;
+  for (fs::recursive_directory_iterator entry(place, kLinksToo, error), end; !error && entry != end;
        entry.increment(error))
     if (data::is_image_file(entry->path())) files.push_back(entry->path());
   if (error) fail("{}: cannot be listed: {}", place.string(), error.message());

@@ -46,6 +46,26 @@ TEST(ImageFolders, AreReadWithTheFoldersInThem) {
   EXPECT_THAT(load(directory).labels(), ElementsAre(0, 1, 1));
 }
 
+TEST(ImageFolders, AreReadWithTheFoldersThatTheyLinkTo) {
+  const TemporaryDirectory directory;
+  directory.write("train/cat/1.png", grey({0, 0}));
+  directory.write("more/2.png", grey({0, 0}));
+  const std::filesystem::path train = directory.path() / "train";
+  std::filesystem::create_directory_symlink("../../more", train / "cat" / "link");
+  EXPECT_THAT(load(directory).labels(), ElementsAre(0, 0));
+  std::filesystem::create_symlink("nowhere", train / "cat" / "3.png");
+  EXPECT_THAT(error_of([&] { load(directory); }),
+              EndsWith("train/cat/3.png: cannot be opened: it is no file, or a link to none"));
+}
+
+TEST(ImageFolders, RefuseAnImageWithoutALabel) {
+  const TemporaryDirectory directory;
+  directory.write("train/cat/1.png", grey({0, 0}));
+  directory.write("train/2.png", grey({0, 0}));
+  EXPECT_THAT(error_of([&] { load(directory); }),
+              EndsWith("train/2.png: lies beside the folders of labels, expected in one of them"));
+}
+
 TEST(ImageFolders, RefuseToLeaveImagesOut) {
   const TemporaryDirectory directory;
   directory.write("train/cat/1.png", grey({0, 0}));
