@@ -439,6 +439,19 @@ TEST(OnnxMappings, CompareSizesWhereEveryRunAnswersTheSame) {
   EXPECT_EQ(shape(comparing("Equal", -1, true)), "f32[B-2]");
 }
 
+TEST(OnnxMappings, RefuseToSqueezeAnAxisThatMayBeOne) {
+  OnnxModel model = model_of("Squeeze", {f32({1})}, {});
+  model.graph.nodes[0].inputs = {"x"};
+  model.graph.inputs = {{.name = "x", .shape = {{.name = "rows"}, {.number = 1}}}};
+  EXPECT_EQ(
+      refusal("", [&] { import_onnx(model); }),
+      "node \"y\" (\"Squeeze\"): Squeeze (opset 17): no axes are given, and axis 0 of f32[B,1] "
+      "may be 1 in one run and more in the next");
+  model.graph.inputs[0].shape[0] = {.number = 3};
+  const ImportedGraph imported = import_onnx(model);
+  EXPECT_EQ(to_text(imported.graph.type(*imported.graph.output("y"))), "f32[3]");
+}
+
 TEST(OnnxMappings, RefuseToDecideWhetherAnAxisIsOne) {
   for (const char* op : {"Equal", "Less", "Greater"})
     EXPECT_EQ(refusal("", [&] { import_onnx(comparing(op, op[0] == 'L' ? 2 : 1, false)); }),

@@ -1,5 +1,7 @@
 #include "lathe/io/onnx/size_reshapes.h"
 
+#include <algorithm>
+
 namespace lathe::io::onnx {
 namespace {
 
@@ -86,6 +88,10 @@ bool fold_squeeze(OnnxCall& call) {
   std::vector<bool> is_gone(from.size(), false);
   if (axes)
     for (const std::int64_t axis : *axes) is_gone[axis_at(call, axis, from.size())] = true;
+  if (!axes && std::ranges::any_of(from, [](const Size& size) {
+        return !size.is_constant() && !is_at_least(size, 2);
+      }))
+    return false;
   for (std::size_t axis = 0; axis < from.size(); ++axis)
     if (axes ? !is_gone[axis] : from[axis] != Size(1)) shape.push_back(from[axis]);
   return give_reshaped(call, shape);

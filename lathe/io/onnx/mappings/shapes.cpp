@@ -105,8 +105,12 @@ void map_squeeze(OnnxCall& call) {
       is_gone[position] = true;
     }
   Shape shape;
-  for (std::size_t axis = 0; axis < x.rank(); ++axis)
+  for (std::size_t axis = 0; axis < x.rank(); ++axis) {
+    if (!axes && !x.shape[axis].is_constant() && !is_at_least(x.shape[axis], 2))
+      call.refuse("no axes are given, and axis {} of {} may be 1 in one run and more in the next",
+                  axis, to_text(x));
     if (axes ? !is_gone[axis] : x.shape[axis] != Size(1)) shape.push_back(x.shape[axis]);
+  }
   call.give(call.reshape(call.value(0), shape));
 }
 
