@@ -21,6 +21,18 @@ TEST(Quantize, RoundsToFixedPointWithTiesToEvenAndClips) {
               ElementsAre(0, 0, 0.125f, 7.9375f, -8));
 }
 
+TEST(Quantize, KeepsNanInFormatsThatHaveNoCodeForIt) {
+  EXPECT_THAT(result_of(R"(quantize(f32[1,3]) {format="fixed:8,4"})", {f32({1, 3}, {1, kNan, 9})}),
+              ElementsAre(1, testing::IsNan(), 7.9375f));
+  EXPECT_THAT(
+      result_of(R"(quantize(f32[1,3]) {format="int:8,dynamic"})", {f32({1, 3}, {0, kNan, 127})}),
+      ElementsAre(0, testing::IsNan(), 127));
+  // Rows along the second axis.
+  EXPECT_THAT(result_of(R"(quantize(f32[2,2], f32[2]) {format="int:4,channel", axis=1})",
+                        {f32({2, 2}, {1, 2, kNan, 4}), f32({2}, {1, 2})}),
+              ElementsAre(1, 2, testing::IsNan(), 4));
+}
+
 TEST(Quantize, TakesTheScaleOfEachRow) {
   // In steps of 0.5: 2.6, -40 and 0.2; in steps of 2: 2.6, -40 and 0.5. Codes are -7 to 7.
   EXPECT_THAT(result_of(R"(quantize(f32[2,3], f32[2]) {format="int:4,channel"})",
