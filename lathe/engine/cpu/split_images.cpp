@@ -24,7 +24,7 @@ namespace {
 // Each number of x is split for so many taps.
 constexpr std::int64_t kLeastTaps = 4;
 
-// An image that is too large for tiles; where its results would be rounded, they are.
+// An image or filters that are too large for tiles; where results would be rounded, they are.
 void multiply_as_floats(const Kernels& kernels, const ImageProduct& product,
                         const PackedFilters& filters, const SplitFilters& split_filters,
                         const ImageOperands& operands, AlignedBuffer& scratch) {
@@ -124,7 +124,7 @@ void multiply_image_in_parts(const Kernels& kernels, const SplitWindowKernels& s
                              AlignedBuffer& scratch) {
   SplitWindowArgs args = window_args(product, frame, split_filters, operands, scratch, split);
   args.next = next;
-  if (split.multiply(args)) return;
+  if (split_filters.is_packed() && split.multiply(args)) return;
   multiply_as_floats(kernels, product, filters, split_filters, operands, scratch);
 }
 
@@ -160,7 +160,7 @@ void multiply_images_in_parts(const Kernels& kernels, const SplitWindowKernels& 
         if (args.front.made != nullptr) args.front.made += image * step;
       }
       if (takes_moments) args.moments = moments.data();
-      const bool is_done = split.multiply(args);
+      const bool is_done = split_filters.is_packed() && split.multiply(args);
       if (is_done && takes_moments) {
         calls.take_moments(image, moments.data());
         continue;

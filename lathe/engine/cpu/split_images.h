@@ -46,8 +46,9 @@ class SplitFilters {
 };
 
 /// y = windows of x . filters + bias of one image, whose operands are given. An image with a number
-/// that is too large to be split is multiplied as floats. `next` is the image that will be
-/// multiplied after this one, or null.
+/// that is too large to be split is multiplied as floats, and so is every image where one of the
+/// filters is; what would be rounded is. `next` is the image that will be multiplied after this
+/// one, or null.
 void multiply_image_in_parts(const Kernels& kernels, const SplitWindowKernels& split,
                              const ImageProduct& product, const SplitFrame& frame,
                              const PackedFilters& filters, const SplitFilters& split_filters,

@@ -1,5 +1,6 @@
 #include "lathe/engine/cpu/split_images.h"
 
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <string_view>
@@ -182,6 +183,46 @@ TEST_P(EveryWindow, LeavesNumbersThatAreTooLargeToFloats) {
       EXPECT_FALSE(add_gradient(c, dw, false));
       EXPECT_EQ(dw, std::vector<float>(dw.size(), 7.0f));
     }
+}
+
+// What reads results has the same numbers whether they lie as floats or not.
+TEST_P(EveryWindow, RoundsTheResultsOfFiltersThatAreTooLarge) {
+  const Shape shape = kShapes[0];
+  Case c(shape, table(), true);
+  c.weight[5] = 0x1p21f;
+  const Kernels& floats = kernels(Isa::Avx512);
+  c.filters.pack(floats, c.product, c.weight.data(), {0, 16 * 9, 9, {0, 3, 6}, {0, 1, 2}});
+  c.in_parts.pack(table(), c.product, floats.gemm_grain().columns, c.filters, true);
+  ASSERT_FALSE(c.in_parts.is_packed());
+  const auto multiply_all = [&](void* y, bool y_is_narrow, std::vector<float>& seen) {
+    ImageCalls calls;
+    calls.done = [&](std::int64_t, const float* of_image) {
+      seen.assign(of_image, of_image + c.product.y.size());
+    };
+    calls.y_is_narrow = y_is_narrow;
+    std::vector<AlignedBuffer> scratch(1);
+    const ParallelTasks in_order = [](std::int64_t count, const auto& task) {
+      for (std::int64_t i = 0; i < count; ++i) task(i, 0);
+    };
+    multiply_images_in_parts(floats, table(), c.product, c.frame, c.filters, c.in_parts,
+                             {.x = c.x.data(), .y = static_cast<float*>(y)}, scratch, in_order,
+                             calls);
+  };
+  std::vector<float> y(static_cast<std::size_t>(c.product.y.size())), seen, seen_narrow;
+  std::vector<std::uint16_t> narrow(y.size());
+  multiply_all(y.data(), false, seen);
+  multiply_all(narrow.data(), true, seen_narrow);
+  EXPECT_EQ(seen, y);
+  EXPECT_EQ(seen_narrow, y);
+  std::vector<float> alone(y.size());
+  AlignedBuffer scratch;
+  multiply_image_in_parts(floats, table(), c.product, c.frame, c.filters, c.in_parts,
+                          {.x = c.x.data(), .y = alone.data()}, nullptr, scratch);
+  EXPECT_EQ(alone, y);
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    ASSERT_EQ(y[i], rounded(y[i]));
+    ASSERT_EQ(std::bit_cast<float>(std::uint32_t{narrow[i]} << 16), y[i]);
+  }
 }
 
 const auto name_of_way = [](const auto& table) { return std::string(table.param->name); };

@@ -155,21 +155,8 @@ class Conv2dStep final : public Step {
     const SplitFilters& in_parts = is_prepared_ ? split_filters_ : split_packed;
     const ImageProduct product = forward_product(multiplied(convolution));
     const Images &x = convolution.x, &y = convolution.y;
-    const bool is_in_parts = split_ != nullptr && in_parts.is_packed();
-    const Written results{call.outputs[0], y_is_narrow_};
-    std::vector<float> wide_x, wide_residual, wide_y;
-    Lying given{operand(0), x_is_narrow_};
-    Lying residual{has_front_ ? operand(kFront + 3) : nullptr, residual_is_narrow_};
-    // Filters that are too large for tiles are multiplied as floats.
-    if (!is_in_parts) {
-      given = {as_floats(given, x.count * x.size(), wide_x), false};
-      residual = {as_floats(residual, x.count * x.size(), wide_residual), false};
-      operands.x = static_cast<const float*>(given.at);
-      if (y_is_narrow_) {
-        wide_y.resize(static_cast<std::size_t>(y.count * y.size()));
-        operands.y = wide_y.data();
-      }
-    }
+    const Lying given{operand(0), x_is_narrow_};
+    const Lying residual{has_front_ ? operand(kFront + 3) : nullptr, residual_is_narrow_};
     std::vector<ChannelMoments> moments;
     if (has_statistics_)
       moments.assign(static_cast<std::size_t>(y.count), ChannelMoments(y.channels));
@@ -222,7 +209,7 @@ class Conv2dStep final : public Step {
         for (std::int64_t image = first; image < first + count; ++image)
           look_at(image, operands.y + image * y.size());
       });
-    } else if (is_in_parts) {
+    } else if (split_ != nullptr) {
       ImageCalls calls{.make = {}, .made_from = x.size(), .done = look_at};
       calls.x_is_narrow = x_is_narrow_;
       calls.y_is_narrow = y_is_narrow_;
@@ -259,7 +246,6 @@ class Conv2dStep final : public Step {
           look_at(image, operands.y + image * y.size());
         });
     }
-    if (!wide_y.empty()) put_floats(wide_y.data(), y.count * y.size(), results);
     if (!has_statistics_) return;
     if (y.count * y.height * y.width == 1)
       fail("one element a channel has no variance: expected more");

@@ -49,10 +49,9 @@ class Conv2dInputGradientStep final : public Step {
                                    .y = reinterpret_cast<float*>(call.outputs[0])};
       const std::optional<SplitFrame> frame =
           split != nullptr ? split_frame(part.product, is_rounded_) : std::nullopt;
-      if (frame)
+      if (frame) {
         in_parts.pack(*split, part.product, call.kernels.gemm_grain().columns, filters,
                       is_rounded_);
-      if (frame && in_parts.is_packed()) {
         multiply_images_in_parts(call.kernels, *split, part.product, *frame, filters, in_parts,
                                  operands, call.scratch, call.parallel_by_rows);
         continue;
@@ -83,11 +82,8 @@ class Conv2dInputGradientStep final : public Step {
       const float* const dy = floats_of(call, 0) + image * convolution.y.size();
       const ImageOperands operands{.x = dy, .y = own.floats()};
       AlignedBuffer& scratch = call.scratch[static_cast<std::size_t>(thread)];
-      if (in_parts.is_packed())
-        multiply_image_in_parts(call.kernels, split, part.product, *frame, filters, in_parts,
-                                operands, nullptr, scratch);
-      else
-        multiply_image(call.kernels, part.product, filters, operands, scratch);
+      multiply_image_in_parts(call.kernels, split, part.product, *frame, filters, in_parts,
+                              operands, nullptr, scratch);
       phased.take_image(own.floats(), reinterpret_cast<float*>(call.outputs[0]) + image * size);
     });
     return true;

@@ -130,7 +130,7 @@ class NormedConv2dGradientsStep final : public Step {
                                  scratch);
       for (std::int64_t i = 0; i < count; ++i) {
         const ImageOperands one{.x = operands.x + i * dy.size(), .y = operands.y + i * x.size()};
-        if (split_ != nullptr && in_parts_.is_packed())
+        if (split_ != nullptr)
           multiply_image_in_parts(call.kernels, *split_, product,
                                   *split_frame(product, is_rounded_), filters_, in_parts_, one,
                                   nullptr, scratch);
