@@ -1,5 +1,6 @@
 #include "lathe/ops/attention_weight_format.h"
 
+#include <cmath>
 #include <vector>
 
 namespace lathe::ops {
@@ -67,8 +68,11 @@ void AttentionWeightFormat::round_by_definition(std::span<double> weights,
   std::vector<float> kept(places.size());
   for (std::size_t i = 0; i < places.size(); ++i) kept[i] = static_cast<float>(weights[places[i]]);
   const QuantizeArgs args = row(kept.data(), kept.size());
-  format_->decode(format_->encode(args), args.scales, args.zeros, kept.data());
-  for (std::size_t i = 0; i < places.size(); ++i) weights[places[i]] = static_cast<double>(kept[i]);
+  std::vector<float> rounded(kept.size());
+  format_->decode(format_->encode(args), args.scales, args.zeros, rounded.data());
+  // NaN stays, as in `quantize`.
+  for (std::size_t i = 0; i < places.size(); ++i)
+    if (!std::isnan(kept[i])) weights[places[i]] = static_cast<double>(rounded[i]);
 }
 
 }  // namespace lathe::ops

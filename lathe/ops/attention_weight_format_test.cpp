@@ -69,6 +69,17 @@ TEST(AttentionWeightFormat, IsTheDefinitionsBitForBit) {
   }
 }
 
+// What a query that is no number asks for is none either, in formats without a code for it too.
+TEST(AttentionWeightFormat, KeepsNan) {
+  for (const std::string& text : kFormats) {
+    SCOPED_TRACE(text);
+    std::vector<double> weights(4, std::nan(""));
+    AttentionWeightFormat(text).round_by_definition(weights, std::vector<std::uint8_t>{1, 0, 1, 1});
+    EXPECT_TRUE(std::isnan(weights[0]) && std::isnan(weights[2]) && std::isnan(weights[3]));
+    EXPECT_TRUE(std::isnan(rounded(text.c_str(), {NAN, 0.5f})[0]));
+  }
+}
+
 TEST(RoundedAttention, MultipliesValuesByRoundedWeights) {
   // Weights 1/4 and 3/4 become 1/3 and 2/3; those of 1/2 lie in the middle and go to the even 2/3.
   EXPECT_THAT(result_of("attention(f32[1,2,1], f32[1,2,1], f32[1,2,1]) "
