@@ -87,6 +87,34 @@ TEST(DecoderDirectory, LooksForTheTableInTheHeadOnlyWhereTheyAreTied) {
             "tensor \"transformer.wte.weight\" is missing: expected f32[11,8]");
 }
 
+TEST(DecoderDirectory, RefusesTwoTablesWhereTheConfigurationSaysThatThereIsOne) {
+  const ScratchDirectory scratch;
+  write_huggingface(scratch / "m", small());
+  State weights = read_weights(scratch / "m");
+  weights["lm_head.weight"] = weights.at("transformer.wte.weight");
+  weights.at("lm_head.weight").mutable_data<float>()[3] += 1;
+  write_safetensors(scratch / "m/model.safetensors", weights);
+  const std::string directory = (scratch / "m").string();
+  const auto write_config = [&](std::string_view tie) {
+    scratch.write("m/config.json",
+                  fmt::format(R"({{"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"],
+                                  "n_embd": 8, "n_layer": 2, "n_head": 2, "vocab_size": 11,
+                                  "n_positions": 8{}}})",
+                              tie));
+  };
+  write_config(R"(, "tie_word_embeddings": true)");
+  EXPECT_EQ(refusal(directory, [&] { load_model(directory); }),
+            "tensor \"lm_head.weight\" differs from \"transformer.wte.weight\", but config.json "
+            "says tie_word_embeddings: expected one tensor");
+  // A classifier reads neither as a head.
+  EXPECT_NO_THROW(load_model(directory, {.task = "classify", .num_labels = 3}));
+  for (const std::string_view tie : {"", R"(, "tie_word_embeddings": false)"}) {
+    write_config(tie);
+    EXPECT_TRUE(
+        identical(load_model(directory).state.at("lm_head.weight"), weights.at("lm_head.weight")));
+  }
+}
+
 TEST(DecoderDirectory, StartsAClassifierFresh) {
   const ScratchDirectory scratch;
   write_huggingface(scratch / "m", small());

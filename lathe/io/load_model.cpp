@@ -198,10 +198,25 @@ std::vector<std::string> choose_labels(Model& model, const LoadOptions& options)
 }
 
 // A tensor with a second name is one only while both are the same: where a file says otherwise, the
-// model has two.
+// model has two, unless the configuration itself says that there is one.
 void untie_what_differs(Model& model, const State& weights) {
   for (const SecondName& second : find_second_names(*model.family, model.config, weights))
     if (!second.is_same) model.config[second.tied->key] = false;
+}
+
+// Which of two tensors such a layer multiplies by is not known: other programs read one or both.
+void refuse_contradicted_ties(const Model& model, const State& weights, const json& config) {
+  for (const SecondName& second : find_second_names(*model.family, model.config, weights)) {
+    const auto said = config.find(second.tied->key);
+    if (second.is_same || said == config.end() || *said != true ||
+        !model.graph.find(second.tied->name))
+      continue;
+    throw UserError(
+        fmt::format(
+            "tensor \"{}\" differs from \"{}\", but config.json says {}: expected one tensor",
+            second.name, second.tied->state, second.tied->key),
+        "say false there to have both, or take the one away that is not to be used");
+  }
 }
 
 Model load_huggingface(const fs::path& directory, const LoadOptions& options) {
@@ -234,6 +249,7 @@ Model load_huggingface(const fs::path& directory, const LoadOptions& options) {
   });
   add_missing_heads(model, weights, fresh);
   with_place(directory.string(), [&] {
+    refuse_contradicted_ties(model, weights, config);
     fill_state(model, weights, fresh, options);
     refuse_unread_parts(model, weights);
   });

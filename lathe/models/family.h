@@ -59,8 +59,8 @@ struct StandIn {
 struct TiedName {
   std::string name;   ///< in files
   std::string state;  ///< what it is the same as
-  /// The flag of the configuration that says so. It is taken for false where a file holds two that
-  /// differ: the graph then has a state of each name.
+  /// The flag of the configuration that says so. Where a file holds two that differ it is taken for
+  /// false, and the graph has a state of each name; one that is written there as true is refused.
   std::string key;
 };
 
