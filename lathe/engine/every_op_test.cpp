@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <cmath>
+
 #include "lathe/core/role.h"
 #include "lathe/engine/backend.h"
 #include "lathe/engine/cpu/step.h"
@@ -59,6 +62,33 @@ TEST_P(EveryExample, ComputesTheSameOnTheCpuAsByReference) {
   if (Registry<CpuKernel>::instance().find(GetParam()) != nullptr) {
     EXPECT_TRUE(is_on_cpu) << "the CPU has a step for " << GetParam()
                            << ", but none of its examples ran on it";
+  }
+}
+
+// A loss that forgets a NaN lets a step of training go on with it. Low bits of a NaN are no number.
+TEST_P(EveryExample, IsNanOnTheCpuWhereItIsByReference) {
+  for (const std::string& text : examples()) {
+    SCOPED_TRACE(text);
+    const ExampleCall call = make_example_call(text, false);
+    for (const auto& [operand, values] : call.feed) {
+      if (values.dtype() != DType::F32 || values.num_elements() == 0 || operand == "sizes")
+        continue;
+      for (const std::uint32_t bits : {0x7fc00000u, 0x7fc00123u, 0xffc001ffu}) {
+        Feed feed = call.feed;
+        feed[operand].mutable_data<float>().back() = std::bit_cast<float>(bits);
+        const Feed expected =
+            make_executor(call.graph, call.state, {.device = "reference"})->run(feed);
+        for (const Isa isa : {Isa::Plain, Isa::Avx2, Isa::Avx512}) {
+          if (!is_supported(isa)) continue;
+          const Feed actual = make_executor(call.graph, call.state, {.isa = isa})->run(feed);
+          for (const auto& [name, tensor] : expected)
+            for (std::int64_t i = 0; i < tensor.num_elements(); ++i)
+              ASSERT_TRUE(!std::isnan(tensor.at(i)) || std::isnan(actual.at(name).at(i)))
+                  << std::string(lathe::name(isa)) << ", " << operand << " " << std::hex << bits
+                  << ": " << name << "[" << std::dec << i << "] is " << actual.at(name).at(i);
+        }
+      }
+    }
   }
 }
 

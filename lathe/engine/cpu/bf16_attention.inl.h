@@ -21,8 +21,8 @@ inline Vec short_exp2_near_zero(Vec f) {
 inline Vec short_exp2_weight(Vec x, float lowest) {
   const Vec above = max(broadcast(lowest), x);
   const Vec n_bits = above + broadcast(kRounder);
-  const Vec weight =
-      add_exponent(short_exp2_near_zero(above - (n_bits - broadcast(kRounder))), n_bits);
+  const Vec weight = add_exponent(short_exp2_near_zero(above - (n_bits - broadcast(kRounder))),
+                                  exponent_or_sign(n_bits));
   return select(less(x, broadcast(lowest)), broadcast(0.0f), weight);
 }
 

@@ -206,6 +206,21 @@ TEST_P(EveryBf16Attention, TakesScoresFarApart) {
   EXPECT_GT(alone, 0);
 }
 
+// A query all of whose scores are NaN has kept keys nevertheless.
+TEST_P(EveryBf16Attention, GivesNanToAQueryThatIsOne) {
+  for (const bool has_mask : {false, true}) {
+    Problem problem(20, 50, 16);
+    problem.q(3, 5) = std::numeric_limits<float>::quiet_NaN();
+    if (has_mask) {
+      problem.keep.assign(50, 1);
+      problem.keep[7] = 0;
+    }
+    const Matrix out = run(problem);
+    for (std::int64_t i = 0; i < problem.lq; ++i)
+      for (std::int64_t c = 0; c < problem.d; ++c) ASSERT_EQ(std::isnan(out(i, c)), i == 3);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(, EveryBf16Attention, testing::ValuesIn(every_bf16_kernels()),
                          [](const auto& test) { return std::string(test.param->name); });
 

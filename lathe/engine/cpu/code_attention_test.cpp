@@ -218,10 +218,16 @@ TEST_P(EveryCodeAttention, GivesNanWhereAScaleIs) {
     for (std::int64_t i = 0; i < problem.lq; ++i)
       for (std::int64_t c = 0; c < problem.d; ++c) ASSERT_TRUE(std::isnan(out(i, c)));
   }
-  CodeProblem problem(20, 50, 16);
-  problem.q_scales[3] = nan;
-  const Matrix out = run(problem);
-  for (std::int64_t i = 0; i < problem.lq; ++i) ASSERT_EQ(std::isnan(out(i, 0)), i == 3);
+  for (const bool has_mask : {false, true}) {
+    CodeProblem problem(20, 50, 16);
+    problem.q_scales[3] = nan;
+    if (has_mask) {
+      problem.keep.assign(50, 1);
+      problem.keep[7] = 0;
+    }
+    const Matrix out = run(problem);
+    for (std::int64_t i = 0; i < problem.lq; ++i) ASSERT_EQ(std::isnan(out(i, 0)), i == 3);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(, EveryCodeAttention, testing::ValuesIn(every_code_kernels()),

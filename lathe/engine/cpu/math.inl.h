@@ -50,11 +50,17 @@ inline Vec exp(Vec x) {
   return select(is_nan(x), x, select(less(x, broadcast(kLowestExponent)), broadcast(0.0f), y));
 }
 
+// n_bits, but with 256 where they are NaN, whose low bits may be anything and would make a number
+// of another NaN: adding 256 to an exponent changes the sign alone.
+inline Vec exponent_or_sign(Vec n_bits) {
+  return min(n_bits, broadcast(kRounder + 256));
+}
+
 // e^x for x <= 0, as a softmax needs it: 0 below `lowest`, which a sum of at least 1 cannot notice.
 inline Vec exp_weight(Vec x, float lowest = kLowestExponent) {
   Vec n_bits;
   const Vec r = reduce_exp(max(broadcast(lowest), x), n_bits);
-  const Vec weight = add_exponent(exp_near_zero(r), n_bits);
+  const Vec weight = add_exponent(exp_near_zero(r), exponent_or_sign(n_bits));
   return select(less(x, broadcast(lowest)), broadcast(0.0f), weight);
 }
 
@@ -93,7 +99,8 @@ inline Vec erf(Vec x) {
   p = fma(p, square, broadcast(1.1283791065216064f));
   const Vec a = min(broadcast(6.0f), abs(x) * broadcast(1.41421356237309505f));
   const Vec far = with_sign_of(broadcast(1.0f) - erfc_of_root(a), x);
-  return select(less(abs(x), broadcast(0.75f)), p * x, far);
+  // NaN is not above either.
+  return select(less(broadcast(0.74999994f), abs(x)), far, p * x);
 }
 
 inline Vec sigmoid(Vec x) {

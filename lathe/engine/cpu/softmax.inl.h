@@ -39,6 +39,10 @@ template <typename ScoreAt, typename Weigh>
   };
   const float top = largest_score(visible, kept_score);
   if (top > -kInfinity) return weigh(top, kept_score);
+  // Scores that are no numbers have no largest: what they weigh is none either.
+  const float most_kept = largest_score(
+      visible, [&](std::int64_t c, auto lanes) { return select(lanes, load(keep + c), nothing); });
+  if (most_kept > 0.0f) return weigh(top, kept_score);
   return weigh(0.0f,
                [&](std::int64_t, auto lanes) { return select(lanes, broadcast(0.0f), nothing); });
 }
