@@ -17,6 +17,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// Tokens of a sequence, unless they are asked for.
+constexpr std::int64_t kUsualLength = 128;
+
 double since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
@@ -67,19 +70,27 @@ double value_of(const Size& size, const SymbolValues& sizes) {
   return static_cast<double>(size.evaluate(sizes));
 }
 
-Compilable load_for_compilation(const CompilationOptions& options) {
-  if (options.rows < 1 || options.length < 1)
+Compilable load_for_compilation(const CompilationOptions& given) {
+  CompilationOptions options = given;
+  if (options.rows < 1 || options.length < 0)
     fail("rows {} and length {}: each must be positive", options.rows, options.length);
   io::Model model = io::load_model(
       options.model,
       {.task = options.task, .seed = options.seed, .with_masters = options.is_training});
-  if (const std::int64_t longest = train::max_length(model);
-      longest > 0 && options.length > longest)
+  const std::int64_t longest = train::max_length(model);
+  if (options.length == 0)
+    options.length = longest > 0 ? std::min(kUsualLength, longest) : kUsualLength;
+  if (longest > 0 && options.length > longest)
     fail("length {}: expected 1 to {}, the model's longest sequence", options.length, longest);
   if (options.is_training) compress::unpack_model(model);  // as training itself does
   Compilable result{model.graph, model.state, {}, {}};
   if (options.is_training) result.graph = train::make_training_graph(model, {}, result.state).graph;
   result.sizes = batch_sizes(result.graph, options);
+  if (given.length > 0 && !result.sizes.contains("L") && !result.sizes.contains("T"))
+    fail("length {}: the inputs of {} have no length", given.length, options.model);
+  if (options.simulates && result.graph.nodes_of("decode").empty())
+    fail("simulate: {} multiplies floats anyway",
+         options.is_training ? "training" : "a model without packed weights");
   result.feed = batch_feed(result.graph, options, result.sizes);
   return result;
 }

@@ -12,8 +12,10 @@ namespace lathe::experiment {
 /// Compiles a model for one device and batch, to see what became of it.
 struct CompilationOptions {
   std::string model, task;
-  std::int64_t rows = 8, length = 128;  ///< of the batch: B and L, or S sequences of T tokens
-  bool is_training = false;             ///< a step of training instead of the model alone
+  std::int64_t rows = 8;     ///< of the batch: B or S
+  std::int64_t length = 0;   ///< of a row: L, or a share of T; 0: 128, or the model's most
+  bool is_training = false;  ///< a step of training instead of the model alone
+  bool simulates = false;    ///< what is packed is multiplied as floats
   bool is_measured = false;
   int rounds = 5;  ///< timed
   std::uint64_t seed = 0;
@@ -22,7 +24,7 @@ struct CompilationOptions {
 /// One kernel call of the plan.
 struct CompiledKernel {
   std::string kernel, name, layout, stage_reason;
-  std::string choice_reason = {};  ///< why this one of several kernels
+  std::string choice_reason = {};    ///< why this one of several kernels
   std::vector<std::string> origins;  ///< nodes of the model's graph
   int stage = 0;
   double flops = 0, bytes = 0;
@@ -36,6 +38,7 @@ struct Compilable {
   SymbolValues sizes;
   Feed feed;
 };
+/// Fails where a length or simulation is asked for and the model has nothing of the kind.
 Compilable load_for_compilation(const CompilationOptions& options);
 
 /// A size at these extents; 0 where it counts by a symbol that a batch has none of, such as the

@@ -120,7 +120,8 @@ std::function<int(const Settings&)> setup_fusion(Flags flags) {
   flags.add_option("--task", options.task, "what the model is for [its own]");
   flags.add_option("--rows", options.rows, "sequences or examples of a batch [8]")
       .range(1, 1 << 20);
-  flags.add_option("--length", options.length, "tokens of a sequence [128]").range(1, 1 << 20);
+  flags.add_option("--length", options.length, "tokens of a sequence [128, or the model's most]")
+      .range(1, 1 << 20);
   flags.add_flag("--training", options.is_training, "a step of training, not the model");
   flags.add_option("--iterations", *iterations, "runs to add up [5,50,200]").separated_by(',');
   add_bench_options(flags, arguments->shared);

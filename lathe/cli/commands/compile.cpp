@@ -1,5 +1,4 @@
 #include <algorithm>
-
 #include <nlohmann/json.hpp>
 
 #include "lathe/cli/command.h"
@@ -15,7 +14,6 @@ namespace {
 struct Arguments {
   experiment::CompilationOptions options;
   bool is_shown = false;
-  bool simulates = false;
 };
 
 std::string megabytes(double bytes) {
@@ -96,7 +94,7 @@ int run(Arguments arguments, const Settings& settings) {
   Execution execution(settings);
   ProgressLine line(settings);
   const experiment::Compilation compiled = experiment::compile(
-      arguments.options, execution.answering(arguments.simulates), line.callbacks());
+      arguments.options, execution.answering(arguments.options.simulates), line.callbacks());
   line.finish();
   const bool is_measured = arguments.options.is_measured;
   if (settings.json) {
@@ -141,10 +139,12 @@ const Register registration{Command{
           flags.add_option("--task", options.task, "what the model is for [its own]");
           flags.add_option("--rows", options.rows, "sequences or examples of a batch [8]")
               .range(1, 1 << 20);
-          flags.add_option("--length", options.length, "tokens of a sequence [128]")
+          flags
+              .add_option("--length", options.length,
+                          "tokens of a sequence [128, or the model's most]")
               .range(1, 1 << 20);
           flags.add_flag("--training", options.is_training, "a step of training, not the model");
-          flags.add_flag("--simulate", arguments->simulates, kSimulateHelp);
+          flags.add_flag("--simulate", options.simulates, kSimulateHelp);
           flags.add_flag("--show", arguments->is_shown, "every kernel, and what was not fused");
           flags.add_flag("--measure", options.is_measured,
                          "run it: the time of each kernel and its share of the roofline");

@@ -102,8 +102,13 @@ Case model_case(const FusionOptions& options) {
                                            .length = options.length,
                                            .is_training = options.is_training,
                                            .seed = options.seed});
-  return {fmt::format("{}{}, {}x{}", options.model, options.is_training ? ", training" : "",
-                      options.rows, options.length),
+  // A batch of texts is of so many tokens each.
+  std::string batch = std::to_string(options.rows);
+  if (const auto length = model.sizes.find("L"); length != model.sizes.end())
+    batch += fmt::format("x{}", length->second);
+  else if (const auto tokens = model.sizes.find("T"); tokens != model.sizes.end())
+    batch += fmt::format("x{}", tokens->second / options.rows);
+  return {fmt::format("{}{}, {}", options.model, options.is_training ? ", training" : "", batch),
           model.graph, model.graph, std::move(model.state), std::move(model.feed)};
 }
 

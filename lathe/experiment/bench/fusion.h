@@ -8,7 +8,7 @@ namespace lathe::experiment::bench {
 /// compiling takes, what it saves, and from which run on it pays.
 struct FusionOptions {
   std::string model = "bert-tiny", task = {};
-  std::int64_t rows = 8, length = 128;
+  std::int64_t rows = 8, length = 0;  ///< as CompilationOptions has them
   bool is_training = false;
   std::vector<std::int64_t> iterations = {5, 50, 200};  ///< to add up
   std::uint64_t seed = 0;
