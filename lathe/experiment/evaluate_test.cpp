@@ -74,5 +74,18 @@ TEST_F(EvaluateEnsemble, NamesAMemberThatKnowsOtherLabels) {
             two[1].directory.string() + ": has the labels bad, fine: expected bad, good");
 }
 
+TEST(EvaluateOn, RefusesWhatIsForTextsOfAModelOfNumbers) {
+  const io::Model model = io::load_model("mlp:4,3");
+  const auto refusal_of = [&](const EvaluateOptions& options) {
+    return error_text([&] { evaluate_on(model, options, {}); });
+  };
+  EXPECT_EQ(refusal_of({.data = "nowhere", .length = 8}),
+            "length: is for texts, which a mlp model does not read");
+  EXPECT_EQ(refusal_of({.data = "nowhere", .truncation = data::Truncation::HeadTail}),
+            "truncation: is for texts, which a mlp model does not read");
+  EXPECT_EQ(refusal_of({.data = "nowhere", .is_padded = true}),
+            "padded: is for texts, which a mlp model does not read");
+}
+
 }  // namespace
 }  // namespace lathe::experiment
