@@ -36,7 +36,7 @@ foreach(object ${kernels})
   string(REGEX MATCHALL "[0-9a-f]+ [WVu] [^\n]*" weak "${symbols}")
   foreach(symbol ${weak})
     # The namespace in a mangled name; a reference to the handler of exceptions has no instructions.
-    if(NOT symbol MATCHES "4avx2|6avx512|[0-9](bf16|code|split|split_window)_(avx2|avx512|avx512bf16|avx512vnni|amx|tiles)|DW\\.ref\\.")
+    if(NOT symbol MATCHES "4avx2|6avx512|[0-9](bf16|code|split|split_window)_(avx2|avx512|avx512bf16|avx512vnni|amx|tiles|dots)|DW\\.ref\\.")
       message(SEND_ERROR "${object}: defines an inline function that other files share: ${symbol}")
     endif()
   endforeach()

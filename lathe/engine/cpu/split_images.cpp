@@ -15,7 +15,7 @@ extern const SplitWindowKernels split_window_table;
 namespace split_window_tiles {
 extern const SplitWindowKernels split_window_table;
 }
-namespace window_dots {
+namespace split_window_dots {
 extern const SplitWindowKernels split_window_table;
 }
 
@@ -53,7 +53,7 @@ SplitWindowArgs window_args(const ImageProduct& product, const SplitFrame& frame
 const SplitWindowKernels* split_window_kernels(Isa isa, bool is_rounded) {
   if (isa != Isa::Avx512 || !has_bf16_conversion()) return nullptr;
   if (has_bf16_tiles()) return &split_window_amx::split_window_table;
-  return is_rounded ? &window_dots::split_window_table : nullptr;
+  return is_rounded ? &split_window_dots::split_window_table : nullptr;
 }
 
 void round_convolutions(Graph& lowered, Isa isa) {
@@ -68,7 +68,7 @@ std::vector<const SplitWindowKernels*> every_split_window_kernels() {
   std::vector<const SplitWindowKernels*> result;
   if (!has_bf16_conversion()) return {};
   result.push_back(&split_window_tiles::split_window_table);
-  result.push_back(&window_dots::split_window_table);
+  result.push_back(&split_window_dots::split_window_table);
   if (has_bf16_tiles()) result.push_back(&split_window_amx::split_window_table);
   return result;
 }

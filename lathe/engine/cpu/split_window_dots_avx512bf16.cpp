@@ -15,7 +15,7 @@
 #include "lathe/engine/cpu/split_table.h"
 #include "lathe/engine/cpu/split_window_table.h"
 
-namespace lathe::engine::window_dots {
+namespace lathe::engine::split_window_dots {
 
 // The order is that of use.
 // clang-format off
@@ -35,7 +35,7 @@ inline std::int64_t scratch_bytes(const SplitFrame& frame, std::int64_t n) {
 
 extern const SplitWindowKernels split_window_table;
 const SplitWindowKernels split_window_table = {
-    .name = "window_dots_avx512bf16",
+    .name = "split_window_dots",
     .splits = false,
     .filters_size = dot_filters_size,
     .pack = pack_rounded_dots,
@@ -47,4 +47,4 @@ const SplitWindowKernels split_window_table = {
     .add_rounded_gradients = add_rounded_gradients,
 };
 
-}  // namespace lathe::engine::window_dots
+}  // namespace lathe::engine::split_window_dots
