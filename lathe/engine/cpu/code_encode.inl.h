@@ -32,12 +32,27 @@ inline BlockLook look_at_block(const float* x, std::int64_t count) {
   return {high, high, -largest(least), high, total != total};
 }
 
+// The largest magnitude of a block that is finite, as most are, or a negative number.
+inline float largest_of_finite(const float* x, std::int64_t count) {
+  const Vec nothing = broadcast(0.0f);
+  Vec most = nothing, poison = nothing;
+  over_lanes(count, [&](std::int64_t c, auto lanes) {
+    const Vec value = load(x + c, lanes);
+    most = max(abs(value), most);
+    poison = fma(value, nothing, poison);  // NaN by what is not finite
+  });
+  return has_any(is_nan(poison)) ? -1.0f : largest(most);
+}
+
 inline BlockLook look_at_block(CodeScale rule, const float* x, std::int64_t count) {
   switch (rule) {
     case CodeScale::Given:
       return look_at_block<CodeScale::Given>(x, count);
-    case CodeScale::LargestMagnitude:
+    case CodeScale::LargestMagnitude: {
+      const float most = largest_of_finite(x, count);
+      if (most >= 0) return {.largest = most, .largest_finite = most};
       return look_at_block<CodeScale::LargestMagnitude>(x, count);
+    }
     case CodeScale::Range:
       return look_at_block<CodeScale::Range>(x, count);
     case CodeScale::SharedExponent:
@@ -121,7 +136,7 @@ inline bool encode_run(const float* x, std::int64_t count, float inverse, float 
     worst = max(abs(units - rounded), worst);
     store_numbers(to + c, rounded, shift, count - c);
   }
-  return largest(worst) <= kSafeDistance;
+  return !has_any(less(broadcast(kSafeDistance), worst));
 }
 
 inline void encode_run_exactly(const float* x, std::int64_t count, const CodeWorth& worth,

@@ -82,6 +82,9 @@ inline Mask less(Vec a, Vec b) {
 inline Mask is_nan(Vec a) {
   return {_mm256_castps_si256(_mm256_cmp_ps(a.value, a.value, _CMP_UNORD_Q))};
 }
+inline bool has_any(Mask mask) {
+  return _mm256_movemask_ps(_mm256_castsi256_ps(mask.lanes)) != 0;
+}
 inline Vec select(Mask mask, Vec yes, Vec no) {
   return {_mm256_blendv_ps(no.value, yes.value, _mm256_castsi256_ps(mask.lanes))};
 }

@@ -83,6 +83,9 @@ inline Mask less(Vec a, Vec b) {
 inline Mask is_nan(Vec a) {
   return _mm512_cmp_ps_mask(a.value, a.value, _CMP_UNORD_Q);
 }
+inline bool has_any(Mask mask) {
+  return mask != 0;
+}
 inline Vec select(Mask mask, Vec yes, Vec no) {
   return {_mm512_mask_blend_ps(mask, no.value, yes.value)};
 }

@@ -77,6 +77,9 @@ inline Mask less(Vec a, Vec b) {
 inline Mask is_nan(Vec a) {
   return {a.value != a.value};
 }
+inline bool has_any(Mask mask) {
+  return (mask.lanes[0] | mask.lanes[1] | mask.lanes[2] | mask.lanes[3]) != 0;
+}
 inline Vec select(Mask mask, Vec yes, Vec no) {
   return from_bits((bits_of(yes) & mask.lanes) | (bits_of(no) & ~mask.lanes));
 }
