@@ -68,6 +68,30 @@ Case norms() {
   )");
 }
 
+// Functions of elements alone, of which each costs next to nothing beside what it reads and writes.
+Case elements() {
+  return chain("12 functions of elements, 4096x768", R"(
+    x = input() : f32[4096,768]
+    r = input() : f32[4096,768]
+    w = state() : f32[768]
+    b = state() : f32[768]
+    half = constant() {values=[0.5]} : f32[]
+    a = mul(x, w) : f32[4096,768]
+    c = add(a, b) : f32[4096,768]
+    d = relu(c) : f32[4096,768]
+    e = sub(d, r) : f32[4096,768]
+    f = mul(e, half) : f32[4096,768]
+    g = mul(f, f) : f32[4096,768]
+    h = add(g, x) : f32[4096,768]
+    i = mul(h, w) : f32[4096,768]
+    j = add(i, r) : f32[4096,768]
+    k = sub(j, b) : f32[4096,768]
+    l = mul(k, half) : f32[4096,768]
+    y = relu(l) : f32[4096,768]
+    output y <- y
+  )");
+}
+
 // Heads as attention reads them, so that only what is multiplied differs.
 Case attention() {
   const std::string inputs =
@@ -194,7 +218,8 @@ Result time_fusion(const FusionOptions& options, const engine::ExecutionOptions&
                 .title = "fused, and a kernel for every node alone",
                 .device = device_name(execution)};
   result.limits.bytes_per_second = copy_bandwidth(execution, callbacks);
-  const fusion::Case cases[] = {fusion::linear_and_relu(), fusion::norms(), fusion::attention(),
+  const fusion::Case cases[] = {fusion::linear_and_relu(), fusion::elements(), fusion::norms(),
+                                fusion::attention(),
                                 fusion::model_case(options)};
   std::int64_t done = 0;
   for (const fusion::Case& each : cases) {
