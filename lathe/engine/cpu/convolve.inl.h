@@ -129,9 +129,70 @@ class PanelsAhead {
   bool fits_;
 };
 
+// A depth of 16 of up to 16 filters, as Winograd's products of layers of 16 channels have: all of B
+// stays in registers, and each sum is a chain that others fill, instead of a tile of them that is
+// begun and finished for so few steps.
+constexpr std::int64_t kHeldDepth = 16;
+
+template <int Rows, typename Lanes, typename F>
+[[gnu::always_inline]] inline void convolve_held_rows(const ConvolveArgs& args,
+                                                      const Vec (&columns)[kHeldDepth], Vec bias,
+                                                      const float* x, std::int64_t at, Lanes lanes,
+                                                      F f) {
+  const std::int64_t x_step = args.x_step;
+  const float* const far = x + Rows / 2 * x_step;
+  Vec sums[Rows];
+#pragma GCC unroll 16
+  for (int r = 0; r < Rows; ++r) sums[r] = broadcast(0.0f);
+#pragma GCC unroll 16
+  for (int p = 0; p < kHeldDepth; ++p)
+#pragma GCC unroll 16
+    for (int r = 0; r < Rows; ++r) {
+      const float* const row = r < Rows / 2 ? x + r * x_step : far + (r - Rows / 2) * x_step;
+      sums[r] = fma(broadcast(row[p]), columns[p], sums[r]);
+    }
+#pragma GCC unroll 16
+  for (int r = 0; r < Rows; ++r, at += args.y_step) {
+    Vec result = sums[r] + bias;
+    if (args.residual != nullptr) result = result + load(args.residual + at, lanes);
+    store(args.y + at, f(result), lanes);
+  }
+}
+
+template <typename Lanes, typename F>
+void convolve_held(const ConvolveArgs& args, Lanes lanes, F f) {
+  constexpr int kRows = 8;  // as many chains as two units with a latency of four have room for
+  const Vec bias = args.bias ? load(args.bias, lanes) : broadcast(0.0f);
+  Vec columns[kHeldDepth];
+#pragma GCC unroll 16
+  for (int p = 0; p < kHeldDepth; ++p) columns[p] = load(args.packed + p * kPanel);
+  const float* ahead = args.packed + kHeldDepth * kPanel;
+  for (std::int64_t row = 0; row < args.rows; ++row) {
+    const float* x = args.x[row];
+    std::int64_t pixel = 0, at = args.y_rows[row];
+    for (; pixel + kRows <= args.pixels; pixel += kRows) {
+      if (args.goes_on) {
+#pragma GCC unroll 16
+        for (int r = 0; r < kRows; ++r) __builtin_prefetch(ahead + r * kPanel);
+        ahead += kRows * kPanel;
+      }
+      convolve_held_rows<kRows>(args, columns, bias, x, at, lanes, f);
+      x += kRows * args.x_step;
+      at += kRows * args.y_step;
+    }
+    for (; pixel < args.pixels; ++pixel, x += args.x_step, at += args.y_step)
+      convolve_held_rows<1>(args, columns, bias, x, at, lanes, f);
+  }
+}
+
 template <typename F>
 void convolve_with(const ConvolveArgs& args, F f) {
   const std::int64_t k = args.lines * args.pieces * args.length;
+  // Where registers hold all of B beside sums.
+  if constexpr (kTileRows * kTileVectors >= kHeldDepth + 4)
+    if (args.length == kHeldDepth && k == kHeldDepth && args.n <= kWidth)
+      return args.n == kWidth ? convolve_held(args, Whole{}, f)
+                              : convolve_held(args, first_lanes(args.n), f);
   // Rows of seven pixels are computed two at a time where a tile has room for both.
   const bool in_pairs = args.pixels == 7 && kTileRows == 14;
   const RowTiles tiles(args.pixels);

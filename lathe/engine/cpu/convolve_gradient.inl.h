@@ -49,11 +49,18 @@ void gradient_up_to(const ConvolveGradientArgs& args, std::int64_t first, std::i
   else if (columns > kWidth)
     gradient_tile<Rows, 2, Mask>(args, first, column,
                                  {first_lanes(kWidth), first_lanes(columns - kWidth)});
+  else if (columns == kWidth)
+    gradient_tile<Rows, 1, Whole>(args, first, column, {Whole{}});
   else
     gradient_tile<Rows, 1, Mask>(args, first, column, {first_lanes(columns)});
 }
 
 inline void convolve_gradient(const ConvolveGradientArgs& args) {
+  // One vector of 16 filters, as Winograd's products of layers of 16 channels have, is one tile.
+  constexpr int kHeldRows = 16;
+  if constexpr (kTileRows * kTileVectors >= kHeldRows)
+    if (args.n == kHeldRows && args.k == kWidth)
+      return gradient_tile<kHeldRows, 1, Whole>(args, 0, 0, {Whole{}});
   const RowTiles tiles(args.n);
   for (std::int64_t column = 0; column < args.k; column += kPanel)
     for (std::int64_t t = 0; t < tiles.count; ++t)

@@ -14,16 +14,18 @@ constexpr std::int64_t kMostFloats = std::int64_t{1} << 19;
 
 constexpr std::int64_t kRoundedPixels = 512;
 
-// Numbers at the points of tiles.
+// Numbers at the points of tiles. A line more keeps tiles, and the points of a filter's gradient,
+// apart in the sets of a cache.
 struct TilePoints {
-  std::int64_t count, size;  // and those of all filters' gradients
-  // Of a tile; a line more keeps tiles apart in the sets of a cache.
-  std::int64_t x, dy;
+  std::int64_t count;
+  std::int64_t x, dy;           // of a tile
+  std::int64_t at_point, size;  // of all filters' gradients: at one point, and at all
   TilePoints(const Convolution& c, int tile)
       : count(winograd_points(tile)),
-        size(count * c.x.channels * c.y.channels),
         x(count * c.x.channels + 16),
-        dy(count * c.y.channels + 16) {}
+        dy(count * c.y.channels + 16),
+        at_point(c.x.channels * c.y.channels + 16),
+        size(count * at_point) {}
 };
 
 }  // namespace
@@ -112,19 +114,20 @@ void FilterGradient::add_tiles(const Some& images, std::int64_t count, float* sc
   const TilePoints points(c_, tile_);
   const std::int64_t tiles = count * grid.tiles_of_image();
   float* const of_dy = scratch + tiles * points.x;
-  for (std::int64_t t = 0; t < tiles; ++t) {
-    grid.transform_input(kernels_, images.x, t, scratch + t * points.x, c_.x.channels);
-    const WinogradGrid::Place place = grid.place_of(t);
-    const std::int64_t at = (place.image * c_.y.height + place.line) * c_.y.width + place.pixel;
-    kernels_.winograd_gradient({.n = c_.y.channels,
+  grid.transform_input(kernels_, images.x, 0, tiles, scratch, points.x, c_.x.channels);
+  grid.over_rows(0, tiles, [&](std::int64_t done, const WinogradGrid::Run& run) {
+    const std::int64_t at = (run.image * c_.y.height + run.line) * c_.y.width + run.pixel;
+    kernels_.winograd_gradient({.tiles = run.tiles,
+                                .n = c_.y.channels,
                                 .dy = images.dy + at * c_.y.channels,
                                 .line = c_.y.width * c_.y.channels,
                                 .pixel = c_.y.channels,
-                                .lines = std::min<std::int64_t>(tile_, c_.y.height - place.line),
-                                .pixels = std::min<std::int64_t>(tile_, c_.y.width - place.pixel),
-                                .points = of_dy + t * points.dy,
+                                .lines = run.lines,
+                                .pixels = run.pixels,
+                                .points = of_dy + done * points.dy,
+                                .tile_step = points.dy,
                                 .step = c_.y.channels});
-  }
+  });
   for (std::int64_t point = 0; point < points.count; ++point)
     kernels_.convolve_gradient({.lines = 1,
                                 .pixels = tiles,
@@ -136,7 +139,7 @@ void FilterGradient::add_tiles(const Some& images, std::int64_t count, float* sc
                                 .x = scratch + point * c_.x.channels,
                                 .x_line = 0,
                                 .x_step = points.x,
-                                .dw = sums + point * c_.x.channels * c_.y.channels,
+                                .dw = sums + point * points.at_point,
                                 .dw_stride = c_.x.channels,
                                 .accumulate = accumulate});
 }
@@ -146,7 +149,7 @@ void FilterGradient::put_taps(const float* sums, float* total) const {
   for (std::int64_t f = 0; f < c_.y.channels; ++f)
     kernels_.winograd_taps({.channels = channels,
                             .points = sums + f * channels,
-                            .step = channels * c_.y.channels,
+                            .step = TilePoints(c_, tile_).at_point,
                             .dw = total + f * channels * c_.taps(),
                             .tap_step = channels});
 }

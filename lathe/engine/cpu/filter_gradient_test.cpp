@@ -64,7 +64,8 @@ class FilterGradientByTiles : public EveryIsa {
 TEST_P(FilterGradientByTiles, IsRightForOddShapes) {
   for (const Layer& layer :
        {Layer{1, 16, 16, 4, 4, 1}, Layer{3, 17, 33, 7, 7, 1}, Layer{1, 3, 20, 9, 14, 0},
-        Layer{5, 20, 5, 5, 8, 2}, Layer{70, 16, 16, 3, 3, 1}, Layer{2, 1, 1, 6, 1, 1}}) {
+        Layer{5, 20, 5, 5, 8, 2}, Layer{70, 16, 16, 3, 3, 1}, Layer{2, 1, 1, 6, 1, 1},
+        Layer{1, 16, 16, 33, 38, 1}, Layer{2, 16, 11, 14, 29, 2}}) {
     SCOPED_TRACE(testing::Message() << layer.channels << " to " << layer.filters);
     const Convolution c = layer.convolution();
     const std::vector<float> x = random_floats(c.x.count * c.x.size(), 1);

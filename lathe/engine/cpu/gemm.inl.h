@@ -12,6 +12,9 @@ inline std::int64_t round_up(std::int64_t a, std::int64_t multiple) {
 inline std::int64_t smaller(std::int64_t a, std::int64_t b) {
   return a < b ? a : b;
 }
+inline std::int64_t larger(std::int64_t a, std::int64_t b) {
+  return a > b ? a : b;
+}
 
 inline ProductGrain gemm_grain() {
   return {kTileRows, kPanel};

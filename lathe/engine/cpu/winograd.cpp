@@ -118,9 +118,10 @@ class WinogradTiles {
         grid_(c_, tile_),
         panel_(kernels.gemm_grain().columns),
         panels_(divide_up(c_.y.channels, panel_)),
+        width_(std::min(panel_, divide_up(c_.y.channels, kVector) * kVector)),
         // A line more than the points take keeps tiles apart in the sets of a cache.
         point_stride_(points_ * c_.x.channels + 16),
-        sum_stride_(points_ * panel_ + 16) {}
+        sum_stride_(points_ * width_ + 16) {}
 
   std::int64_t panels() const { return panels_; }
   std::int64_t scratch_bytes(std::int64_t tiles) const {
@@ -131,15 +132,15 @@ class WinogradTiles {
   void run(std::int64_t begin, std::int64_t count, std::int64_t first, std::int64_t last,
            float* scratch) const {
     float* const sums = scratch + count * point_stride_;
-    for (std::int64_t t = 0; t < count; ++t)
-      grid_.transform_input(kernels_, operands_.x, begin + t, scratch + t * point_stride_,
-                            c_.x.channels);
+    grid_.transform_input(kernels_, operands_.x, begin, count, scratch, point_stride_,
+                          c_.x.channels);
     for (std::int64_t panel = first; panel < last; ++panel) {
       for (std::int64_t point = 0; point < points_; ++point)
         multiply_point(count, panel, point, scratch, sums, panel > first || point > 0,
                        panel + 1 < last || point + 1 < points_);
-      for (std::int64_t t = 0; t < count; ++t)
-        transform_output(grid_.place_of(begin + t), panel * panel_, sums + t * sum_stride_);
+      grid_.over_rows(begin, count, [&](std::int64_t done, const WinogradGrid::Run& tiles) {
+        transform_output(tiles, panel * panel_, sums + done * sum_stride_);
+      });
     }
   }
 
@@ -163,7 +164,7 @@ class WinogradTiles {
                        .packed = filters_.panel(panel) + point * c_.x.channels * panel_,
                        .bias = nullptr,
                        .residual = nullptr,
-                       .y = sums + point * panel_,
+                       .y = sums + point * width_,
                        .y_rows = &first,
                        .y_step = sum_stride_,
                        .activation = static_cast<int>(Unary::None),
@@ -171,22 +172,24 @@ class WinogradTiles {
                        .goes_on = goes_on});
   }
 
-  void transform_output(const WinogradGrid::Place& place, std::int64_t filter,
+  void transform_output(const WinogradGrid::Run& tiles, std::int64_t filter,
                         const float* sums) const {
     const std::int64_t at =
-        ((place.image * c_.y.height + place.line) * c_.y.width + place.pixel) * c_.y.channels +
+        ((tiles.image * c_.y.height + tiles.line) * c_.y.width + tiles.pixel) * c_.y.channels +
         filter;
     kernels_.winograd_output({.tile = tile_,
+                              .tiles = tiles.tiles,
                               .n = std::min(panel_, c_.y.channels - filter),
                               .points = sums,
-                              .step = panel_,
+                              .tile_step = sum_stride_,
+                              .step = width_,
                               .bias = operands_.bias ? operands_.bias + filter : nullptr,
                               .residual = operands_.residual ? operands_.residual + at : nullptr,
                               .y = operands_.y + at,
                               .line = c_.y.width * c_.y.channels,
                               .pixel = c_.y.channels,
-                              .lines = std::min<std::int64_t>(tile_, c_.y.height - place.line),
-                              .pixels = std::min<std::int64_t>(tile_, c_.y.width - place.pixel),
+                              .lines = tiles.lines,
+                              .pixels = tiles.pixels,
                               .activation = static_cast<int>(operands_.activation)});
   }
 
@@ -197,7 +200,9 @@ class WinogradTiles {
   int tile_;
   std::int64_t points_;
   WinogradGrid grid_;
-  std::int64_t panel_, panels_, point_stride_, sum_stride_;
+  std::int64_t panel_, panels_;
+  std::int64_t width_;  // of a panel's sums
+  std::int64_t point_stride_, sum_stride_;
 };
 
 // For how many tiles at least the filters are read from the second-level cache.
@@ -289,28 +294,42 @@ WinogradGrid::WinogradGrid(const Convolution& convolution, int tile)
       rows_(divide_up(c_.y.height, tile)),
       columns_(divide_up(c_.y.width, tile)) {}
 
-void WinogradGrid::transform_input(const Kernels& kernels, const float* x, std::int64_t tile,
-                                   float* points, std::int64_t step) const {
-  const Place place = place_of(tile);
-  const std::int64_t top = place.line - c_.window.pads[0];
-  const std::int64_t left = place.pixel - c_.window.pads[1];
-  const std::int64_t size = tile_ + 2, channels = c_.x.channels;
-  const auto end = [&](std::int64_t from, std::int64_t length) {
-    return std::clamp<std::int64_t>(length - from, 0, size);
-  };
-  // Where a tile begins outside, nothing is read before its first pixel inside.
-  const std::int64_t from = (place.image * c_.x.height + top) * c_.x.width + left;
-  kernels.winograd_input({.tile = tile_,
-                          .channels = channels,
-                          .x = x + from * channels,
-                          .line = c_.x.width * channels,
-                          .pixel = channels,
-                          .top = std::max<std::int64_t>(0, -top),
-                          .bottom = end(top, c_.x.height),
-                          .left = std::max<std::int64_t>(0, -left),
-                          .right = end(left, c_.x.width),
-                          .points = points,
-                          .step = step});
+WinogradGrid::Run WinogradGrid::run_at(std::int64_t tile, std::int64_t most) const {
+  const std::int64_t column = tile % columns_, tiles = std::min(most, columns_ - column);
+  const std::int64_t line = tile / columns_ % rows_ * tile_, pixel = column * tile_;
+  return {.tiles = tiles,
+          .image = tile / (rows_ * columns_),
+          .line = line,
+          .pixel = pixel,
+          .lines = std::min<std::int64_t>(tile_, c_.y.height - line),
+          .pixels = std::min(tiles * tile_, c_.y.width - pixel)};
+}
+
+void WinogradGrid::transform_input(const Kernels& kernels, const float* x, std::int64_t first,
+                                   std::int64_t count, float* points, std::int64_t tile_step,
+                                   std::int64_t step) const {
+  const std::int64_t channels = c_.x.channels;
+  over_rows(first, count, [&](std::int64_t done, const Run& run) {
+    const std::int64_t top = run.line - c_.window.pads[0], left = run.pixel - c_.window.pads[1];
+    const auto end = [](std::int64_t from, std::int64_t length, std::int64_t size) {
+      return std::clamp<std::int64_t>(length - from, 0, size);
+    };
+    // Where a tile begins outside, nothing is read before its first pixel inside.
+    const std::int64_t from = (run.image * c_.x.height + top) * c_.x.width + left;
+    kernels.winograd_input({.tile = tile_,
+                            .tiles = run.tiles,
+                            .channels = channels,
+                            .x = x + from * channels,
+                            .line = c_.x.width * channels,
+                            .pixel = channels,
+                            .top = std::max<std::int64_t>(0, -top),
+                            .bottom = end(top, c_.x.height, tile_ + 2),
+                            .left = std::max<std::int64_t>(0, -left),
+                            .right = end(left, c_.x.width, run.tiles * tile_ + 2),
+                            .points = points + done * tile_step,
+                            .tile_step = tile_step,
+                            .step = step});
+  });
 }
 
 WinogradChoice choose_winograd(const Graph& graph, NodeId id) {

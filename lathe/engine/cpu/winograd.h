@@ -50,18 +50,32 @@ class WinogradGrid {
  public:
   WinogradGrid(const Convolution& convolution, int tile);
   std::int64_t tiles_of_image() const { return rows_ * columns_; }
-  /// Where a tile's first result lies.
-  struct Place {
+
+  /// Neighbouring tiles of a row: their number, where the first one's first result lies, and how
+  /// many lines and pixels of results they have inside the image.
+  struct Run {
+    std::int64_t tiles;
     std::int64_t image, line, pixel;
+    std::int64_t lines, pixels;
   };
-  Place place_of(std::int64_t tile) const {
-    return {tile / (rows_ * columns_), tile / columns_ % rows_ * tile_, tile % columns_ * tile_};
+  /// Of `count` tiles from `first` on, calls run(tiles before it, Run) for every row.
+  template <typename F>
+  void over_rows(std::int64_t first, std::int64_t count, F&& run) const {
+    for (std::int64_t done = 0; done < count;) {
+      const Run next = run_at(first + done, count - done);
+      run(done, next);
+      done += next.tiles;
+    }
   }
-  /// The pixels of all images' x under a tile, at its points: points[p * step + channel].
-  void transform_input(const Kernels& kernels, const float* x, std::int64_t tile, float* points,
+  /// The pixels of all images' x under `count` tiles from `first` on, at their points:
+  /// points[tile * tile_step + p * step + channel].
+  void transform_input(const Kernels& kernels, const float* x, std::int64_t first,
+                       std::int64_t count, float* points, std::int64_t tile_step,
                        std::int64_t step) const;
 
  private:
+  Run run_at(std::int64_t tile, std::int64_t most) const;
+
   const Convolution& c_;
   int tile_;
   std::int64_t rows_, columns_;

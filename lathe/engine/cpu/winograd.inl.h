@@ -62,34 +62,86 @@ inline void winograd_taps_of(const Vec (&u)[6], Vec (&g)[3]) {
   g[2] = fma(sixth, far_sum - sum, u[5]);
 }
 
+// Numbers `step` apart from each other, reached from two pointers.
+template <int Size, typename Lanes>
+[[gnu::always_inline]] inline void load_points(const float* from, std::int64_t step,
+                                               Vec (&points)[Size], Lanes lanes) {
+  const float* const far = from + 3 * step;
+#pragma GCC unroll 8
+  for (int i = 0; i < Size; ++i)
+    points[i] = load(i < 3 ? from + i * step : far + (i - 3) * step, lanes);
+}
+template <int Size, typename Lanes>
+[[gnu::always_inline]] inline void store_points(float* to, std::int64_t step,
+                                                const Vec (&points)[Size], Lanes lanes) {
+  float* const far = to + 3 * step;
+#pragma GCC unroll 8
+  for (int i = 0; i < Size; ++i)
+    store(i < 3 ? to + i * step : far + (i - 3) * step, points[i], lanes);
+}
+
+// Tiles of a row that are transformed together.
+constexpr std::int64_t kWinogradTiles = 8;
+
+// Down the columns of pixels from `begin` to `end`, whose lines are all inside if it is whole.
+template <int Tile, bool IsWhole, typename Lanes>
+void winograd_columns(const WinogradInputArgs& args, const float* x, std::int64_t begin,
+                      std::int64_t end, Vec (&points)[Tile + 2][kWinogradTiles * Tile + 2],
+                      Lanes lanes) {
+  constexpr int kSize = Tile + 2;
+  const std::int64_t line = args.line, pixel = args.pixel, top = args.top, bottom = args.bottom;
+  for (std::int64_t j = begin; j < end; ++j, x += pixel) {
+    Vec column[kSize];
+    if constexpr (IsWhole) {
+      load_points(x, line, column, lanes);
+    } else {
+#pragma GCC unroll 8
+      for (int i = 0; i < kSize; ++i)
+        column[i] = i >= top && i < bottom ? load(x + i * line, lanes) : broadcast(0.0f);
+    }
+    winograd_forward(column);
+#pragma GCC unroll 8
+    for (int i = 0; i < kSize; ++i) points[i][j] = column[i];
+  }
+}
+
+// First down the columns of pixels, of which neighbouring tiles share two, into a buffer that the
+// nearest cache keeps, then along its lines: all of a tile at once would not fit the registers.
 template <int Tile>
 void winograd_input_of(const WinogradInputArgs& args) {
   constexpr int kSize = Tile + 2;
-  const bool is_inside =
-      args.top == 0 && args.left == 0 && args.bottom == kSize && args.right == kSize;
-  over_lanes(args.channels, [&](std::int64_t c, auto lanes) {
-    Vec rows[kSize][kSize];
-#pragma GCC unroll 8
-    for (int j = 0; j < kSize; ++j) {
-      Vec column[kSize];
-#pragma GCC unroll 8
-      for (int i = 0; i < kSize; ++i)
-        column[i] =
-            is_inside || (i >= args.top && i < args.bottom && j >= args.left && j < args.right)
-                ? load(args.x + i * args.line + j * args.pixel + c, lanes)
-                : broadcast(0.0f);
-      winograd_forward(column);
-#pragma GCC unroll 8
-      for (int i = 0; i < kSize; ++i) rows[i][j] = column[i];
-    }
-#pragma GCC unroll 8
+  const bool is_whole = args.top == 0 && args.bottom == kSize;
+  const std::int64_t tile_step = args.tile_step, step = args.step;
+  for (std::int64_t first = 0; first < args.tiles; first += kWinogradTiles) {
+    const std::int64_t tiles = smaller(args.tiles - first, kWinogradTiles);
+    const std::int64_t columns = tiles * Tile + 2;
+    const std::int64_t begin = smaller(larger(args.left - first * Tile, 0), columns);
+    const std::int64_t end = smaller(larger(args.right - first * Tile, begin), columns);
+    const float* const x = args.x + (first * Tile + begin) * args.pixel;
+    float* const to = args.points + first * tile_step;
+    Vec points[kSize][kWinogradTiles * Tile + 2];
     for (int i = 0; i < kSize; ++i) {
-      winograd_forward(rows[i]);
-#pragma GCC unroll 8
-      for (int j = 0; j < kSize; ++j)
-        store(args.points + (i * kSize + j) * args.step + c, rows[i][j], lanes);
+      for (std::int64_t j = 0; j < begin; ++j) points[i][j] = broadcast(0.0f);
+      for (std::int64_t j = end; j < columns; ++j) points[i][j] = broadcast(0.0f);
     }
-  });
+    over_lanes(args.channels, [&](std::int64_t c, auto lanes) {
+      if (is_whole)
+        winograd_columns<Tile, true>(args, x + c, begin, end, points, lanes);
+      else
+        winograd_columns<Tile, false>(args, x + c, begin, end, points, lanes);
+      for (std::int64_t tile = 0; tile < tiles; ++tile) {
+        float* row = to + tile * tile_step + c;
+#pragma GCC unroll 1  // so that addresses stay few
+        for (int i = 0; i < kSize; ++i, row += kSize * step) {
+          Vec d[kSize];
+#pragma GCC unroll 8
+          for (int j = 0; j < kSize; ++j) d[j] = points[i][tile * Tile + j];
+          winograd_forward(d);
+          store_points(row, step, d, lanes);
+        }
+      }
+    });
+  }
 }
 
 template <int Tile>
@@ -107,41 +159,54 @@ void winograd_filter_of(const WinogradFilterArgs& args) {
     for (int i = 0; i < kSize; ++i) {
       Vec points[kSize];
       winograd_filter_points(rows[i], points);
-      for (int j = 0; j < kSize; ++j)
-        store(args.points + (i * kSize + j) * args.step + f, points[j], lanes);
+      store_points(args.points + i * kSize * args.step + f, args.step, points, lanes);
     }
   });
 }
 
+// A tile of which `pixels` of each line are inside, unless it is whole. Its points fit the
+// registers when the results of their columns are taken first.
+template <int Tile, bool IsWhole, typename Lanes, typename F>
+void winograd_output_tile(const WinogradOutputArgs& args, const float* points, std::int64_t at,
+                          Vec bias, std::int64_t pixels, Lanes lanes, F function) {
+  constexpr int kSize = Tile + 2;
+  const std::int64_t step = args.step, pixel = args.pixel;
+  Vec rows[Tile][kSize];
+#pragma GCC unroll 8
+  for (int j = 0; j < kSize; ++j) {
+    Vec column[kSize], results[Tile];
+    load_points(points + j * step, kSize * step, column, lanes);
+    winograd_backward(column, results);
+#pragma GCC unroll 8
+    for (int i = 0; i < Tile; ++i) rows[i][j] = results[i];
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < Tile; ++i, at += args.line) {
+    if (!IsWhole && i >= args.lines) break;
+    Vec results[Tile];
+    winograd_backward(rows[i], results);
+    float* const y = args.y + at;
+#pragma GCC unroll 8
+    for (int j = 0; j < Tile; ++j) {
+      if (!IsWhole && j >= pixels) break;
+      Vec result = results[j] + bias;
+      if (args.residual != nullptr) result = result + load(args.residual + at + j * pixel, lanes);
+      store(y + j * pixel, function(result), lanes);
+    }
+  }
+}
+
 template <int Tile, typename F>
 void winograd_output_of(const WinogradOutputArgs& args, F function) {
-  constexpr int kSize = Tile + 2;
   over_lanes(args.n, [&](std::int64_t f, auto lanes) {
-    Vec rows[Tile][kSize];
-#pragma GCC unroll 8
-    for (int j = 0; j < kSize; ++j) {
-      Vec column[kSize], results[Tile];
-#pragma GCC unroll 8
-      for (int i = 0; i < kSize; ++i)
-        column[i] = load(args.points + (i * kSize + j) * args.step + f, lanes);
-      winograd_backward(column, results);
-#pragma GCC unroll 8
-      for (int i = 0; i < Tile; ++i) rows[i][j] = results[i];
-    }
     const Vec bias = args.bias ? load(args.bias + f, lanes) : broadcast(0.0f);
-#pragma GCC unroll 8
-    for (int i = 0; i < Tile; ++i) {
-      if (i >= args.lines) break;
-      Vec results[Tile];
-      winograd_backward(rows[i], results);
-#pragma GCC unroll 8
-      for (int j = 0; j < Tile; ++j) {
-        if (j >= args.pixels) break;
-        const std::int64_t at = i * args.line + j * args.pixel + f;
-        Vec result = results[j] + bias;
-        if (args.residual != nullptr) result = result + load(args.residual + at, lanes);
-        store(args.y + at, function(result), lanes);
-      }
+    for (std::int64_t tile = 0; tile < args.tiles; ++tile) {
+      const float* const points = args.points + tile * args.tile_step + f;
+      const std::int64_t at = tile * Tile * args.pixel + f, pixels = args.pixels - tile * Tile;
+      if (args.lines >= Tile && pixels >= Tile)
+        winograd_output_tile<Tile, true>(args, points, at, bias, pixels, lanes, function);
+      else
+        winograd_output_tile<Tile, false>(args, points, at, bias, pixels, lanes, function);
     }
   });
 }
@@ -175,49 +240,67 @@ inline void winograd_output(const WinogradOutputArgs& args) {
   winograd_output_with<2>(args);
 }
 
-inline void winograd_gradient(const WinogradGradientArgs& args) {
+// As winograd_output_tile.
+template <bool IsWhole, typename Lanes>
+void winograd_gradient_tile(const WinogradGradientArgs& args, const float* dy, float* to,
+                            std::int64_t pixels, Lanes lanes) {
   constexpr int kTile = 4, kSize = kTile + 2;
+  const std::int64_t line = args.line, pixel = args.pixel, lines = args.lines, step = args.step;
+  Vec rows[kSize][kTile];
+#pragma GCC unroll 8
+  for (int j = 0; j < kTile; ++j, dy += pixel) {
+    Vec column[kTile], points[kSize];
+#pragma GCC unroll 8
+    for (int i = 0; i < kTile; ++i)
+      column[i] =
+          IsWhole || (i < lines && j < pixels) ? load(dy + i * line, lanes) : broadcast(0.0f);
+    winograd_gradient_points(column, points);
+#pragma GCC unroll 8
+    for (int i = 0; i < kSize; ++i) rows[i][j] = points[i];
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < kSize; ++i, to += kSize * step) {
+    Vec points[kSize];
+    winograd_gradient_points(rows[i], points);
+    store_points(to, step, points, lanes);
+  }
+}
+
+inline void winograd_gradient(const WinogradGradientArgs& args) {
+  constexpr int kTile = 4;
   over_lanes(args.n, [&](std::int64_t f, auto lanes) {
-    Vec rows[kSize][kTile];
-#pragma GCC unroll 8
-    for (int j = 0; j < kTile; ++j) {
-      Vec column[kTile], points[kSize];
-#pragma GCC unroll 8
-      for (int i = 0; i < kTile; ++i)
-        column[i] = i < args.lines && j < args.pixels
-                        ? load(args.dy + i * args.line + j * args.pixel + f, lanes)
-                        : broadcast(0.0f);
-      winograd_gradient_points(column, points);
-#pragma GCC unroll 8
-      for (int i = 0; i < kSize; ++i) rows[i][j] = points[i];
-    }
-#pragma GCC unroll 8
-    for (int i = 0; i < kSize; ++i) {
-      Vec points[kSize];
-      winograd_gradient_points(rows[i], points);
-#pragma GCC unroll 8
-      for (int j = 0; j < kSize; ++j)
-        store(args.points + (i * kSize + j) * args.step + f, points[j], lanes);
+    for (std::int64_t tile = 0; tile < args.tiles; ++tile) {
+      const float* const dy = args.dy + tile * kTile * args.pixel + f;
+      float* const to = args.points + tile * args.tile_step + f;
+      const std::int64_t pixels = args.pixels - tile * kTile;
+      if (args.lines >= kTile && pixels >= kTile)
+        winograd_gradient_tile<true>(args, dy, to, pixels, lanes);
+      else
+        winograd_gradient_tile<false>(args, dy, to, pixels, lanes);
     }
   });
 }
 
 inline void winograd_taps(const WinogradTapsArgs& args) {
   constexpr int kSize = 6, kTaps = 3;
+  const std::int64_t step = args.step, tap_step = args.tap_step;
   over_lanes(args.channels, [&](std::int64_t c, auto lanes) {
+    const float* points = args.points + c;
     Vec rows[kTaps][kSize];
-    for (int j = 0; j < kSize; ++j) {
+#pragma GCC unroll 8
+    for (int j = 0; j < kSize; ++j, points += step) {
       Vec column[kSize], taps[kTaps];
-      for (int i = 0; i < kSize; ++i)
-        column[i] = load(args.points + (i * kSize + j) * args.step + c, lanes);
+      load_points(points, kSize * step, column, lanes);
       winograd_taps_of(column, taps);
+#pragma GCC unroll 8
       for (int i = 0; i < kTaps; ++i) rows[i][j] = taps[i];
     }
-    for (int i = 0; i < kTaps; ++i) {
+    float* dw = args.dw + c;
+#pragma GCC unroll 8
+    for (int i = 0; i < kTaps; ++i, dw += kTaps * tap_step) {
       Vec taps[kTaps];
       winograd_taps_of(rows[i], taps);
-      for (int j = 0; j < kTaps; ++j)
-        store(args.dw + (i * kTaps + j) * args.tap_step + c, taps[j], lanes);
+      store_points(dw, tap_step, taps, lanes);
     }
   });
 }

@@ -15,15 +15,17 @@ constexpr int winograd_points(int tile) {
   return (tile + 2) * (tile + 2);
 }
 
-/// points[p * step + c] of the pixels under one tile; those outside of the image are 0.
+/// points[t * tile_step + p * step + c] of the pixels under the tiles t of a row of an image;
+/// pixels outside of the image are 0.
 struct WinogradInputArgs {
   int tile;
-  std::int64_t channels;
-  const float* x;                         ///< where the first pixel is, or would be
-  std::int64_t line, pixel;               ///< from one to the next
-  std::int64_t top, bottom, left, right;  ///< lines and pixels of the tile that are inside
+  std::int64_t tiles, channels;
+  const float* x;            ///< where the first pixel is, or would be
+  std::int64_t line, pixel;  ///< from one to the next
+  std::int64_t top, bottom;  ///< lines of a tile that are inside
+  std::int64_t left, right;  ///< pixels that are, counted from the first tile's on
   float* points;
-  std::int64_t step;
+  std::int64_t tile_step, step;
 };
 
 /// points[p * step + f] of the filters, a row of n numbers for each of the 9 taps.
@@ -36,30 +38,32 @@ struct WinogradFilterArgs {
   std::int64_t step;
 };
 
-/// The results of a tile from points[p * step + f]: y = activation(result + bias + residual).
+/// The results of the tiles of a row from points[t * tile_step + p * step + f]:
+/// y = activation(result + bias + residual).
 struct WinogradOutputArgs {
   int tile;
-  std::int64_t n;
+  std::int64_t tiles, n;
   const float* points;
-  std::int64_t step;
+  std::int64_t tile_step, step;
   const float* bias;      ///< or null
   const float* residual;  ///< or null; lies as y does
   float* y;
-  std::int64_t line, pixel;    ///< from one to the next
-  std::int64_t lines, pixels;  ///< that are inside the image
-  int activation;              ///< a Unary, one of the epilogues
+  std::int64_t line, pixel;  ///< from one to the next
+  std::int64_t lines;        ///< of a tile that are inside the image
+  std::int64_t pixels;       ///< that are, from the first tile's on
+  int activation;            ///< a Unary, one of the epilogues
 };
 
-/// points[p * step + f] of the gradients of a tile of 4 x 4 results, of which some are inside the
-/// image and the others 0: times the points under the tile, summed over tiles, they are those of
-/// the filters' gradient.
+/// points[t * tile_step + p * step + f] of the gradients of the tiles of 4 x 4 results of a row, of
+/// which some are inside the image and the others 0: times the points under a tile, summed over
+/// tiles, they are those of the filters' gradient.
 struct WinogradGradientArgs {
-  std::int64_t n;
+  std::int64_t tiles, n;
   const float* dy;
   std::int64_t line, pixel;    ///< from one to the next
-  std::int64_t lines, pixels;  ///< that are inside the image
+  std::int64_t lines, pixels;  ///< as in WinogradOutputArgs
   float* points;
-  std::int64_t step;
+  std::int64_t tile_step, step;
 };
 
 /// The gradients dw[tap * tap_step + c] of a filter's 9 taps from points[p * step + c].

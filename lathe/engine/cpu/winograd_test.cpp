@@ -77,7 +77,8 @@ TEST_P(Winograd, IsRightForOddShapes) {
   for (const int tile : {2, 4})
     for (const Layer& layer :
          {Layer{1, 16, 16, 4, 4, 1}, Layer{2, 17, 33, 7, 7, 1}, Layer{1, 3, 40, 9, 14, 0},
-          Layer{3, 20, 5, 5, 8, 2}, Layer{1, 32, 70, 3, 3, 1}, Layer{2, 1, 1, 6, 1, 1}}) {
+          Layer{3, 20, 5, 5, 8, 2}, Layer{1, 32, 70, 3, 3, 1}, Layer{2, 1, 1, 6, 1, 1},
+          Layer{1, 16, 16, 33, 38, 1}, Layer{2, 16, 11, 14, 29, 2}}) {
       SCOPED_TRACE(testing::Message()
                    << "tiles of " << tile << ", " << layer.channels << " to " << layer.filters);
       const Convolution c = layer.convolution();
