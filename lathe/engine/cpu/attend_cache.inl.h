@@ -81,7 +81,7 @@ template <typename Rows>
   constexpr std::int64_t kLine = 64;
   const auto* const begin = reinterpret_cast<const char*>(rows.row(j));
   const auto* const end = reinterpret_cast<const char*>(rows.row(j) + rows.d);
-  for (const char* line = begin; line < end; line += kLine) __builtin_prefetch(line);
+  for (const char* line = begin; line < end; line += kLine) ask_to_read_now(line);
 }
 
 // scores[h, j] = scale q[h] . k[j] for `Heads` query heads.

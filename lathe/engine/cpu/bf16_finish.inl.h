@@ -62,14 +62,6 @@ template <typename F>
   });
 }
 
-// Lines that are read, or written, before long: from memory they take as long as many a tile.
-inline void ask_to_read(const void* line) {
-  __builtin_prefetch(line, 0, 2);
-}
-inline void ask_to_write(const void* line) {
-  asm volatile("prefetchw (%0)" : : "r"(line));
-}
-
 // What vectors do while tiles are multiplied: they finish the tile before, and ask for the rows of
 // y and the residual that this one needs then, and for the panel of B that comes next.
 class Bf16Beside {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "lathe/engine/cpu/ask.h"
 #include "lathe/engine/cpu/bf16_table.h"
 
 namespace lathe::engine::bf16_plain {

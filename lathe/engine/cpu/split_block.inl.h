@@ -116,7 +116,7 @@ class SplitBlock {
   void ask_for_rows(std::int64_t from, std::int64_t row, std::int64_t step, int part) const {
     const std::uint16_t* const line = kept_.left(row, from + step * kSplitGrain) +
                                       part / kParts * kept_.tile() + part % kParts * kTileNumbers;
-    for (std::int64_t i = 0; i < kTileNumbers; i += kSplitGrain) __builtin_prefetch(line + i, 0, 2);
+    for (std::int64_t i = 0; i < kTileNumbers; i += kSplitGrain) ask_to_read(line + i);
   }
 
   // Two tiles of rows that come next, of this panel or of the next one, and are not ready.

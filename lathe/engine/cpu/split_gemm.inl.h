@@ -39,8 +39,8 @@ struct FloatPanels {
   void ask_for_line(std::int64_t column, std::int64_t from, std::int64_t line) const {
     const auto* const numbers =
         reinterpret_cast<const char*>(tiles(column, from) + line * kSplitGrain);
-    __builtin_prefetch(numbers, 0, 2);
-    __builtin_prefetch(numbers + kCacheLine, 0, 2);
+    ask_to_read(numbers);
+    ask_to_read(numbers + kCacheLine);
   }
   // One row of the product as floats.
   template <typename Args>
@@ -100,8 +100,8 @@ struct SplitRows : LeftPiece {
       const float* const from = x + r * distance + step * kSplitGrain;
       if (are_followed) {
         const auto* const next = reinterpret_cast<const char*>(from + kSplitRows * distance);
-        __builtin_prefetch(next, 0, 2);
-        __builtin_prefetch(next + kCacheLine, 0, 2);
+        ask_to_read(next);
+        ask_to_read(next + kCacheLine);
       }
       split_line(step, r, {load(from), load(from + kWidth)}, limit);
     }

@@ -62,8 +62,8 @@ struct LyingRows : LyingPanels {
   void ask_for_line(std::int64_t column, std::int64_t from, std::int64_t line) const {
     const Place at = place(column, from, line);
     const float* const row = b + at.p * stride_k + at.column;
-    __builtin_prefetch(row, 0, 2);
-    __builtin_prefetch(row + stride_k, 0, 2);
+    ask_to_read(row);
+    ask_to_read(row + stride_k);
   }
 };
 
@@ -93,8 +93,8 @@ struct LyingColumns : LyingPanels {
   void ask_for_line(std::int64_t column, std::int64_t from, std::int64_t line) const {
     const Place at = place(column, from, line / kLines * kLines);
     const float* const numbers = b + (at.column + line % kLines * 2) * stride_n + at.p;
-    __builtin_prefetch(numbers, 0, 2);
-    __builtin_prefetch(numbers + stride_n, 0, 2);
+    ask_to_read(numbers);
+    ask_to_read(numbers + stride_n);
   }
 };
 
@@ -115,7 +115,7 @@ struct SplitColumns : LeftPiece {
         const std::int64_t p = step * kSplitGrain + half + i;
         const float* const from = x + row + p * distance;
         block[i] = p < depth ? load(from, lanes) : broadcast(0.0f);
-        if (are_followed) __builtin_prefetch(from + kSplitRows, 0, 2);
+        if (are_followed) ask_to_read(from + kSplitRows);
       }
       transpose(block);
       for (std::int64_t i = 0; i < kWidth; ++i) store(lines + i * kSplitGrain + half, block[i]);

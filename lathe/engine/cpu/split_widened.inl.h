@@ -58,8 +58,7 @@ struct WidenedPanels {
     const std::int64_t lines = weight->step == 1 ? 1 : kPanel / kWidth;
     const std::int64_t of = line % lines * kWidth;
     const std::int64_t place = from * (kPanel / lines) + line / lines * kSplitGrain;
-    __builtin_prefetch(
-        numbers_of_panel(*weight, column + of) + (weight->has_nibbles ? place / 2 : place), 0, 2);
+    ask_to_read(numbers_of_panel(*weight, column + of) + (weight->has_nibbles ? place / 2 : place));
   }
   void multiply_row(const WidenedArgs& args, std::int64_t row) const {
     WidenedArgs one = args;

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "lathe/engine/cpu/ask.h"
 #include "lathe/engine/cpu/split_table.h"
 #include "lathe/engine/cpu/split_window_table.h"
 

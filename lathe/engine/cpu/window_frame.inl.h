@@ -44,6 +44,5 @@ inline void ask_for(const void* from, std::int64_t part, std::int64_t parts, std
   constexpr std::int64_t kLine = 64;
   const std::int64_t lines = bytes / kLine;
   for (std::int64_t line = part * lines / parts; line < (part + 1) * lines / parts; ++line)
-    __builtin_prefetch(static_cast<const char*>(from) + line * kLine, IsWritten ? 1 : 0,
-                       IsWritten ? 3 : 2);
+    (IsWritten ? ask_to_write : ask_to_read)(static_cast<const char*>(from) + line * kLine);
 }
