@@ -34,8 +34,8 @@ struct RoundOptions {
   }
 };
 
-/// What `--steps` times, behind the rounds that count: a model of milliseconds often, one of seconds
-/// three times.
+/// What `--steps` times, behind the rounds that count: a model of milliseconds often, one of
+/// seconds three times.
 inline constexpr RoundOptions kRoundsOfSteps{.warm_up = 0, .seconds = 0.5};
 
 struct RoundTimes {

@@ -272,7 +272,9 @@ TEST(CpuExecutor, NamesTheNodeOnceWhoseBatchIsTooSmall) {
     output y <- y
   )");
   CpuExecutor executor(graph, random_state(graph, 1), {});
-  EXPECT_EQ(error_text([&] { executor.run(random_feed(graph, {{"N", 1}}, 1)); }),
+  EXPECT_EQ(error_text([&] {
+              executor.run(random_feed(graph, {{"N", 1}}, 1));
+            }),
             "node \"y\": one element a channel has no variance: expected more");
 }
 

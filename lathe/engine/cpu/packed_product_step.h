@@ -55,8 +55,7 @@ class PackedProductStep : public Step {
 
  private:
   PackedProductArgs arguments(const auto& call) const {
-    return {
-        .x = call.input(0), .b = call.input(1), .y = call.output(0), .scratch = call.scratch};
+    return {.x = call.input(0), .b = call.input(1), .y = call.output(0), .scratch = call.scratch};
   }
 
   RowSpace space_;

@@ -219,8 +219,7 @@ Result time_fusion(const FusionOptions& options, const engine::ExecutionOptions&
                 .device = device_name(execution)};
   result.limits.bytes_per_second = copy_bandwidth(execution, callbacks);
   const fusion::Case cases[] = {fusion::linear_and_relu(), fusion::elements(), fusion::norms(),
-                                fusion::attention(),
-                                fusion::model_case(options)};
+                                fusion::attention(), fusion::model_case(options)};
   std::int64_t done = 0;
   for (const fusion::Case& each : cases) {
     if (!callbacks.goes_on({"timing", "cases", done++, std::ssize(cases)})) throw Interrupted();
