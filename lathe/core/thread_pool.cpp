@@ -13,7 +13,7 @@ namespace {
 
 // A plan's kernels follow each other within microseconds, far less than waking a thread costs, so a
 // worker looks for the next job for a moment before it sleeps.
-constexpr std::chrono::microseconds kSpin{200};
+constexpr std::chrono::microseconds kSpin{1000};
 // What is waited for may be queued behind the thread that waits, on the same core.
 constexpr int kPausesOfTurn = 64;
 

@@ -85,6 +85,7 @@ struct CpuExecutor::Machine {
                       std::int64_t pieces) const;
   const Partition& known_partition(std::size_t step, const ProductExtents& extents,
                                    std::int64_t pieces);
+  bool is_by_rows(const Stage& stage) const;
   std::string layout(const PlanStep& planned) const;
   std::string work_cut(const PlanStep& planned) const;
   Size bytes(const PlanStep& planned) const;
@@ -98,8 +99,7 @@ struct CpuExecutor::Machine {
   void run_products(const Stage& stage, const SymbolValues& sizes);
   struct ProductPart;
   void run_blocks(std::span<const ProductPart> parts);
-  void run_by_rows(std::span<const ProductPart> parts, std::int64_t blocks,
-                   std::int64_t kept_bytes);
+  void run_by_rows(std::span<const ProductPart> parts, std::int64_t blocks);
   void run_block(const ProductPart& part, const Block& block, int thread, const std::byte* rows,
                  std::int64_t next_column);
   struct Operands;

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <utility>
 
+#include "lathe/engine/cpu/column_pieces.h"
 #include "lathe/engine/cpu/cpu_machine.h"
 
 namespace lathe::engine {
@@ -38,6 +38,11 @@ const Partition& CpuExecutor::Machine::known_partition(std::size_t step,
   return cut->partition;
 }
 
+bool CpuExecutor::Machine::is_by_rows(const Stage& stage) const {
+  return std::ranges::any_of(
+      stage.steps, [&](std::size_t index) { return plan.steps[index].step->is_by_rows(); });
+}
+
 struct CpuExecutor::Machine::ProductPart {
   std::size_t index = 0;
   const PlanStep* planned = nullptr;
@@ -65,16 +70,13 @@ void CpuExecutor::Machine::run_block(const ProductPart& part, const Block& block
 void CpuExecutor::Machine::run_products(const Stage& stage, const SymbolValues& sizes) {
   std::vector<ProductPart> parts;
   std::vector<Sum> sums;
-  bool is_by_rows = false;
-  std::int64_t blocks = 0, bytes = 0, kept_bytes = 0, sum_bytes = 0, most_pieces = 0;
+  std::int64_t blocks = 0, bytes = 0, sum_bytes = 0, most_pieces = 0;
   for (const std::size_t index : stage.steps) {
     const PlanStep& planned = plan.steps[index];
     const ProductExtents whole = extents(*planned.step->as_product(), sizes);
     const auto [pieces, depth] = depth_cut(planned, whole.depth);
     const Partition& cut = known_partition(index, {whole.rows, whole.columns, depth}, pieces);
     bytes = std::max(bytes, planned.step->block_scratch_bytes(*kernels, cut.largest()));
-    is_by_rows = is_by_rows || planned.step->is_by_rows();
-    kept_bytes = std::max(kept_bytes, planned.step->kept_bytes(cut.largest().rows));
     for (std::int64_t p = 0; p < pieces; ++p) {
       blocks += cut.count();
       const std::int64_t first = p * depth;
@@ -101,8 +103,8 @@ void CpuExecutor::Machine::run_products(const Stage& stage, const SymbolValues& 
       if (part.planned->outputs[0] == sum.slot)
         part.outputs[0] = copy_of_sums(part.piece) + sum.offset;
   for (AlignedBuffer& buffer : scratch) buffer.reserve(bytes);
-  if (is_by_rows)
-    run_by_rows(parts, blocks, kept_bytes);
+  if (is_by_rows(stage))
+    run_by_rows(parts, blocks);
   else
     run_blocks(parts);
   add_copies(sums);
@@ -143,67 +145,101 @@ void CpuExecutor::Machine::run_blocks(std::span<const ProductPart> parts) {
 }
 
 // Each thread begins with rows of its own, or some threads with the same ones, and keeps what it
-// makes of them while it takes their blocks. Who has none left helps with other rows: cores are not
-// equally fast, so blocks are small.
-void CpuExecutor::Machine::run_by_rows(std::span<const ProductPart> parts, std::int64_t blocks,
-                                       std::int64_t kept_bytes) {
-  struct Group {  // blocks that read the same rows
-    const std::byte* x = nullptr;
-    std::int64_t depth = 0, row = 0, rows = 0;
-    bool is_kept = false;
-    std::vector<std::pair<const ProductPart*, Block>> blocks = {};
-    bool reads_same(const Group& other) const {
-      return x == other.x && depth == other.depth && row == other.row && rows == other.rows &&
-             is_kept == other.is_kept;
+// makes of them while it takes their columns. Who has none left helps with other rows.
+void CpuExecutor::Machine::run_by_rows(std::span<const ProductPart> parts, std::int64_t blocks) {
+  struct Columns {  // blocks of one part, one behind another
+    const ProductPart* part = nullptr;
+    Partition cut;
+    std::int64_t row_block = 0;
+    Block merged(std::int64_t first, std::int64_t count) const {
+      const auto at = [&](std::int64_t i) { return cut.block(row_block + i * cut.row_blocks()); };
+      Block block = at(first);
+      const Block last = at(first + count - 1);
+      block.columns = last.column + last.columns - block.column;
+      return block;
     }
   };
-  std::vector<Group> groups;
+  struct Rows {  // all blocks that read the same
+    const std::byte* x = nullptr;
+    std::int64_t depth = 0, row = 0, rows = 0;
+    bool are_kept = false;
+    std::vector<Columns> columns = {};
+    bool are_same(const Rows& other) const {
+      return x == other.x && depth == other.depth && row == other.row && rows == other.rows &&
+             are_kept == other.are_kept;
+    }
+  };
+  std::vector<Rows> all;
+  std::vector<ColumnPieces::Group> groups;
   for (const ProductPart& part : parts) {
-    // Blocks of the same columns are neighbours, so that those of the same rows are as far apart as
-    // there are cuts of rows.
-    std::vector<std::size_t> group_of;
-    for (std::int64_t i = 0; i < part.partition.count(); ++i) {
-      const Block block = part.partition.block(i);
-      if (i < part.partition.row_blocks()) {
-        const Group wanted{part.inputs[0], part.extents.depth, block.row, block.rows,
-                           part.planned->step->kept_bytes(block.rows) > 0};
-        const auto group = std::find_if(groups.begin(), groups.end(), [&](const Group& other) {
-          return other.reads_same(wanted);
-        });
-        group_of.push_back(static_cast<std::size_t>(group - groups.begin()));
-        if (group == groups.end()) groups.push_back(wanted);
+    // A block for each thread is not cut any finer.
+    const bool is_cut = blocks > num_threads() && part.planned->step->block_limits().cuts_columns;
+    const Partition cut = is_cut ? part.partition.by_panels() : part.partition;
+    const PartitionLimits limits = part.planned->step->block_limits();
+    for (std::int64_t i = 0; i < cut.row_blocks(); ++i) {
+      Block block = cut.block(i);
+      const Rows wanted{part.inputs[0], part.extents.depth, block.row, block.rows,
+                        part.planned->step->kept_bytes(block.rows) > 0};
+      auto rows = std::ranges::find_if(all, [&](const Rows& r) { return r.are_same(wanted); });
+      const auto index = static_cast<std::size_t>(rows - all.begin());
+      if (rows == all.end()) {
+        rows = all.insert(rows, wanted);
+        const double panel = block_cycles(part.extents, cut.grain(), block, limits);
+        block.columns = 0;
+        const double none = block_cycles(part.extents, cut.grain(), block, limits);
+        groups.push_back({.panel_cycles = panel - none, .piece_cycles = none});
       }
-      const auto row_part = static_cast<std::size_t>(i % part.partition.row_blocks());
-      groups[group_of[row_part]].blocks.emplace_back(&part, block);
+      rows->columns.push_back({&part, cut, i});
+      groups[index].panels += cut.column_blocks();
     }
   }
+  ColumnPieces pieces(groups, num_threads());
+  std::int64_t scratch_bytes = 0, kept_bytes = 0;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    for (const Columns& columns : all[i].columns) {
+      const Step& step = *columns.part->planned->step;
+      Block largest = columns.cut.largest();
+      largest.columns =
+          std::min(largest.columns * pieces.most_panels(i), columns.part->extents.columns);
+      scratch_bytes = std::max(scratch_bytes, step.block_scratch_bytes(*kernels, largest));
+      kept_bytes = std::max(kept_bytes, step.kept_bytes(all[i].rows));
+    }
+  for (AlignedBuffer& buffer : scratch) buffer.reserve(scratch_bytes);
   kept.resize(scratch.size());
   for (AlignedBuffer& buffer : kept) buffer.reserve(kept_bytes);
-  std::vector<const Group*> kept_group(kept.size());  // whose rows a thread has
-  std::vector<std::atomic<std::size_t>> taken(groups.size());
-  const auto threads = static_cast<std::size_t>(num_threads());
-  const std::size_t neighbours = std::max<std::size_t>(1, threads / groups.size());
-  parallel(blocks, [&](std::int64_t, int thread) {
+  std::vector<const Rows*> kept_rows(kept.size());  // those that a thread has
+
+  const auto run_columns = [&](const Rows& rows, const Columns& columns, std::int64_t first,
+                               std::int64_t count, std::int64_t next, int thread) {
     const auto own = static_cast<std::size_t>(thread);
-    for (std::size_t i = 0; i < groups.size(); ++i) {
-      const std::size_t index = (own * groups.size() / threads + i) % groups.size();
-      const Group& group = groups[index];
-      const std::size_t mine = taken[index].fetch_add(1, std::memory_order_relaxed);
-      if (mine >= group.blocks.size()) continue;
-      const auto& [part, block] = group.blocks[mine];
-      const Step& step = *part->planned->step;
-      if (group.is_kept && kept_group[own] != &group) {
-        kept_group[own] = &group;
-        time_step(thread, part->index, [&] {
-          step.keep_rows(reinterpret_cast<const float*>(group.x) + group.row * group.depth,
-                         group.rows, kept[own].data());
-        });
-      }
-      const std::size_t next = mine + neighbours;
-      const bool is_same = next < group.blocks.size() && group.blocks[next].first == part;
-      return run_block(*part, block, thread, group.is_kept ? kept[own].data() : nullptr,
-                       is_same ? group.blocks[next].second.column : -1);
+    const ProductPart& part = *columns.part;
+    if (rows.are_kept && kept_rows[own] != &rows) {
+      kept_rows[own] = &rows;
+      time_step(thread, part.index, [&] {
+        part.planned->step->keep_rows(
+            reinterpret_cast<const float*>(rows.x) + rows.row * rows.depth, rows.rows,
+            kept[own].data());
+      });
     }
+    run_block(part, columns.merged(first, count), thread,
+              rows.are_kept ? kept[own].data() : nullptr,
+              next < columns.cut.column_blocks() ? columns.merged(next, 1).column : -1);
+  };
+  const auto run_piece = [&](const ColumnPieces::Piece& piece, int thread) {
+    const Rows& rows = all[piece.group];
+    std::int64_t begin = 0;  // of a part's panels
+    for (const Columns& columns : rows.columns) {
+      const std::int64_t first = std::max<std::int64_t>(0, piece.first - begin);
+      const std::int64_t end =
+          std::min(columns.cut.column_blocks(), piece.first + piece.count - begin);
+      // Neighbours take as much meanwhile.
+      const std::int64_t next = piece.first - begin + piece.count * pieces.neighbours(piece.group);
+      if (first < end) run_columns(rows, columns, first, end - first, next, thread);
+      begin += columns.cut.column_blocks();
+    }
+  };
+  parallel(num_threads(), [&](std::int64_t task, int thread) {
+    while (const auto piece = pieces.take(static_cast<int>(task))) run_piece(*piece, thread);
   });
 }
 

@@ -155,7 +155,7 @@ void PackedProduct::multiply_split(const Block& block, const PackedProductArgs& 
 }
 
 std::int64_t PackedProduct::kept_bytes(std::int64_t rows) const {
-  if (split_ != nullptr) return split_->parts_bytes(rows, k_);
+  if (split_ != nullptr) return keeps_split_rows(rows, k_) ? split_->parts_bytes(rows, k_) : 0;
   return reads_rows() && !has_narrow_x_ ? rows * kept_stride(k_) * kNarrowBytes : 0;
 }
 

@@ -46,6 +46,12 @@ Block Partition::largest() const {
           std::min(extents_.columns, divide_up(panels, column_blocks_) * grain_.columns)};
 }
 
+Partition Partition::by_panels() const {
+  Partition result = *this;
+  result.column_blocks_ = std::max<std::int64_t>(1, divide_up(extents_.columns, grain_.columns));
+  return result;
+}
+
 double block_cycles(const ProductExtents& extents, const ProductGrain& grain, const Block& block,
                     const PartitionLimits& limits) {
   const std::int64_t tiles = divide_up(block.rows, grain.rows);
@@ -54,9 +60,12 @@ double block_cycles(const ProductExtents& extents, const ProductGrain& grain, co
   const std::int64_t tile_cycles = std::max(divide_up(block.rows, tiles), kLeastTileCycles);
   const auto depth = static_cast<double>(extents.depth);
   const double multiplies = static_cast<double>(tiles * panels * tile_cycles) * depth / grain.speed;
+  const bool are_near = block.rows * extents.depth <= limits.near_elements;
+  const double row_cycles = are_near ? limits.row_share * limits.operand_cycles : limits.far_cycles;
   return kBlockCycles + multiplies +
-         (static_cast<double>(block.rows) * limits.row_share + static_cast<double>(block.columns)) *
-             depth * limits.operand_cycles +
+         (static_cast<double>(block.rows) * row_cycles +
+          static_cast<double>(block.columns) * limits.operand_cycles) *
+             depth +
          static_cast<double>(block.rows * block.columns) * kResultCycles;
 }
 

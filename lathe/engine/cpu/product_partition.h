@@ -29,6 +29,10 @@ struct PartitionLimits {
   /// Of that, what rows cost: less where a thread that takes one block after another of the same
   /// rows keeps what it made of them.
   double row_share = 1;
+  /// Up to so many elements of rows, what it made of them stays near; of more, each costs so many
+  /// cycles in every block.
+  std::int64_t near_elements = std::int64_t{1} << 62;
+  double far_cycles = 0;
   /// Cores are not equally fast: others use them too. A thread that ends first takes what is left,
   /// so the last block that somebody takes costs, on average, this share of it. Measured: where a
   /// block costs more than its multiply-adds, fewer of them are faster all the same.
@@ -52,11 +56,15 @@ class Partition {
 
   std::int64_t count() const { return row_blocks_ * column_blocks_; }
   std::int64_t row_blocks() const { return row_blocks_; }
+  std::int64_t column_blocks() const { return column_blocks_; }
+  const ProductGrain& grain() const { return grain_; }
   /// Neighbours in order have the same columns, so that threads which start together read the same
   /// weights.
   Block block(std::int64_t index) const;
   /// Rows and columns of the largest block.
   Block largest() const;
+  /// The same rows with as many cuts of columns as there can be.
+  Partition by_panels() const;
 
  private:
   ProductExtents extents_;

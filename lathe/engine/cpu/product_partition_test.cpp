@@ -80,6 +80,25 @@ TEST(ProductPartition, PrefersSquareBlocksToStrips) {
   EXPECT_LE(block.columns, 2 * block.rows);
 }
 
+TEST(ProductPartition, CutsTheSameRowsByPanels) {
+  const Partition cut = make_partition({300, 200, 768}, kGrain, 2, {.keeps_tiles = true});
+  const Partition panels = cut.by_panels();
+  EXPECT_EQ(panels.row_blocks(), cut.row_blocks());
+  EXPECT_EQ(panels.column_blocks(), 7);
+  EXPECT_EQ(panels.block(0).rows, cut.block(0).rows);
+  EXPECT_EQ(panels.block(panels.count() - 1).columns, 200 - 6 * 32);
+}
+
+// A block of more rows reads weights less often, as long as what is made of its rows stays near.
+TEST(ProductPartition, TakesRowsThatStayNear) {
+  PartitionLimits limits{.most_rows = 256, .keeps_tiles = true, .row_share = 0.1};
+  const ProductExtents extents{2048, 3072, 3072};
+  EXPECT_EQ(make_partition(extents, {32, 32, 2}, 2, limits).largest().rows, 256);
+  limits.near_elements = 64 * extents.depth;
+  limits.far_cycles = 200;
+  EXPECT_EQ(make_partition(extents, {32, 32, 2}, 2, limits).largest().rows, 64);
+}
+
 TEST(ProductPartition, LeavesBlocksToTakeForThreadsThatEndFirst) {
   EXPECT_GE(make_partition({2048, 768, 768}, kGrain, 16).count(), 32);
 }

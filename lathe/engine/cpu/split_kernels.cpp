@@ -26,6 +26,12 @@ constexpr std::int64_t kLeastExtent = 256;
 constexpr std::int64_t kMostKeptRows = 128;
 constexpr std::int64_t kMostRows = 256;
 constexpr double kRowShare = 0.2;
+// Parts have six bytes, and so many are half of a second-level cache. More would be written to and
+// read from farther away; blocks split such rows anew, a piece at a time.
+constexpr std::int64_t kNearElements = 200 << 10;
+constexpr double kFarCycles = 1;
+// To split a number of a packed weight beside the tiles.
+constexpr double kPackedCycles = 0.7;
 // To split a number of a weight that is not packed: more rows at a time are worth their room.
 constexpr double kLyingCycles = 1;
 constexpr double kLastBlock = 0.25;
@@ -63,16 +69,28 @@ bool suits_split(std::span<const float> weight, std::int64_t n, std::int64_t k) 
          });
 }
 
+bool keeps_split_rows(std::int64_t rows, std::int64_t k) {
+  return rows * k <= kNearElements;
+}
+
 PartitionLimits lying_split_limits() {
   return {.most_rows = kMostRows,
           .keeps_tiles = true,
           .operand_cycles = kLyingCycles,
           .row_share = kRowShare,
+          .near_elements = kNearElements,
+          .far_cycles = kFarCycles,
           .last_block = kLastBlock};
 }
 
 PartitionLimits split_limits(bool keeps_rows) {
-  if (keeps_rows) return {.most_rows = kMostKeptRows, .keeps_tiles = true, .row_share = kRowShare};
+  if (keeps_rows)
+    return {.most_rows = kMostKeptRows,
+            .keeps_tiles = true,
+            .operand_cycles = kPackedCycles,
+            .row_share = kRowShare,
+            .near_elements = kNearElements,
+            .far_cycles = kFarCycles};
   return {.most_rows = kMostRows, .last_block = kLastBlock};
 }
 

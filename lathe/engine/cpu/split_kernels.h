@@ -28,6 +28,8 @@ bool has_split_extents(std::int64_t n, std::int64_t k);
 /// Whether it also has no number that is too large.
 bool suits_split(std::span<const float> weight, std::int64_t n, std::int64_t k);
 
+/// Whether threads keep the parts of so many rows for all blocks of them: they stay near.
+bool keeps_split_rows(std::int64_t rows, std::int64_t k);
 /// How such products are cut: into small blocks where threads keep the rows that they have split.
 PartitionLimits split_limits(bool keeps_rows);
 /// The same of products with a weight that is read where it lies, whose rows are kept.
