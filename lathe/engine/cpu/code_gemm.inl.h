@@ -108,7 +108,7 @@ inline void code_multiply(const CodeArgs& args) {
   auto* const starts = reinterpret_cast<std::int32_t*>(memory + parts.starts);
   auto* const totals = reinterpret_cast<float*>(memory + parts.totals);
   find_starts(args, starts);
-  [[maybe_unused]] const TileSession session;
+  [[maybe_unused]] const TileSession session(code_tile_depth(cut));
   multiply_panels(
       args, left, [&](std::int64_t column) { return tile_of_panel(args, starts, totals, column); },
       [&](const CodeTile& part, std::int64_t row, std::int64_t rows, std::int64_t column,

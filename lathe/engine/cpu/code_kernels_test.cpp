@@ -265,6 +265,20 @@ TEST_P(EveryCode, MultipliesToTheBitsOfTheDefinition) {
       Product(x_format, format, rows, n, k).expect_same(table(), 1, 1);
 }
 
+TEST_P(EveryCode, MultipliesManyRowsOfBlocks) {
+  // An odd number of blocks and an even one, and rows that are left over.
+  const std::pair<const char*, const char*> formats[] = {{"mxint:8", "mxint:8"},
+                                                         {"mxint:8", "int:8,channel"},
+                                                         {"int:8,dynamic", "int:8,group=64"},
+                                                         {"int:8,group=32,dynamic", "mxint:8"},
+                                                         {"int:8,asymmetric", "int:8,group=32"}};
+  for (const auto& [x_format, format] : formats)
+    for (const auto& [rows, n, k] :
+         {std::array<std::int64_t, 3>{67, 70, 160}, {32, 33, 192}, {33, 32, 64}})
+      Product(x_format, format, rows, n, k).expect_same(table(), 1, 1);
+  Product("mxint:8", "mxint:8", 130, 200, 192).expect_same(table(), 2, 3);
+}
+
 TEST_P(EveryCode, MultipliesDepthsThatAreNoWholeSteps) {
   for (const std::int64_t k : {1, 2, 3, 5, 63, 65, 130})
     for (const char* const x_format : {"int:8,dynamic", "int:8,asymmetric,dynamic"})

@@ -40,6 +40,12 @@ inline Sums start_sums(std::int32_t start) {
 inline Sums load_sums(const float* from) {
   return {_mm512_loadu_si512(from)};
 }
+inline Sums load_sums(const std::int32_t* from) {
+  return {_mm512_loadu_si512(from)};
+}
+inline Sums add_to_sums(Sums sums, std::int32_t start) {
+  return {_mm512_add_epi32(sums.value, _mm512_set1_epi32(start))};
+}
 inline void store_sums(float* to, Sums sums) {
   _mm512_storeu_si512(to, sums.value);
 }

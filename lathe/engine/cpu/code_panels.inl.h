@@ -5,8 +5,12 @@ constexpr std::int64_t kPanelGroup = 1;
 
 // Nothing to set up.
 struct TileSession {
-  TileSession() {}
+  explicit TileSession(int = 0) {}
 };
+
+inline int code_tile_depth(const CodeCut&) {
+  return 0;
+}
 
 inline CodeLeft find_left(const CodeArgs& args, std::int64_t stride, Left* scratch) {
   if constexpr (sizeof(Left) == 1)

@@ -1,6 +1,6 @@
 // Going through a panel by tile registers of 16 lines of 64 bytes: two by two tiles of sums, 32
-// rows by 32 columns (tile_sums.inl.h). Blocks and few rows go by vectors: tiles would be stored
-// after every block, or be nearly empty.
+// rows by 32 columns (tile_sums.inl.h). Few rows of blocks, and blocks that are no whole tiles, go
+// by vectors.
 
 constexpr std::int64_t kLeftRows = 2 * kTileLines;
 constexpr std::int64_t kPanelGroup = 4;
@@ -26,33 +26,13 @@ inline CodeLeft find_left(const CodeArgs& args, std::int64_t stride, Left* scrat
   return {args.x, args.x_stride, tail, scratch, stride};
 }
 
-// x has signed numbers or, where they are digits, unsigned ones.
-template <bool IsTall, bool HasDigits = false>
-void multiply_code_tiles(const CodeTile& tile, std::int64_t depth, std::int32_t* sums) {
-  constexpr std::int64_t kRightLine = kPanel * kStep;
-  start_tiles<IsTall>(sums, false);
-  for (std::int64_t p = 0; p < depth; p += kDepthGrain) {
-    const std::int8_t* const right = tile.panel + p * kPanel;
-    tile_load<6>(right, kRightLine);
-    tile_load<7>(right + kTileLines * kStep, kRightLine);
-    tile_load<4>(tile.left + p, tile.left_stride);
-    tile_multiply_codes<0, 4, 6, HasDigits>();
-    tile_multiply_codes<1, 4, 7, HasDigits>();
-    if constexpr (IsTall) {
-      tile_load<5>(tile.left + kTileLines * tile.left_stride + p, tile.left_stride);
-      tile_multiply_codes<2, 5, 6, HasDigits>();
-      tile_multiply_codes<3, 5, 7, HasDigits>();
-    }
-  }
-  store_tiles<IsTall>(sums);
-}
-
 // Some columns of B stay in the second-level cache while all rows meet them, 32 rows in the nearest
 // one, and what becomes of their totals is done for a few panels together. Rows of y are longer
 // than a page may be, and lines that nobody has near are written faster by runs of eight than by
 // two.
 template <typename TileOf, typename Finish>
 void multiply_panels(const CodeArgs& args, const CodeLeft& left, TileOf tile_of, Finish finish) {
+  if (has_block_tiles(args)) return multiply_panels_by_blocks(args, left, tile_of, finish);
   if (!multiplies_by_tiles(args.cut)) return multiply_vectors(args, left, tile_of, finish);
   constexpr std::int64_t kCachedBytes = 600 << 10;
   const std::int64_t depth = padded_code_depth(args.cut), group = kPanelGroup * kPanel;

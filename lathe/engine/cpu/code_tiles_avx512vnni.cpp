@@ -18,7 +18,7 @@ namespace lathe::engine::code_tiles {
 
 constexpr const char* kName = "emulated_amx";
 constexpr std::int64_t kDepthGrain = 64;
-// Tiles would have to be stored after every block.
+// Blocks are packed for vectors, which take few rows of them; tiles read the same.
 inline bool multiplies_by_tiles(const CodeCut& cut) {
   return cut.blocks == 1;
 }
@@ -41,6 +41,7 @@ inline bool multiplies_by_tiles(const CodeCut& cut) {
 #include "lathe/engine/cpu/code_vectors.inl.h"
 #include "lathe/engine/cpu/tiles_emulated.h"
 #include "lathe/engine/cpu/tile_sums.inl.h"
+#include "lathe/engine/cpu/code_block_tiles.inl.h"
 #include "lathe/engine/cpu/code_tiles.inl.h"
 #include "lathe/engine/cpu/code_gemm.inl.h"
 #include "lathe/engine/cpu/code_no_windows.h"

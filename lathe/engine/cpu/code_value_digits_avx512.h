@@ -123,9 +123,9 @@ struct ValueSums {
       tile.panel = values + column * depth + from * kPanel;
       std::int32_t* const to = sums + digit * kLeftRows * kPanel;
       if (rows > kTileLines)
-        multiply_code_tiles<true, true>(tile, keys, to);
+        multiply_code_tiles<true, TileSigns::OfB>(tile, keys, to);
       else
-        multiply_code_tiles<false, true>(tile, keys, to);
+        multiply_code_tiles<false, TileSigns::OfB>(tile, keys, to);
     }
   }
 

@@ -215,19 +215,26 @@ inline CodeTile rows_of_tile(const CodeTile& tile, const CodeLeft& left, std::in
   return result;
 }
 
+// Some rows of a panel, the tile of all rows, by vectors: see below.
+template <typename Finish>
+void multiply_panel(const CodeTile& panel, const CodeLeft& left, std::int64_t begin,
+                    std::int64_t end, std::int64_t column, std::int64_t columns, Finish finish) {
+  const std::int64_t most = panel.cut->blocks > 1 ? kBlockRows : kCodeRows, rows = end - begin;
+  const std::int64_t tiles = (rows + most - 1) / most;
+  for (std::int64_t t = 0; t < tiles; ++t) {
+    const std::int64_t row = begin + t * rows / tiles;
+    const std::int64_t count = begin + (t + 1) * rows / tiles - row;
+    const CodeTile part = rows_of_tile(panel, left, row);
+    multiply_codes(part, count);
+    finish(part, row, count, column, columns);
+  }
+}
+
 // Calls finish(part, row, rows, column, columns) when the totals of these are there;
 // tile_of(column) is the tile of all rows and a panel.
 template <typename TileOf, typename Finish>
 void multiply_vectors(const CodeArgs& args, const CodeLeft& left, TileOf tile_of, Finish finish) {
-  const std::int64_t most = args.cut.blocks > 1 ? kBlockRows : kCodeRows;
-  const std::int64_t tiles = (args.rows + most - 1) / most;
-  for (std::int64_t column = 0; column < args.n; column += kPanel) {
-    const CodeTile panel = tile_of(column);
-    for (std::int64_t t = 0; t < tiles; ++t) {
-      const std::int64_t row = t * args.rows / tiles, count = (t + 1) * args.rows / tiles - row;
-      const CodeTile part = rows_of_tile(panel, left, row);
-      multiply_codes(part, count);
-      finish(part, row, count, column, smaller(args.n - column, kPanel));
-    }
-  }
+  for (std::int64_t column = 0; column < args.n; column += kPanel)
+    multiply_panel(tile_of(column), left, 0, args.rows, column, smaller(args.n - column, kPanel),
+                   finish);
 }

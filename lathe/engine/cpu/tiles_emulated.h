@@ -9,9 +9,16 @@ inline EmulatedTile& emulated_tile(int index) {
   return tiles[index];
 }
 
+// Fours of bytes that a tile of x has in a line, and a tile of a weight lines.
+inline int& emulated_depth() {
+  static thread_local int depth = 16;
+  return depth;
+}
+
 struct TileSession {
-  TileSession() {
+  explicit TileSession(int depth_bytes = 64) {
     for (int t = 0; t < 8; ++t) emulated_tile(t) = {};
+    emulated_depth() = depth_bytes / 4;
   }
 };
 
@@ -21,9 +28,13 @@ inline void tile_zero() {
 }
 template <int Tile>
 inline void tile_load(const void* from, std::int64_t line_bytes) {
-  for (int line = 0; line < 16; ++line)
+  const int lines = Tile == 6 || Tile == 7 ? emulated_depth() : 16;
+  const int words = Tile == 4 || Tile == 5 ? emulated_depth() : 16;
+  emulated_tile(Tile) = {};
+  for (int line = 0; line < lines; ++line)
     __builtin_memcpy(emulated_tile(Tile).words[line],
-                     static_cast<const unsigned char*>(from) + line * line_bytes, 64);
+                     static_cast<const unsigned char*>(from) + line * line_bytes,
+                     4 * static_cast<std::size_t>(words));
 }
 template <int Tile>
 inline void tile_store(void* to, std::int64_t line_bytes) {
@@ -49,8 +60,13 @@ inline void tile_multiply() {
       sum = __builtin_bit_cast(std::uint32_t, total);
     }
 }
-template <int Sums, int A, int B, bool IsUnsigned = false>
+enum class TileSigns { Both, OfA, OfB };
+template <int Sums, int A, int B, TileSigns Signs = TileSigns::Both>
 inline void tile_multiply_codes() {
+  const auto number = [](std::uint32_t word, int byte, bool is_signed) {
+    return is_signed ? static_cast<int>(static_cast<std::int8_t>(word >> 8 * byte))
+                     : static_cast<int>(static_cast<std::uint8_t>(word >> 8 * byte));
+  };
   for (int row = 0; row < 16; ++row)
     for (int column = 0; column < 16; ++column) {
       std::uint32_t& sum = emulated_tile(Sums).words[row][column];
@@ -58,9 +74,8 @@ inline void tile_multiply_codes() {
         const std::uint32_t a = emulated_tile(A).words[row][four];
         const std::uint32_t b = emulated_tile(B).words[four][column];
         for (int byte = 0; byte < 4; ++byte) {
-          const int x = IsUnsigned ? static_cast<int>(static_cast<std::uint8_t>(a >> 8 * byte))
-                                   : static_cast<int>(static_cast<std::int8_t>(a >> 8 * byte));
-          const int weight = static_cast<std::int8_t>(b >> 8 * byte);
+          const int x = number(a, byte, Signs != TileSigns::OfB);
+          const int weight = number(b, byte, Signs != TileSigns::OfA);
           sum += static_cast<std::uint32_t>(x * weight);
         }
       }
