@@ -262,6 +262,20 @@ TEST(OptimizerSteps, ShareTheElementsOfAParameter) {
   expect_own_steps(graph, state, feed, 1e-2);
 }
 
+TEST(RunningAverageStep, MovesUnlessTheUpdateIsSkipped) {
+  const Graph graph = parse_graph(R"(
+    kept = state() : f32[131]
+    seen = input() : f32[131]
+    scale = input() : f32[]
+    next = running_average(kept, seen, scale) {momentum=0.3}
+    output next <- next)");
+  Feed feed = random_feed(graph, {}, 1);
+  for (const float scale : {0.5f, std::numeric_limits<float>::quiet_NaN()}) {
+    feed["scale"] = Tensor::from<float>({}, {scale});
+    expect_own_steps(graph, random_state(graph, 2), feed, 0);
+  }
+}
+
 TEST(AxisPartsStep, RefusesAnIndexThatTheBatchDoesNotHave) {
   const Graph graph = parse_graph(R"(
     x = input() : f32[B,L,4]
