@@ -55,12 +55,42 @@ void gradient_up_to(const ConvolveGradientArgs& args, std::int64_t first, std::i
     gradient_tile<Rows, 1, Mask>(args, first, column, {first_lanes(columns)});
 }
 
+// The same of filters in the lanes, a panel of them at a time: an image of few channels would leave
+// most lanes of its lines empty.
+inline void gradient_of_panels(const ConvolveGradientArgs& args) {
+  constexpr std::int64_t kMostLines = 32;
+  float turned[kMostLines * kPanel];
+  for (std::int64_t f = 0; f < args.n; f += kPanel)
+    for (std::int64_t first = 0; first < args.k; first += kMostLines) {
+      const std::int64_t filters = smaller(args.n - f, kPanel);
+      const std::int64_t lines = smaller(args.k - first, kMostLines);
+      float* const dw = args.dw + f * args.dw_stride + first;
+      const auto over_both = [&](auto visit) {
+        for (std::int64_t r = 0; r < filters; ++r)
+          for (std::int64_t c = 0; c < lines; ++c)
+            visit(dw[r * args.dw_stride + c], turned[c * kPanel + r]);
+      };
+      if (args.accumulate) over_both([](float from, float& to) { to = from; });
+      ConvolveGradientArgs other = args;
+      other.n = lines, other.k = filters;
+      other.dy = args.x + first, other.dy_line = args.x_line, other.dy_step = args.x_step;
+      other.x = args.dy + f, other.x_line = args.dy_line, other.x_step = args.dy_step;
+      other.dw = turned, other.dw_stride = kPanel;
+      const RowTiles tiles(lines);
+      for (std::int64_t t = 0; t < tiles.count; ++t)
+        gradient_up_to<kTileRows>(other, tiles.begin(t), tiles.begin(t + 1) - tiles.begin(t), 0);
+      over_both([](float& to, float from) { to = from; });
+    }
+}
+
 inline void convolve_gradient(const ConvolveGradientArgs& args) {
   // One vector of 16 filters, as Winograd's products of layers of 16 channels have, is one tile.
   constexpr int kHeldRows = 16;
   if constexpr (kTileRows * kTileVectors >= kHeldRows)
     if (args.n == kHeldRows && args.k == kWidth)
       return gradient_tile<kHeldRows, 1, Whole>(args, 0, 0, {Whole{}});
+  const auto vectors = [](std::int64_t count) { return (count + kWidth - 1) / kWidth; };
+  if (args.k * vectors(args.n) < args.n * vectors(args.k)) return gradient_of_panels(args);
   const RowTiles tiles(args.n);
   for (std::int64_t column = 0; column < args.k; column += kPanel)
     for (std::int64_t t = 0; t < tiles.count; ++t)
