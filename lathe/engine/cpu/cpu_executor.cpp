@@ -104,11 +104,7 @@ Feed CpuExecutor::run(const Feed& inputs) {
   }
   machine.run_parts(inputs, sizes);
   Feed outputs = machine.take_outputs();  // a state's value is that before its update
-  for (const auto& [value, state_slot] : plan.late_updates) {
-    const Slot& slot = plan.slots[static_cast<std::size_t>(state_slot)];
-    std::memcpy(machine.written(state_slot), machine.base(value),
-                static_cast<std::size_t>(slot.type.num_bytes().constant()));
-  }
+  machine.copy_late_updates();
   machine.states_changed = machine.changes_parameters;
   machine.run_seconds +=
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -173,6 +173,26 @@ Feed CpuExecutor::Machine::take_outputs() {
   return taken;
 }
 
+// What becomes of a state is its value of before the run, whichever of them is copied first.
+void CpuExecutor::Machine::copy_late_updates() {
+  std::vector<Tensor> old;
+  std::vector<const std::byte*> from;
+  for (const auto& [value, state_slot] : plan.late_updates) {
+    const Slot& slot = plan.slots[static_cast<std::size_t>(value)];
+    from.push_back(base(value));
+    if (slot.kind != Slot::Kind::State) continue;
+    Tensor& copy = old.emplace_back(slot.type.dtype, slot.type.dims({}));
+    std::memcpy(copy.mutable_bytes(), from.back(), static_cast<std::size_t>(copy.num_bytes()));
+    from.back() = copy.bytes();
+  }
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    const int state_slot = plan.late_updates[i].second;
+    const Slot& slot = plan.slots[static_cast<std::size_t>(state_slot)];
+    std::memcpy(written(state_slot), from[i],
+                static_cast<std::size_t>(slot.type.num_bytes().constant()));
+  }
+}
+
 void CpuExecutor::Machine::parallel(std::int64_t tasks,
                                     const std::function<void(std::int64_t, int)>& task,
                                     ThreadPool::Shares shares) {

@@ -74,6 +74,7 @@ struct CpuExecutor::Machine {
   void place_outputs(const SymbolValues& sizes);
   void run_parts(const Feed& inputs, const SymbolValues& sizes);
   Feed take_outputs();
+  void copy_late_updates();
   void run(const Stage& stage, const SymbolValues& sizes);
   void run_rows(const Stage& stage, const SymbolValues& sizes);
   std::int64_t num_tiles(const Stage& stage, std::int64_t rows) const;

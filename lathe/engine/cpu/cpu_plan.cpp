@@ -59,8 +59,13 @@ void make_steps(CpuPlan& plan, Precision precision) {
 }
 
 // A state's update lies in the state itself where its step can do that and nobody reads the old
-// value afterwards; any other update is copied at the end.
+// value afterwards, as a step, an output or another state; any other update is copied at the end.
 void bind_updates(CpuPlan& plan) {
+  std::vector<bool> is_read_at_the_end(plan.slots.size(), false);
+  for (const auto& [name, value] : plan.graph.outputs())
+    is_read_at_the_end[plan.slot(value)] = true;
+  for (const auto& [state, value] : plan.graph.state_updates())
+    is_read_at_the_end[plan.slot(value)] = true;
   for (const auto& [slot, value] : plan.graph.state_updates()) {
     const int state_slot = plan.slot_of.at({slot, 0});
     bool is_in_place = false;
@@ -70,7 +75,8 @@ void bind_updates(CpuPlan& plan) {
         if (static_cast<std::int32_t>(pair.output) != value.index ||
             plan.graph.input(value.node, pair.input) != Value{slot, 0})
           continue;
-        is_in_place = !is_read_besides_its_state(plan.graph, value);
+        is_in_place = !is_read_besides_its_state(plan.graph, value) &&
+                      !is_read_at_the_end[static_cast<std::size_t>(state_slot)];
         for (std::size_t later = i + 1; later < plan.steps.size(); ++later)
           for (const int input : plan.steps[later].inputs)
             is_in_place = is_in_place && input != state_slot;
@@ -120,10 +126,16 @@ std::string why_apart(const CpuPlan& plan, const PlanStep& planned, Stage::Kind 
   const Stage& stage = plan.stages.back();
   if (kind == Stage::Kind::Tasks) {
     if (stage.kind != kind) return "is tasks of its own";
-    for (const std::size_t earlier : stage.steps)
-      for (const int output : plan.steps[earlier].outputs)
-        if (std::ranges::find(planned.inputs, output) != planned.inputs.end())
-          return fmt::format("reads all of {}", plan.graph.name(plan.steps[earlier].node));
+    for (const std::size_t earlier : stage.steps) {
+      const PlanStep& beside = plan.steps[earlier];
+      const auto are_shared = [](const std::vector<int>& written, const std::vector<int>& read) {
+        return std::ranges::find_first_of(written, read) != written.end();
+      };
+      if (are_shared(beside.outputs, planned.inputs))
+        return fmt::format("reads all of {}", plan.graph.name(beside.node));
+      if (are_shared(planned.outputs, beside.inputs))  // a state's update, in its place
+        return fmt::format("writes what {} reads", plan.graph.name(beside.node));
+    }
     return {};
   }
   if (kind == Stage::Kind::Products && stage.kind != kind)

@@ -159,6 +159,30 @@ TEST(CpuPlan, UpdatesAStateInPlaceUnlessItIsReadAfterwards) {
     k = mul(n, p)
     output k <- k)");
   EXPECT_FALSE(read_later.late_updates.empty());
+  for (const char* at_the_end :
+       {"output k <- p", "other = state() : f32[4,4]\n    state other <- p"}) {
+    const CpuPlan plan_at_the_end = plan_of(step + "\n    " + at_the_end);
+    EXPECT_THAT(plan_at_the_end.late_updates,
+                testing::Contains(
+                    std::pair(plan_at_the_end.slot_of.at({plan_at_the_end.graph.at("n"), 0}),
+                              plan_at_the_end.slot_of.at({plan_at_the_end.graph.at("p"), 0}))))
+        << at_the_end;
+  }
+}
+
+TEST(CpuPlan, UpdatesAStateBehindTheTasksThatReadIt) {
+  const CpuPlan plan = plan_of(R"(
+    kept = state() : f32[16]
+    first = input() : f32[16]
+    second = input() : f32[16]
+    scale = input() : f32[]
+    a = running_average(kept, first, scale) {momentum=0.3}
+    b = running_average(kept, second, scale) {momentum=0.3}
+    output a <- a
+    state kept <- b)");
+  EXPECT_TRUE(plan.late_updates.empty());
+  ASSERT_EQ(plan.stages.size(), 2u);
+  EXPECT_EQ(plan.stages[1].reason, "writes what a reads");
 }
 
 TEST(CpuPlan, LetsAWholeStepWriteOverAnOperandThatNobodyReadsAgain) {
