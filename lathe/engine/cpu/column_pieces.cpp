@@ -29,7 +29,7 @@ ColumnPieces::ColumnPieces(std::vector<Group> groups, int threads)
 }
 
 std::int64_t ColumnPieces::panels_of_piece(const Group& group, double cycles) const {
-  if (threads_ == 1) return group.panels;
+  if (threads_ == 1 || group.panel_cycles <= 0) return group.panels;  // no rows cost nothing
   const double share = std::floor(kShareTaken * cycles / threads_ / group.panel_cycles);
   const double least = std::ceil(group.piece_cycles / kMostBeside / group.panel_cycles);
   return std::clamp(static_cast<std::int64_t>(std::max(share, least)), std::int64_t{1},

@@ -65,6 +65,12 @@ TEST(ColumnPieces, LeavesForTheEndWhatIsCheapInSmallPieces) {
   EXPECT_TRUE(std::ranges::is_sorted(are_cheap));
 }
 
+TEST(ColumnPieces, TakesPanelsOfNoRowsAtOnce) {
+  ColumnPieces pieces({{.panels = 24, .panel_cycles = 0, .piece_cycles = 500}}, 4);
+  EXPECT_EQ(pieces.take(2)->count, 24);
+  EXPECT_FALSE(pieces.take(0).has_value());
+}
+
 TEST(ColumnPieces, GivesOneThreadWholeGroups) {
   ColumnPieces pieces(std::vector<ColumnPieces::Group>(3, kKept), 1);
   for (int group = 0; group < 3; ++group) EXPECT_EQ(pieces.take(0)->count, 24);

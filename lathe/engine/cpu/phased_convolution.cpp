@@ -93,7 +93,7 @@ void PhasedConvolution::put_image(const float* x, float* phased) const {
                   std::int64_t behind) {
     float* const at = phased + to;
     if (before > 0) std::fill_n(at, before, 0.0f);
-    copy_pixels(x + place, inside, at + before);
+    if (inside > 0) copy_pixels(x + place, inside, at + before);
     if (behind > 0) std::fill_n(at + before + inside, behind, 0.0f);
   });
 }
@@ -107,7 +107,9 @@ void PhasedConvolution::take_image(const float* phased, float* x) const {
       !sees_all(1, phased_.x.width, given_.x.width))
     std::fill_n(x, given_.x.size(), 0.0f);
   over_pixels([&](std::int64_t place, std::int64_t from, std::int64_t before, std::int64_t inside,
-                  std::int64_t) { copy_pixels(phased + from + before, inside, x + place); });
+                  std::int64_t) {
+    if (inside > 0) copy_pixels(phased + from + before, inside, x + place);
+  });
 }
 
 }  // namespace lathe::engine
