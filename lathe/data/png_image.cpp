@@ -1,6 +1,9 @@
 #include "lathe/data/png_image.h"
 
 #include <png.h>
+#include <zlib.h>
+
+#include <optional>
 
 #include "lathe/core/error.h"
 #include "lathe/data/text_file.h"
@@ -13,24 +16,37 @@ constexpr std::int64_t kMostFileBytes = std::int64_t{1} << 28;
 constexpr std::uint64_t kMostPixels = 1 << 24;
 
 struct Stored {
-  std::string bytes;    ///< of the file, without what it says of its colours
-  int orientation = 1;  ///< which way up it says it is
+  std::string bytes;                    ///< of the file, without what it says of its colours
+  std::optional<int> orientation = {};  ///< which way up it says it is
 };
+
+std::size_t four_bytes(std::string_view bytes, std::size_t at) {
+  std::size_t number = 0;
+  for (std::size_t i = 0; i < 4; ++i)
+    number = number << 8 | static_cast<unsigned char>(bytes[at + i]);
+  return number;
+}
+
+std::size_t checksum(std::string_view bytes) {
+  return crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
+}
 
 // libpng would bend every pixel by what a file says of its colours; networks learn from the bytes
 // that are stored, as everybody else reads them. Each chunk is its length, its name, so many bytes
-// and a checksum of its own.
+// and a checksum of its own, of name and bytes. Of several chunks of Exif, and of damaged ones,
+// libpng takes the first that is sound; behind IEND the image is over.
 Stored take_apart(std::string_view bytes) {
   constexpr std::size_t kSignature = 8, kFrame = 12;
   Stored result{.bytes = std::string(bytes.substr(0, kSignature))};
   std::size_t at = result.bytes.size();
   while (bytes.size() - at >= kFrame) {
-    std::size_t length = 0;
-    for (std::size_t i = 0; i < 4; ++i)
-      length = length << 8 | static_cast<unsigned char>(bytes[at + i]);
+    const std::size_t length = four_bytes(bytes, at);
     if (length > bytes.size() - at - kFrame) break;  // libpng says what is wrong with it
     const std::string_view name = bytes.substr(at + 4, 4);
-    if (name == "eXIf") result.orientation = orientation_of(bytes.substr(at + 8, length));
+    if (name == "IEND") break;
+    if (name == "eXIf" && !result.orientation &&
+        checksum(bytes.substr(at + 4, 4 + length)) == four_bytes(bytes, at + 8 + length))
+      result.orientation = orientation_of(bytes.substr(at + 8, length));
     if (name != "gAMA" && name != "cHRM" && name != "sRGB" && name != "iCCP" && name != "cICP")
       result.bytes += bytes.substr(at, length + kFrame);
     at += length + kFrame;
@@ -77,7 +93,7 @@ Image read_png(const std::filesystem::path& path) {
   const Stored stored = take_apart(read_text_file(path, kMostFileBytes));
   return with_place(path.string(), [&] {
     if (stored.bytes.empty()) fail("is not a sound PNG: it is empty");
-    return turn_upright(Reader(stored.bytes).read(), stored.orientation);
+    return turn_upright(Reader(stored.bytes).read(), stored.orientation.value_or(1));
   });
 }
 

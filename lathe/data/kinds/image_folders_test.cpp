@@ -181,14 +181,37 @@ TEST(Image, IsReadWithoutItsGamma) {
   EXPECT_EQ(read_png(directory.write("a.png", bytes)), (Image{3, 1, 2, {255, 0, 0, 255, 51, 102}}));
 }
 
+std::string exif_chunk(char orientation) {
+  const std::string chunk = "eXIf" + std::string("MM\0*\0\0\0\x8\0\x1\x1\x12\0\x3\0\0\0\x1\0", 19) +
+                            orientation + std::string(6, '\0');
+  return four_bytes(26) + chunk + checksum(chunk);
+}
+
+constexpr std::size_t kBehindHeader = 33;
+
 // Photographs that were saved again as PNGs keep what the camera said.
 TEST(Image, IsTurnedUprightByAChunkOfExif) {
   const TemporaryDirectory directory;
   std::string bytes = png(1, 2, PNG_FORMAT_GRAY, {20, 220});
-  const std::string exif =
-      "eXIf" + std::string("MM\0*\0\0\0\x8\0\x1\x1\x12\0\x3\0\0\0\x1\0\x6\0\0\0\0\0\0", 26);
-  bytes.insert(33, four_bytes(26) + exif + checksum(exif));  // behind IHDR
+  bytes.insert(kBehindHeader, exif_chunk(6));
   EXPECT_EQ(read_png(directory.write("a.png", bytes)), (Image{1, 1, 2, {220, 20}}));
+}
+
+TEST(Image, IsTurnedByTheFirstSoundChunkBeforeTheEndAlone) {
+  const TemporaryDirectory directory;
+  const std::string bytes = png(1, 2, PNG_FORMAT_GRAY, {20, 220});
+  const auto read = [&](const std::string& behind_header, const std::string& behind_end) {
+    std::string all = bytes;
+    return read_png(
+        directory.write("a.png", all.insert(kBehindHeader, behind_header) + behind_end));
+  };
+  const Image turned{1, 1, 2, {220, 20}}, stored{1, 2, 1, {20, 220}};
+  EXPECT_EQ(read(exif_chunk(6) + exif_chunk(1), ""), turned);
+  EXPECT_EQ(read("", exif_chunk(6)), stored);
+  std::string damaged = exif_chunk(6);
+  damaged.back() = static_cast<char>(damaged.back() ^ 1);
+  EXPECT_EQ(read(damaged, ""), stored);
+  EXPECT_EQ(read(damaged + exif_chunk(6), ""), turned);
 }
 
 TEST(Image, RefusesAHugeImageByItsHeader) {
