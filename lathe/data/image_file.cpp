@@ -35,11 +35,14 @@ bool is_image_file(const std::filesystem::path& path) {
       ".avif", ".bmp", ".gif", ".heic", ".jfif", ".jp2", ".jpe",  ".jxl",
       ".pbm",  ".pgm", ".pnm", ".ppm",  ".tga",  ".tif", ".tiff", ".webp"};
   if (!path.has_extension()) return false;
-  std::error_code error;
   const bool is_image = has_image_ending(path);
   if (!is_image && std::ranges::find(kOthers, ending_of(path)) == kOthers.end()) return false;
-  if (std::filesystem::is_directory(path, error)) return false;
-  if (!std::filesystem::is_regular_file(path, error))
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  if (std::filesystem::is_directory(status)) return false;
+  if (error && status.type() != std::filesystem::file_type::not_found)
+    fail("{}: cannot be opened: {}", path.string(), error.message());
+  if (!std::filesystem::is_regular_file(status))
     fail("{}: cannot be opened: it is no file, or a link to none", path.string());
   if (!is_image)
     fail("{}: is an image that is not read: expected .png, .jpg or .jpeg", path.string());

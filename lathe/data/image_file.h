@@ -10,8 +10,8 @@ namespace lathe::data {
 /// capital letters.
 bool has_image_ending(const std::filesystem::path& path);
 
-/// Whether a file is an image that is read. Fails on one of another kind (.gif, .webp, .tif, ..):
-/// a folder of images is not read in part.
+/// Whether a file is an image that is read. Fails on one of another kind, and on a name of an image
+/// with no file behind it, such as a link to nothing: a folder of images is not read in part.
 bool is_image_file(const std::filesystem::path& path);
 
 /// Reads an image by the ending of its name. Errors name the file.

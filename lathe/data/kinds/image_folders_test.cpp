@@ -56,6 +56,10 @@ TEST(ImageFolders, AreReadWithTheFoldersThatTheyLinkTo) {
   std::filesystem::create_symlink("nowhere", train / "cat" / "3.png");
   EXPECT_THAT(error_of([&] { load(directory); }),
               EndsWith("train/cat/3.png: cannot be opened: it is no file, or a link to none"));
+  std::filesystem::remove(train / "cat" / "3.png");
+  std::filesystem::create_symlink("3.png", train / "cat" / "3.png");
+  EXPECT_THAT(error_of([&] { load(directory); }),
+              EndsWith("train/cat/3.png: cannot be opened: Too many levels of symbolic links"));
 }
 
 TEST(ImageFolders, RefuseAnImageWithoutALabel) {
