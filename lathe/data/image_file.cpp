@@ -30,13 +30,16 @@ bool has_image_ending(const std::filesystem::path& path) {
   return ending_of(path) == ".png" || has_jpeg_ending(path);
 }
 
-bool is_image_file(const std::filesystem::path& path) {
+bool names_image(const std::filesystem::path& path) {
   constexpr std::array<std::string_view, 16> kOthers = {
       ".avif", ".bmp", ".gif", ".heic", ".jfif", ".jp2", ".jpe",  ".jxl",
       ".pbm",  ".pgm", ".pnm", ".ppm",  ".tga",  ".tif", ".tiff", ".webp"};
   if (!path.has_extension()) return false;
-  const bool is_image = has_image_ending(path);
-  if (!is_image && std::ranges::find(kOthers, ending_of(path)) == kOthers.end()) return false;
+  return has_image_ending(path) || std::ranges::find(kOthers, ending_of(path)) != kOthers.end();
+}
+
+bool is_image_file(const std::filesystem::path& path) {
+  if (!names_image(path)) return false;
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::status(path, error);
   if (std::filesystem::is_directory(status)) return false;
@@ -44,7 +47,7 @@ bool is_image_file(const std::filesystem::path& path) {
     fail("{}: cannot be opened: {}", path.string(), error.message());
   if (!std::filesystem::is_regular_file(status))
     fail("{}: cannot be opened: it is no file, or a link to none", path.string());
-  if (!is_image)
+  if (!has_image_ending(path))
     fail("{}: is an image that is not read: expected .png, .jpg or .jpeg", path.string());
   return true;
 }

@@ -6,6 +6,7 @@
 #include "lathe/core/error.h"
 #include "lathe/data/data_kind.h"
 #include "lathe/data/image_file.h"
+#include "lathe/data/list_images.h"
 #include "lathe/data/written_labels.h"
 
 namespace lathe::data::image_folders {
@@ -54,7 +55,7 @@ WrittenLabels labels_of(const fs::path& folder, const std::vector<LabelledFile>&
 bool has_split(const std::string& directory, const std::string& split) {
   std::error_code error;
   const fs::path folder = fs::path(directory) / split;
-  return is_labelled(split) && fs::is_directory(folder, error) && !images_of(folder).empty();
+  return is_labelled(split) && fs::is_directory(folder, error) && has_folders_of_images(folder);
 }
 
 // Gives the grey images that were read so far two channels more, for one that is coloured.

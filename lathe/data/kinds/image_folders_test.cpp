@@ -62,6 +62,17 @@ TEST(ImageFolders, AreReadWithTheFoldersThatTheyLinkTo) {
               EndsWith("train/cat/3.png: cannot be opened: Too many levels of symbolic links"));
 }
 
+TEST(ImageFolders, AreNotTakenForFoldersOfTexts) {
+  const TemporaryDirectory directory;
+  directory.write("train/pos/1_9.txt", "good");
+  directory.write("train/neg/2_1.txt", "bad");
+  directory.write("train/cloud.gif", "GIF89a");
+  directory.write("train/words.png", grey({0, 0}));
+  directory.write("train/pos/cloud.webp", "RIFF");
+  std::filesystem::create_directory_symlink(".", directory.path() / "train" / "pos" / "loop");
+  EXPECT_EQ(load_dataset(directory.path().string(), "train").examples.size(), 2U);
+}
+
 TEST(ImageFolders, RefuseAnImageWithoutALabel) {
   const TemporaryDirectory directory;
   directory.write("train/cat/1.png", grey({0, 0}));
