@@ -5,6 +5,7 @@
 
 #include "lathe/core/error.h"
 #include "lathe/data/image_file.h"
+#include "lathe/data/list_images.h"
 #include "lathe/train/make_source.h"
 
 namespace lathe::experiment {
@@ -19,14 +20,8 @@ constexpr std::size_t kImagesAtOnce = 16;
 std::vector<fs::path> image_files(const fs::path& place) {
   std::error_code error;
   if (!fs::is_directory(place, error)) return {place};
-  std::vector<fs::path> files;
-  constexpr auto kLinksToo = fs::directory_options::follow_directory_symlink;
-  for (fs::recursive_directory_iterator entry(place, kLinksToo, error), end; !error && entry != end;
-       entry.increment(error))
-    if (data::is_image_file(entry->path())) files.push_back(entry->path());
-  if (error) fail("{}: cannot be listed: {}", place.string(), error.message());
+  std::vector<fs::path> files = data::list_images(place);
   if (files.empty()) fail("{}: holds no images: looked for .png, .jpg and .jpeg", place.string());
-  std::ranges::sort(files);
   return files;
 }
 

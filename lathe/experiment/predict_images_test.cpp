@@ -74,5 +74,15 @@ TEST(PredictImages, RefusesWhatIsNoImageOrDoesNotFit) {
             "empty: holds no images: looked for .png, .jpg and .jpeg");
 }
 
+TEST(PredictImages, RefusesALinkThatLeadsBack) {
+  const TemporaryDirectory directory;
+  directory.write("in/a.png", png(2, 1, PNG_FORMAT_GRAY, {255, 0}));
+  const std::filesystem::path in = directory.path() / "in";
+  std::filesystem::create_directory_symlink(".", in / "loop");
+  EXPECT_EQ(refusal(directory.path().string(), [&] { image_files(in); }),
+            "in/loop: is a link to " + std::filesystem::canonical(in).string() +
+                ", of which images are read already");
+}
+
 }  // namespace
 }  // namespace lathe::experiment

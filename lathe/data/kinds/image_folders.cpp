@@ -1,5 +1,4 @@
 // SPLIT/LABEL/*.png or *.jpg: a folder for each label, with folders of its own where it likes.
-#include <algorithm>
 #include <filesystem>
 #include <optional>
 
@@ -24,25 +23,12 @@ struct LabelledFile {
 // The images of a split by label and name, whatever order the file system lists them in.
 std::vector<LabelledFile> images_of(const fs::path& folder) {
   std::vector<LabelledFile> files;
-  fs::path stray;
-  std::error_code error;
-  for (fs::directory_iterator label(folder, error), end; !error && label != end;
-       label.increment(error)) {
-    if (!fs::is_directory(label->path(), error)) {
-      if (is_image_file(label->path())) stray = label->path();
-      continue;
-    }
-    constexpr auto kLinksToo = fs::directory_options::follow_directory_symlink;
-    for (fs::recursive_directory_iterator file(label->path(), kLinksToo, error), last;
-         !error && file != last; file.increment(error))
-      if (is_image_file(file->path()))
-        files.push_back({label->path().filename().string(), file->path()});
+  for (fs::path& path : list_images(folder)) {
+    if (path.parent_path() == folder)
+      fail("{}: lies beside the folders of labels, expected in one of them", path.string());
+    std::string label = path.lexically_relative(folder).begin()->string();
+    files.push_back({std::move(label), std::move(path)});
   }
-  if (error) fail("{}: cannot be listed: {}", folder.string(), error.message());
-  if (!stray.empty() && !files.empty())
-    fail("{}: lies beside the folders of labels, expected in one of them", stray.string());
-  std::sort(files.begin(), files.end(),
-            [](const LabelledFile& a, const LabelledFile& b) { return a.path < b.path; });
   return files;
 }
 

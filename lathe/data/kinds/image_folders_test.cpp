@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include "lathe/data/dataset.h"
@@ -62,6 +63,67 @@ TEST(ImageFolders, AreReadWithTheFoldersThatTheyLinkTo) {
               EndsWith("train/cat/3.png: cannot be opened: Too many levels of symbolic links"));
 }
 
+TEST(ImageFolders, RefuseLinksToWhatIsReadAnyway) {
+  const TemporaryDirectory directory;
+  directory.write("train/cat/1.png", grey({0, 0}));
+  directory.write("train/dog/2.png", grey({0, 0}));
+  const std::filesystem::path train = directory.path() / "train";
+  const std::filesystem::path link = train / "cat" / "again";
+  const auto refusal = [&](const std::filesystem::path& target) {
+    std::filesystem::remove(link);
+    std::filesystem::create_directory_symlink(target, link);
+    return error_of([&] { load(directory); });
+  };
+  const std::string real = std::filesystem::canonical(train).string();
+  EXPECT_THAT(refusal("."), EndsWith("train/cat/again: is a link to " + real +
+                                     "/cat, of which images are read already"));
+  EXPECT_THAT(refusal("../../train"), EndsWith("train/cat/again: is a link to " + real +
+                                               ", of which images are read already"));
+  EXPECT_THAT(refusal("../dog"), EndsWith("train/cat/again: is a link to " + real +
+                                          "/dog, of which images are read already"));
+  EXPECT_THAT(refusal("/"),
+              EndsWith("train/cat/again: is a link to /, of which images are read already"));
+}
+
+TEST(ImageFolders, RefuseTwoFoldersThatLinkToEachOther) {
+  const TemporaryDirectory directory;
+  directory.write("train/cat/1.png", grey({0, 0}));
+  directory.write("a/2.png", grey({0, 0}));
+  directory.write("b/3.png", grey({0, 0}));
+  std::filesystem::create_directory_symlink("../b", directory.path() / "a" / "b");
+  std::filesystem::create_directory_symlink("../a", directory.path() / "b" / "a");
+  std::filesystem::create_directory_symlink("../../a", directory.path() / "train/cat/a");
+  EXPECT_THAT(error_of([&] { load(directory); }), HasSubstr("train/cat/a/b/a: is a link to "));
+}
+
+TEST(ImageFolders, RefuseLinksToNothingThatMayBeFolders) {
+  const TemporaryDirectory directory;
+  directory.write("train/cat/1.png", grey({0, 0}));
+  const std::filesystem::path train = directory.path() / "train";
+  std::filesystem::create_symlink("nowhere", train / "dog");
+  EXPECT_THAT(error_of([&] { load(directory); }),
+              EndsWith("train/dog: cannot be opened: No such file or directory"));
+  std::filesystem::rename(train / "dog", train / "cat" / "more");
+  EXPECT_THAT(error_of([&] { load(directory); }),
+              EndsWith("train/cat/more: cannot be opened: No such file or directory"));
+  std::filesystem::remove(train / "cat" / "more");
+  std::filesystem::create_symlink("dog", train / "dog");
+  EXPECT_THAT(error_of([&] { load(directory); }),
+              EndsWith("train/dog: cannot be opened: Too many levels of symbolic links"));
+}
+
+TEST(ImageFolders, RefuseFoldersThatMayNotBeRead) {
+  const TemporaryDirectory directory;
+  directory.write("train/cat/1.png", grey({0, 0}));
+  directory.write("train/dog/2.png", grey({0, 0}));
+  const std::filesystem::path train = directory.path() / "train";
+  if (geteuid() == 0) GTEST_SKIP() << "root may read everything";
+  std::filesystem::permissions(train / "cat", std::filesystem::perms::none);
+  const std::string error = error_of([&] { load(directory); });
+  std::filesystem::permissions(train / "cat", std::filesystem::perms::owner_all);
+  EXPECT_THAT(error, EndsWith("train/cat: cannot be listed: Permission denied"));
+}
+
 TEST(ImageFolders, AreNotTakenForFoldersOfTexts) {
   const TemporaryDirectory directory;
   directory.write("train/pos/1_9.txt", "good");
@@ -76,7 +138,8 @@ TEST(ImageFolders, AreNotTakenForFoldersOfTexts) {
 TEST(ImageFolders, RefuseAnImageWithoutALabel) {
   const TemporaryDirectory directory;
   directory.write("train/cat/1.png", grey({0, 0}));
-  directory.write("train/2.png", grey({0, 0}));
+  for (const char* const name : {"5", "2", "9", "3", "4", "8", "7", "6"})
+    directory.write(fmt::format("train/{}.png", name), grey({0, 0}));
   EXPECT_THAT(error_of([&] { load(directory); }),
               EndsWith("train/2.png: lies beside the folders of labels, expected in one of them"));
 }
