@@ -45,6 +45,11 @@ TEST(Slice, RefusesALengthThatTurnsOutTooShort) {
               evaluate("slice(f32[L]) {axis=0, end=4}", {f32({3}, {1, 2, 3})});
             }),
             "node \"y\": slice from 0 to 4 is outside axis 0, which has size 3");
+  EXPECT_EQ(message_of([] {
+              evaluate("slice_gradient(f32[B,4]) {axis=1, end=4} : f32[B,B]",
+                       {f32({2, 4}, {1, 2, 3, 4, 5, 6, 7, 8})});
+            }),
+            "node \"y\": slice_gradient from 0 to 4 is outside axis 1, which has size 2");
 }
 
 TEST(Concat, JoinsAlongAnAxis) {

@@ -27,7 +27,7 @@ std::vector<Type> infer(const OpCall& call) {
 
 void reference(const KernelCall& call) {
   Tensor& y = call.outputs[0];
-  copy_elements(call.input(0), slice_places(call.attributes, call.input(0), y), y);
+  copy_elements(call.input(0), slice_places("slice", call.attributes, call.input(0), y), y);
 }
 
 std::vector<Value> gradient(Graph& graph, NodeId node, std::span<const Value> gradients) {

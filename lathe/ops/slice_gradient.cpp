@@ -26,7 +26,7 @@ std::vector<Type> infer(const OpCall& call) {
 void reference(const KernelCall& call) {
   Tensor& x = call.outputs[0];
   const Tensor& dy = call.input(0);
-  const std::vector<std::int64_t> places = slice_places(call.attributes, x, dy);
+  const std::vector<std::int64_t> places = slice_places("slice_gradient", call.attributes, x, dy);
   const std::vector<double> gradient = read_elements(dy);
   std::vector<double> values(static_cast<std::size_t>(x.num_elements()), 0.0);
   for (std::size_t i = 0; i < gradient.size(); ++i)

@@ -33,13 +33,13 @@ SliceRange slice_range(const AttributeReader& attributes, const Size& size) {
           from_front(attributes.integer("end"), size)};
 }
 
-std::vector<std::int64_t> slice_places(const AttributeReader& attributes, const Tensor& whole,
-                                       const Tensor& slice) {
+std::vector<std::int64_t> slice_places(std::string_view op, const AttributeReader& attributes,
+                                       const Tensor& whole, const Tensor& slice) {
   const std::size_t axis = axis_position(attributes.integer("axis"), whole.rank());
   std::int64_t begin = attributes.integer("begin");
   if (begin < 0) begin += whole.dim(axis);
   if (begin < 0 || begin + slice.dim(axis) > whole.dim(axis))
-    fail("slice from {} to {} is outside axis {}, which has size {}", begin,
+    fail("{} from {} to {} is outside axis {}, which has size {}", op, begin,
          begin + slice.dim(axis), axis, whole.dim(axis));
   const std::vector<std::int64_t> strides = row_major_strides(whole.dims());
   return strided_indices(slice.dims(), strides, begin * strides[axis]);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "lathe/core/op.h"
@@ -17,8 +18,9 @@ struct SliceRange {
 };
 SliceRange slice_range(const AttributeReader& attributes, const Size& size);
 
-/// Where the elements of the slice lie in what it is taken from; fails where they are outside.
-std::vector<std::int64_t> slice_places(const AttributeReader& attributes, const Tensor& whole,
-                                       const Tensor& slice);
+/// Where the elements of the slice lie in what it is taken from; fails, naming the op, where they
+/// are outside.
+std::vector<std::int64_t> slice_places(std::string_view op, const AttributeReader& attributes,
+                                       const Tensor& whole, const Tensor& slice);
 
 }  // namespace lathe::ops
