@@ -333,6 +333,26 @@ TEST(OnnxMappings, ScaleBlocksOfWhichTheLastIsShorter) {
                     block));
 }
 
+TEST(OnnxMappings, RefuseBlocksOfScalesThatDoNotFit) {
+  const auto refused = [](std::vector<std::int64_t> codes, std::vector<std::int64_t> scales,
+                          std::int64_t block) {
+    return refusal_of_newer("DequantizeLinear",
+                            {Tensor(DType::U8, std::move(codes)), Tensor(DType::F32, scales)},
+                            {{"axis", std::int64_t{1}}, {"block_size", block}});
+  };
+  const std::string place = "node \"y\" (\"DequantizeLinear\"): DequantizeLinear (opset 21): ";
+  EXPECT_EQ(refused({4, 6}, {4, 2}, 3), "accepted");
+  EXPECT_EQ(refused({4, 6}, {1, 2}, 3),
+            place + "scales f32[1,2] of blocks along axis 1 for u8[4,6]: axis 0 differs");
+  EXPECT_EQ(refused({1, 6}, {4, 2}, 3),
+            place + "scales f32[4,2] of blocks along axis 1 for u8[1,6]: axis 0 differs");
+  EXPECT_EQ(refused({4, 6}, {6}, 3),
+            place + "block_size 3 and scales f32[6] for u8[4,6]: expected as many axes");
+  EXPECT_EQ(refused({4, 6}, {}, 3),
+            place + "block_size 3 and scales f32[] for u8[4,6]: expected as many axes");
+  EXPECT_EQ(refused({4, 6}, {6}, -3), place + "block_size -3: expected 0 or more");
+}
+
 // Until opset 9 the mask of a Dropout had the operand's type.
 TEST(OnnxMappings, GiveTheMaskOfADropoutThatDropsNothing) {
   for (const std::int64_t opset : {7, 10}) {

@@ -4,37 +4,50 @@
 namespace lathe::io::onnx::quantization {
 namespace {
 
+// Scales of blocks along an axis, in the shape of x: each stands for `block` elements in a row, the
+// last one for what is left.
+Value spread_blocks(OnnxCall& call, Value parameter, const Type& x, std::int64_t block) {
+  const Type type = call.type_of(parameter);
+  if (type.rank() != x.rank() || x.rank() == 0)
+    call.refuse("block_size {} and scales {} for {}: expected as many axes", block, to_text(type),
+                to_text(x));
+  const std::size_t axis = axis_at(call, call.integer("axis", 1), x.rank());
+  for (std::size_t other = 0; other < x.rank(); ++other)
+    if (other != axis && type.shape[other] != x.shape[other])
+      call.refuse("scales {} of blocks along axis {} for {}: axis {} differs", to_text(type), axis,
+                  to_text(x), other);
+  const Size repeats = type.shape[axis] * Size(block), &length = x.shape[axis];
+  const bool is_known = repeats.is_constant() && length.is_constant();
+  if (is_known ? repeats.constant() < length.constant() ||
+                     repeats.constant() - block >= length.constant()
+               : repeats != length)
+    call.refuse("{} scales of blocks of {} for {} elements", type.shape[axis].text(), block,
+                length.text());
+  Shape apart = type.shape, repeated = type.shape;
+  apart.insert(apart.begin() + static_cast<std::ptrdiff_t>(axis) + 1, Size(1));
+  repeated.insert(repeated.begin() + static_cast<std::ptrdiff_t>(axis) + 1, Size(block));
+  const Value blocks = call.broadcast(call.reshape(parameter, apart, "apart"), repeated);
+  Shape joined = type.shape;
+  joined[axis] = repeats;
+  const Value whole = call.reshape(blocks, joined, "blocks");
+  if (repeats == length) return whole;
+  return call.add("slice", {whole},
+                  {{"axis", static_cast<std::int64_t>(axis)},
+                   {"begin", std::int64_t{0}},
+                   {"end", length.constant()}},
+                  {}, "cut");
+}
+
 // A scale or zero point of one axis, or of blocks along it, in the shape of x.
 Value spread(OnnxCall& call, Value parameter, const Type& x) {
+  const std::int64_t block = call.integer("block_size", 0);
+  if (block < 0) call.refuse("block_size {}: expected 0 or more", block);
+  if (block > 0) return spread_blocks(call, parameter, x, block);
   const Type type = call.type_of(parameter);
   if (type.rank() == 0 || (type.rank() == 1 && type.shape[0] == Size(1) && x.rank() != 1))
     return call.reshape(parameter, {}, "number");
   const std::size_t axis =
       axis_at(call, call.integer("axis", 1), std::max<std::size_t>(x.rank(), 1));
-  if (const std::int64_t block = call.integer("block_size", 0);
-      block > 0 && type.rank() == x.rank()) {
-    // Each scale stands for `block` elements in a row, the last one for what is left.
-    const Size repeats = type.shape[axis] * Size(block), &length = x.shape[axis];
-    const bool is_known = repeats.is_constant() && length.is_constant();
-    if (is_known ? repeats.constant() < length.constant() ||
-                       repeats.constant() - block >= length.constant()
-                 : repeats != length)
-      call.refuse("{} scales of blocks of {} for {} elements", type.shape[axis].text(), block,
-                  length.text());
-    Shape apart = type.shape, repeated = type.shape;
-    apart.insert(apart.begin() + static_cast<std::ptrdiff_t>(axis) + 1, Size(1));
-    repeated.insert(repeated.begin() + static_cast<std::ptrdiff_t>(axis) + 1, Size(block));
-    const Value blocks = call.broadcast(call.reshape(parameter, apart, "apart"), repeated);
-    Shape joined = type.shape;
-    joined[axis] = repeats;
-    const Value whole = call.reshape(blocks, joined, "blocks");
-    if (repeats == length) return whole;
-    return call.add("slice", {whole},
-                    {{"axis", static_cast<std::int64_t>(axis)},
-                     {"begin", std::int64_t{0}},
-                     {"end", length.constant()}},
-                    {}, "cut");
-  }
   if (type.rank() != 1) call.refuse("scales {} for {}", to_text(type), to_text(x));
   Shape shape(x.rank(), Size(1));
   shape[axis] = type.shape[0];
