@@ -293,11 +293,11 @@ TEST(OnnxMappings, ReduceNothingWhereAFileSaysSo) {
   EXPECT_THAT(reduced("ReduceMin"), ElementsAre(-2, 3));
 }
 
-// The same of a file of opset 21.
+// The same of a file of opset 21, or a newer one.
 std::string refusal_of_newer(const std::string& op, const std::vector<Tensor>& operands,
-                             NodeAttributes attributes = {}) {
+                             NodeAttributes attributes = {}, std::int64_t opset = 21) {
   OnnxModel model = model_of(op, operands, std::move(attributes));
-  model.opsets[""] = 21;
+  model.opsets[""] = opset;
   return refusal("", [&] { import_onnx(model); });
 }
 
@@ -351,6 +351,23 @@ TEST(OnnxMappings, RefuseBlocksOfScalesThatDoNotFit) {
   EXPECT_EQ(refused({4, 6}, {}, 3),
             place + "block_size 3 and scales f32[] for u8[4,6]: expected as many axes");
   EXPECT_EQ(refused({4, 6}, {6}, -3), place + "block_size -3: expected 0 or more");
+}
+
+TEST(OnnxMappings, RefuseToComputeInOtherTypesThanThatOfTheScales) {
+  const auto refused = [](const std::string& op, const Tensor& x, const char* attribute,
+                          std::int64_t type) {
+    return refusal_of_newer(op, {x, f32({3})}, {{"axis", std::int64_t{0}}, {attribute, type}}, 23);
+  };
+  for (const std::int64_t same : {0, 1}) {
+    EXPECT_EQ(refused("DequantizeLinear", u8({5}), "output_dtype", same), "accepted");
+    EXPECT_EQ(refused("QuantizeLinear", f32({5}), "precision", same), "accepted");
+  }
+  EXPECT_EQ(refused("DequantizeLinear", u8({5}), "output_dtype", 10),
+            "node \"y\" (\"DequantizeLinear\"): DequantizeLinear (opset 23): output_dtype f16: "
+            "expected that of the scales, f32");
+  EXPECT_EQ(refused("QuantizeLinear", f32({5}), "precision", 99),
+            "node \"y\" (\"QuantizeLinear\"): QuantizeLinear (opset 23): precision 99: expected "
+            "that of the scales, f32");
 }
 
 // Until opset 9 the mask of a Dropout had the operand's type.

@@ -54,6 +54,17 @@ Value spread(OnnxCall& call, Value parameter, const Type& x) {
   return call.reshape(parameter, shape, "along");
 }
 
+// What is computed has the type of the scales, which newer opsets let a file choose.
+void expect_type_of_scales(OnnxCall& call, std::string_view attribute) {
+  const std::int64_t code = call.integer(attribute, 0);
+  if (code == 0) return;
+  const std::optional<DType> asked = dtype_of_onnx(code);
+  const DType scales = call.type(1).dtype;
+  if (asked != scales)
+    call.refuse("{} {}: expected that of the scales, {}", attribute,
+                asked ? std::string(name(*asked)) : fmt::to_string(code), name(scales));
+}
+
 Value dequantized(OnnxCall& call, Value codes, std::size_t scale, std::size_t zero) {
   const Type type = call.type_of(codes);
   const DType dtype = call.type(scale).dtype;
@@ -76,6 +87,7 @@ Value quantized(OnnxCall& call, Value x, Value scale, Value zero, DType dtype) {
 }
 
 void map_dequantize(OnnxCall& call) {
+  expect_type_of_scales(call, "output_dtype");
   if (call.has(2) && call.type(2).dtype != call.type(0).dtype)
     call.refuse("codes are {} and zero points {}", name(call.type(0).dtype),
                 name(call.type(2).dtype));
@@ -83,6 +95,7 @@ void map_dequantize(OnnxCall& call) {
 }
 
 void map_quantize(OnnxCall& call) {
+  expect_type_of_scales(call, "precision");
   const Value x = call.value(0);
   const Type type = call.type_of(x);
   DType dtype = call.has(2) ? call.type(2).dtype : DType::U8;
