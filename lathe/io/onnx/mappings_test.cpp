@@ -121,6 +121,33 @@ TEST(OnnxMappings, MultiplyAndSumByLetters) {
             "node \"y\" (\"Einsum\"): Einsum (opset 17): \".\" in the equation");
 }
 
+TEST(OnnxMappings, RefuseLettersThatStandForTwoSizes) {
+  const auto refused = [](const std::string& equation, const std::vector<Tensor>& operands) {
+    return refusal_of("Einsum", operands, {{"equation", equation}});
+  };
+  const Tensor two = f32({1, 2}), three = f32({1, 2, 3}), one = f32({1});
+  EXPECT_EQ(refused("i,i->i", {two, three}),
+            "node \"y\" (\"Einsum\"): Einsum (opset 17): sizes 2 and 3 of \"i\" differ");
+  EXPECT_EQ(
+      refused("i,i->i", {one, three}),
+      "node \"y\" (\"Einsum\"): Einsum (opset 17): sizes 1 and 3 of \"i\" differ: broadcasting a "
+      "size of 1 is not supported");
+  EXPECT_EQ(refused("...,...->...", {three, one}),
+            "node \"y\" (\"Einsum\"): Einsum (opset 17): sizes 3 and 1 of \"...\" differ: "
+            "broadcasting a size of 1 is not supported");
+}
+
+// numpy and onnxruntime do not sum what dots stand for.
+TEST(OnnxMappings, RefuseAResultWithoutTheDotsOfItsTerms) {
+  EXPECT_EQ(
+      refusal_of("Einsum", {f32({1, 2, 3, 4}).reshaped({2, 2})},
+                 {{"equation", std::string("...j->j")}}),
+      "node \"y\" (\"Einsum\"): Einsum (opset 17): the result has no \"...\", which stands for "
+      "1 axis of the terms");
+  EXPECT_THAT(floats("Einsum", {f32({1, 2})}, {{"equation", std::string("...j->j")}}),
+              ElementsAre(1, 2));
+}
+
 TEST(OnnxMappings, LetNarrowIntegersWrapAround) {
   EXPECT_THAT(integers("Add", {u8({200, 3}), u8({100, 4})}), ElementsAre(44, 7));
   EXPECT_THAT(integers("Sub", {u8({0, 9}), u8({3, 4})}), ElementsAre(253, 5));

@@ -138,6 +138,13 @@ class Join {
   const std::map<char, Size>& sizes_;
 };
 
+[[noreturn]] void refuse_sizes(OnnxCall& call, char letter, const Size& a, const Size& b) {
+  const bool is_broadcast = a == Size(1) || b == Size(1);
+  call.refuse("sizes {} and {} of {} differ{}", a.text(), b.text(),
+              quote_text(letter <= '9' ? "..." : std::string(1, letter)),
+              is_broadcast ? ": broadcasting a size of 1 is not supported" : "");
+}
+
 void map_einsum(OnnxCall& call) {
   const Equation equation = split_equation(call);
   std::vector<Lettered> operands;
@@ -157,8 +164,7 @@ void map_einsum(OnnxCall& call) {
       ++counts[letter];
       const auto [found, is_new] = sizes.emplace(letter, type.shape[axis]);
       if (!is_new && found->second != type.shape[axis])
-        call.refuse("sizes {} and {} of one axis differ", found->second.text(),
-                    type.shape[axis].text());
+        refuse_sizes(call, letter, found->second, type.shape[axis]);
     }
     most_dots = std::max(most_dots, dots);
     operands.push_back({call.value(i), letters});
@@ -168,6 +174,9 @@ void map_einsum(OnnxCall& call) {
   if (!equation.result)
     for (const auto& [letter, number] : counts)
       if (number == 1 && letter > '9') result += letter;
+  if (most_dots > 0 && result.find("...") == std::string::npos)
+    call.refuse("the result has no \"...\", which stands for {} {} of the terms", most_dots,
+                most_dots == 1 ? "axis" : "axes");
   result = without_dots(
       call, result, most_dots + result.size() - (result.find("...") == std::string::npos ? 0 : 3));
   check_term(call, result);
