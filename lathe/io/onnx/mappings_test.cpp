@@ -257,6 +257,16 @@ TEST(OnnxMappings, RefuseOpsThatTheOpsetHasNot) {
   EXPECT_NO_THROW(import_onnx(old));
 }
 
+// onnxruntime had it in this domain before ONNX did, and its optimized models are written so.
+TEST(OnnxMappings, ReadLayerNormsOfOnnxruntimeInOpsetsThatHaveNone) {
+  OnnxModel model = model_of("LayerNormalization", {f32({1, 3}), f32({1, 1}), f32({0, 1})},
+                             {{"epsilon", 0.0}, {"stash_type", std::int64_t{1}}});
+  model.opsets[""] = 11;
+  const ImportedGraph imported = import_onnx(model);
+  const Tensor& y = imported.state.at(imported.graph.name(imported.graph.output("y")->node));
+  EXPECT_THAT(y.data<float>(), ElementsAre(FloatEq(-1), FloatEq(2)));
+}
+
 TEST(OnnxMappings, HaveTheSignatureOfEveryOp) {
   for (const std::string& name : OnnxOpRegistry::instance().names())
     EXPECT_TRUE(has_signature(name) || name.find("::") != std::string::npos) << name;

@@ -111,7 +111,9 @@ constexpr Signature kSignatures[] = {
     {"IsInf", 10, 1, "detect_negative detect_positive"},
     {"IsNaN", 9, 1, ""},
     {"LRN", 1, 1, "alpha beta bias size"},
-    {"LayerNormalization", 17, 3, "axis epsilon stash_type"},
+    // ONNX has it since opset 17. onnxruntime had the same one in this domain before, which stands
+    // in its optimized models of older opsets.
+    {"LayerNormalization", 1, 3, "axis epsilon stash_type"},
     {"LeakyRelu", 6, 1, "alpha"},
     {"Less", 7, 2, ""},
     {"LessOrEqual", 12, 2, ""},
