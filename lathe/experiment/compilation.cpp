@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 
 #include "lathe/compress/packed_weights.h"
 #include "lathe/core/error.h"
@@ -22,6 +23,15 @@ constexpr std::int64_t kUsualLength = 128;
 
 double since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// Of token ids, in a file that was exported for texts of one length.
+std::optional<std::int64_t> fixed_length(const Graph& graph) {
+  const std::optional<NodeId> ids = graph.find("input_ids");
+  if (!ids) return std::nullopt;
+  const Shape& shape = graph.types(*ids)[0].shape;
+  return shape.size() == 2 && shape[1].is_constant() ? std::optional(shape[1].constant())
+                                                     : std::nullopt;
 }
 
 SymbolValues batch_sizes(const Graph& graph, const CompilationOptions& options) {
@@ -72,8 +82,8 @@ double value_of(const Size& size, const SymbolValues& sizes) {
 
 Compilable load_for_compilation(const CompilationOptions& given) {
   CompilationOptions options = given;
-  if (options.rows < 1 || options.length < 0)
-    fail("rows {} and length {}: each must be positive", options.rows, options.length);
+  if (options.rows < 1) fail("rows {}: expected 1 or more", options.rows);
+  if (options.length < 0) fail("length {}: expected 0 or more", options.length);
   io::Model model = io::load_model(
       options.model,
       {.task = options.task, .seed = options.seed, .with_masters = options.is_training});
@@ -86,8 +96,13 @@ Compilable load_for_compilation(const CompilationOptions& given) {
   Compilable result{model.graph, model.state, {}, {}};
   if (options.is_training) result.graph = train::make_training_graph(model, {}, result.state).graph;
   result.sizes = batch_sizes(result.graph, options);
-  if (given.length > 0 && !result.sizes.contains("L") && !result.sizes.contains("T"))
-    fail("length {}: the inputs of {} have no length", given.length, options.model);
+  if (given.length > 0 && !result.sizes.contains("L") && !result.sizes.contains("T")) {
+    const std::optional<std::int64_t> fixed = fixed_length(model.graph);
+    if (!fixed) fail("length {}: the inputs of {} have no length", given.length, options.model);
+    if (given.length != *fixed)
+      fail("length {}: the inputs of {} have a fixed length, which is {}", given.length,
+           options.model, *fixed);
+  }
   if (options.simulates && result.graph.nodes_of("decode").empty())
     fail("simulate: {} multiplies floats anyway",
          options.is_training ? "training" : "a model without packed weights");

@@ -11,7 +11,7 @@ namespace lathe::experiment {
 
 /// Compiles a model for one device and batch, to see what became of it.
 struct CompilationOptions {
-  std::string model, task;
+  std::string model = {}, task = {};
   std::int64_t rows = 8;     ///< of the batch: B or S
   std::int64_t length = 0;   ///< of a row: L, or a share of T; 0: 128, or the model's most
   bool is_training = false;  ///< a step of training instead of the model alone
@@ -38,7 +38,8 @@ struct Compilable {
   SymbolValues sizes;
   Feed feed;
 };
-/// Fails where a length or simulation is asked for and the model has nothing of the kind.
+/// Fails where a length or simulation is asked for and the model has nothing of the kind, or a
+/// fixed length that is another.
 Compilable load_for_compilation(const CompilationOptions& options);
 
 /// A size at these extents; 0 where it counts by a symbol that a batch has none of, such as the
