@@ -45,14 +45,10 @@ train::EvaluationOptions batch_options(const EvaluateOptions& options, const std
           }};
 }
 
-// What says how texts are read changes nothing of numbers and images.
-void refuse_options_of_texts(const io::Model& model, const EvaluateOptions& options) {
-  if (model.family->reads == models::Reads::Tokens) return;
-  for (const auto& [name, is_given] : {std::pair("length", options.length > 0),
-                                       std::pair("truncation", options.truncation.has_value()),
-                                       std::pair("padded", options.is_padded)})
-    if (is_given)
-      fail("{}: is for texts, which a {} model does not read", name, model.family->name);
+void refuse_what_is_for_texts(const io::Model& model, const EvaluateOptions& options) {
+  refuse_options_of_texts(*model.family, {{"length", options.length > 0},
+                                          {"truncation", options.truncation.has_value()},
+                                          {"padded", options.is_padded}});
 }
 
 }  // namespace
@@ -79,7 +75,7 @@ data::Dataset read_for(const io::Model& model, const EvaluateOptions& options,
 
 ModelEvaluation evaluate_on(const io::Model& model, const EvaluateOptions& options,
                             const engine::ExecutionOptions& execution, const Callbacks& callbacks) {
-  refuse_options_of_texts(model, options);
+  refuse_what_is_for_texts(model, options);
   return evaluate_examples(model, read_for(model, options, callbacks.should_stop), options,
                            execution, callbacks);
 }
@@ -139,7 +135,7 @@ EnsembleEvaluation evaluate_ensemble(std::span<const io::Model> members,
   if (!options.cache.empty())
     fail("cache {}: classifiers keep no keys; expected one causal language model", options.cache);
   const io::Model& first = members.front();
-  refuse_options_of_texts(first, options);
+  refuse_what_is_for_texts(first, options);
   const data::Dataset examples =
       data::match_labels(read_examples(first, options.data, split_to_measure(options),
                                        options.limit, callbacks.should_stop, options.columns),

@@ -108,7 +108,11 @@ FineTuned fine_tune(FineTuneOptions options, const engine::ExecutionOptions& exe
       directory && directory->checkpoint() ? &*directory->checkpoint() : nullptr;
 
   const std::string task = train::task_of(options.graph.objective);  // refuses an unknown one
-  models::find_task(io::model_family(options.model), task);
+  const models::ModelFamily& family = io::model_family(options.model);
+  if (!directory)  // records of older runs have what changed nothing
+    refuse_options_of_texts(
+        family, {{"length", options.length > 0}, {"truncation", options.truncation.has_value()}});
+  models::find_task(family, task);
   const data::ColumnOptions columns = columns_of(options);
   data::Dataset all = read_examples(
       options.model, options.data, options.split, options.limit, callbacks.should_stop, columns,
@@ -119,8 +123,7 @@ FineTuned fine_tune(FineTuneOptions options, const engine::ExecutionOptions& exe
   if (options.trainer.is_balanced && options.graph.objective != "classify")
     fail("balanced: is for the objective classify, not {}", options.graph.objective);
   check_classes(options, all);
-  const bool validates_on_file =
-      has_validation_file(options, train::reads_of(io::model_family(options.model), task));
+  const bool validates_on_file = has_validation_file(options, train::reads_of(family, task));
   if (!validates_on_file && options.trainer.patience > 0 && options.validation == 0)
     throw UserError(fmt::format("patience {}: there are no rows held out to be patient with",
                                 options.trainer.patience),
@@ -129,7 +132,8 @@ FineTuned fine_tune(FineTuneOptions options, const engine::ExecutionOptions& exe
     decide_validation(options, static_cast<std::int64_t>(all.examples.size()));
   io::Model model = checkpoint != nullptr ? checkpoint->model : load_student(options, all);
   if (models::gives_labels(task)) adopt_labels(model, all);
-  if (!options.truncation) options.truncation = model.reading.truncation;
+  if (!options.truncation && family.reads == models::Reads::Tokens)
+    options.truncation = model.reading.truncation;
   remember_reading(model, options);
   options.graph.class_weights = class_weights_of(options, model, all);
   std::optional<data::Dataset> validation_file;

@@ -212,6 +212,28 @@ TEST_F(FineTune, RefusesOptionsThatMakeNoSenseTogether) {
   EXPECT_EQ(error_text([&] { run(); }), "validation 40: the data has 40 examples only");
 }
 
+TEST_F(FineTune, RefusesWhatIsForTextsOfAModelOfNumbers) {
+  std::string rows = "a,b,label\n";
+  for (int i = 0; i < 20; ++i) rows += fmt::format("{},{},{}\n", i, 20 - i, i < 10 ? "x" : "y");
+  std::filesystem::create_directory(scratch_ / "numbers");
+  scratch_.write("numbers/train.csv", rows);
+  options_.model = "mlp:2,2";
+  options_.data = (scratch_ / "numbers").string();
+  options_.length = 8;
+  EXPECT_EQ(error_text([&] { run(); }), "length: is for texts, which a mlp model does not read");
+  options_.length = 0;
+  options_.truncation = data::Truncation::Head;
+  EXPECT_EQ(error_text([&] { run(); }),
+            "truncation: is for texts, which a mlp model does not read");
+  // Runs of older programs have it in their records.
+  options_.truncation.reset();
+  options_.out = scratch_ / "run";
+  run();
+  options_.resumes = true;
+  options_.truncation = data::Truncation::Head;
+  EXPECT_EQ(error_text([&] { run(); }), "no error");
+}
+
 TEST_F(FineTune, DoesNotReplaceWhatItDoesNotKnow) {
   std::filesystem::create_directory(scratch_ / "mine");
   scratch_.write("mine/thesis.txt", "three years");

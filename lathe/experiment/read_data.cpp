@@ -81,6 +81,13 @@ bool is_unnamed(const std::vector<std::string>& names) {
 
 }  // namespace
 
+void refuse_options_of_texts(const models::ModelFamily& family,
+                             std::initializer_list<std::pair<std::string_view, bool>> given) {
+  if (family.reads == models::Reads::Tokens) return;
+  for (const auto& [name, is_given] : given)
+    if (is_given) fail("{}: is for texts, which a {} model does not read", name, family.name);
+}
+
 data::ImageReading image_reading(const std::string& model, const std::string& images) {
   return changed_reading(io::model_images(model), images, io::model_family(model));
 }

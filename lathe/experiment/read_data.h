@@ -1,7 +1,10 @@
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "lathe/data/dataset.h"
 #include "lathe/io/model.h"
@@ -16,6 +19,11 @@ data::ImageReading image_reading(const std::string& model, const std::string& im
 void set_images(io::Model& model, const std::string& images);
 /// Fails on a model that would see other images than the first, from the same file.
 void check_same_images(const io::Model& model, const io::Model& first);
+
+/// Fails on an option that says how texts are read, where it is given and a model of the family
+/// reads none.
+void refuse_options_of_texts(const models::ModelFamily& family,
+                             std::initializer_list<std::pair<std::string_view, bool>> given);
 
 /// Reads one split, or several joined by commas, of what a model of that name reads for a task.
 data::Dataset read_examples(const std::string& model, const std::string& data,
