@@ -101,6 +101,15 @@ TEST_F(ArchitectureSearchTest, ChoosesAmongModelsThatReadNumbersAndTestsTheChose
   search.supernet = 1;
   EXPECT_EQ(error_text([&] { run_search(search, {}); }),
             "supernet: learns words for the family bert, and mlp:2,{wide},2 is of another");
+  search.supernet = 0;
+  search.length = 24;
+  EXPECT_EQ(error_text([&] { run_search(search, {}); }),
+            "length: is for texts, which a mlp model does not read");
+  search.length = 0;
+  search.truncation = "head+tail";
+  EXPECT_EQ(error_text([&] { run_search(search, {}); }),
+            "truncation: is for texts, which a mlp model does not read");
+  EXPECT_FALSE(std::filesystem::exists(search.out));
 }
 
 TEST_F(ArchitectureSearchTest, ChoosesAmongTheBestAndWritesTheModel) {

@@ -9,6 +9,7 @@
 #include "lathe/data/validation_split.h"
 #include "lathe/experiment/read_data.h"
 #include "lathe/experiment/teachers.h"
+#include "lathe/io/model_family.h"
 #include "lathe/train/make_source.h"
 #include "lathe/train/soft_labels.h"
 
@@ -33,6 +34,10 @@ data::Dataset TrialData::read_training(const SearchOptions& options, const std::
   const std::string& source = !options.model.empty()  ? options.model
                               : !options.from.empty() ? options.from
                                                       : builder;
+  // Reading them goes on until a finalist is tested, which would be late to say so.
+  experiment::refuse_options_of_texts(
+      io::model_family(source),
+      {{"length", options.length > 0}, {"truncation", !options.truncation.empty()}});
   data::Dataset train = experiment::read_examples(
       source, options.data, "train", 0, callbacks.should_stop, {}, {}, "classify", options.images);
   if (train.label_kind != LabelKind::Class || train.num_labels() < 2)
