@@ -5,7 +5,7 @@
 namespace lathe::search {
 
 std::string builder_name(const ArchitectureSpace& space) {
-  return models_of(space).front();
+  return first_model_of(space);
 }
 
 bool has_encoder_sizes(const ArchitectureSpace& space) {

@@ -17,6 +17,9 @@ bool has_variables(const ArchitectureSpace& space);
 /// where they are of several families.
 std::vector<std::string> models_of(const ArchitectureSpace& space);
 
+/// The first of them, without a look at the others.
+std::string first_model_of(const ArchitectureSpace& space);
+
 /// The builder of a name; fails when there is none.
 models::NamedModel named_builder(const std::string& name);
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "lathe/core/testing/error_text.h"
+#include "lathe/search/builder_sizes.h"
 #include "lathe/search/candidate_space.h"
 #include "lathe/search/model_choices.h"
 #include "lathe/study/samplers/grid_points.h"
@@ -80,6 +81,16 @@ TEST(SpaceFile, ReadsModelsOfAnyFamilyWithSizesInTheirNames) {
             "expected a place for it in resnet20");
   EXPECT_EQ(refusal("[architecture]\nmodel = \"{kind}4,2\"\nkind = [\"mlp:\", \"cnn:1x4x4,\"]\n"),
             "s.toml:1: mlp:4,2 is of the family mlp, cnn:1x4x4,4,2 of cnn: expected one family");
+}
+
+TEST(BuilderName, IsTheFirstThatCanBeBuiltAndLooksAtNoOther) {
+  const ArchitectureSpace heads{.model = "vit:1x28x28,p7,w32,l1,h{heads}",
+                                .variables = {{"heads", {std::int64_t{3}, std::int64_t{2}}}}};
+  EXPECT_EQ(builder_name(heads), "vit:1x28x28,p7,w32,l1,h2");
+  const ArchitectureSpace kinds{
+      .model = "{kind}4,2",
+      .variables = {{"kind", {std::string("mlp:"), std::string("cnn:1x4x4,")}}}};
+  EXPECT_EQ(builder_name(kinds), "mlp:4,2");
 }
 
 TEST(SpaceFile, ReadsFormatsToCompareWith) {
