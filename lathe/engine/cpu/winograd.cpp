@@ -15,6 +15,7 @@ std::int64_t divide_up(std::int64_t a, std::int64_t b) {
 // What the cost models count in: cycles of a core with AVX-512, whose tile of 14 rows by 32 columns
 // takes a cycle for each of its rows and each of its depth. Only ratios matter.
 constexpr std::int64_t kVector = 16, kPanel = 32;
+constexpr std::int64_t kTaps = 9;
 // Bytes of weights that a core gets a cycle from the third-level cache, while all cores read and
 // while few do.
 constexpr double kReadBytes = 5, kReadBytesOfFew = 10;
@@ -353,39 +354,80 @@ void use_winograd(Graph& graph) {
       graph.set_attribute(id, "tile", std::int64_t{choice.tile});
 }
 
+// Taps of a weight, which are floats `filter` and `channel` apart from those of the next one.
+struct WinogradFilters::Source {
+  const float* weight;
+  std::int64_t filters, channels;
+  std::int64_t filter, channel;
+  bool is_turned = false;  // the last tap is the first
+  std::span<const float> factors = {};
+};
+
 void WinogradFilters::pack(const Kernels& kernels, int tile, std::int64_t filters,
                            std::int64_t channels, const float* weight,
                            std::span<const float> factors, const ParallelTasks& parallel) {
-  constexpr std::int64_t kTaps = 9, kChannels = 16;  // of a task
+  pack(kernels, tile,
+       Source{.weight = weight,
+              .filters = filters,
+              .channels = channels,
+              .filter = channels * kTaps,
+              .channel = kTaps,
+              .factors = factors},
+       parallel);
+}
+
+void WinogradFilters::pack_backward(const Kernels& kernels, int tile, std::int64_t filters,
+                                    std::int64_t channels, const float* weight,
+                                    const ParallelTasks& parallel) {
+  pack(kernels, tile,
+       Source{.weight = weight,
+              .filters = channels,
+              .channels = filters,
+              .filter = kTaps,
+              .channel = channels * kTaps,
+              .is_turned = true},
+       parallel);
+}
+
+void WinogradFilters::pack(const Kernels& kernels, int tile, const Source& source,
+                           const ParallelTasks& parallel) {
+  constexpr std::int64_t kChannels = 16;  // of a task
   const std::int64_t panel = kernels.gemm_grain().columns, points = winograd_points(tile);
-  const std::int64_t panels = divide_up(filters, panel), blocks = divide_up(channels, kChannels);
+  const std::int64_t channels = source.channels;
+  const std::int64_t panels = divide_up(source.filters, panel);
+  const std::int64_t blocks = divide_up(channels, kChannels);
   tile_ = tile;
   panel_size_ = points * channels * panel;
   buffer_.reserve(panels * panel_size_ * static_cast<std::int64_t>(sizeof(float)));
   const auto pack_block = [&](std::int64_t task, int) {
     const std::int64_t p = task / blocks, c = task % blocks * kChannels;
-    const std::int64_t rows = std::min(kChannels, channels - c) * kTaps;
-    const std::int64_t first = p * panel, count = std::min(panel, filters - first);
-    std::vector<float> turned(static_cast<std::size_t>(rows * panel), 0.0f);
-    kernels.transpose_matrix({.rows = count,
-                              .columns = rows,
-                              .x = weight + (first * channels + c) * kTaps,
-                              .x_stride = channels * kTaps,
-                              .y = turned.data(),
-                              .y_stride = panel});
-    if (!factors.empty())
-      for (std::int64_t row = 0; row < rows; ++row)
+    const std::int64_t some = std::min(kChannels, channels - c);
+    const std::int64_t first = p * panel, count = std::min(panel, source.filters - first);
+    std::vector<float> turned(static_cast<std::size_t>(some * kTaps * panel), 0.0f);
+    // The taps of channels that lie behind each other are turned around together.
+    const bool is_run = source.channel == kTaps;
+    for (std::int64_t i = 0; i < (is_run ? 1 : some); ++i)
+      kernels.transpose_matrix(
+          {.rows = count,
+           .columns = is_run ? some * kTaps : kTaps,
+           .x = source.weight + first * source.filter + (c + i) * source.channel,
+           .x_stride = source.filter,
+           .y = turned.data() + i * kTaps * panel,
+           .y_stride = panel});
+    if (!source.factors.empty())
+      for (std::int64_t row = 0; row < some * kTaps; ++row)
         for (std::int64_t f = 0; f < count; ++f)
           turned[static_cast<std::size_t>(row * panel + f)] *=
-              factors[static_cast<std::size_t>(first + f)];
-    for (std::int64_t row = 0; row < rows; row += kTaps)
-      kernels.winograd_filter(
-          {.tile = tile,
-           .n = panel,
-           .taps = turned.data() + row * panel,
-           .tap_step = panel,
-           .points = buffer_.floats() + p * panel_size_ + (c + row / kTaps) * panel,
-           .step = channels * panel});
+              source.factors[static_cast<std::size_t>(first + f)];
+    for (std::int64_t i = 0; i < some; ++i) {
+      const float* const taps = turned.data() + i * kTaps * panel;
+      kernels.winograd_filter({.tile = tile,
+                               .n = panel,
+                               .taps = source.is_turned ? taps + (kTaps - 1) * panel : taps,
+                               .tap_step = source.is_turned ? -panel : panel,
+                               .points = buffer_.floats() + p * panel_size_ + (c + i) * panel,
+                               .step = channels * panel});
+    }
   };
   if (parallel) return parallel(panels * blocks, pack_block);
   for (std::int64_t task = 0; task < panels * blocks; ++task) pack_block(task, 0);

@@ -31,11 +31,18 @@ class WinogradFilters {
   void pack(const Kernels& kernels, int tile, std::int64_t filters, std::int64_t channels,
             const float* weight, std::span<const float> factors = {},
             const ParallelTasks& parallel = {});
+  /// The filters of the way back through a convolution of that weight, whose windows are turned
+  /// around: as many as it has channels.
+  void pack_backward(const Kernels& kernels, int tile, std::int64_t filters, std::int64_t channels,
+                     const float* weight, const ParallelTasks& parallel = {});
   int tile() const { return tile_; }
   const float* panel(std::int64_t index) const { return buffer_.floats() + index * panel_size_; }
   std::int64_t bytes() const { return buffer_.size(); }
 
  private:
+  struct Source;
+  void pack(const Kernels& kernels, int tile, const Source& source, const ParallelTasks& parallel);
+
   AlignedBuffer buffer_;
   std::int64_t panel_size_ = 0;
   int tile_ = 0;

@@ -231,19 +231,9 @@ class NormedConv2dGradientsStep final : public Step {
              .dilations = {1, 1}}};
   }
   void pack(const Kernels& kernels, const float* weight, const ParallelTasks& parallel = {}) const {
-    if (tile_ != 0) {
-      const std::int64_t filters = part_.product.y.channels, channels = part_.product.x.channels;
-      std::vector<float> turned;
-      turned.reserve(static_cast<std::size_t>(filters * channels) * part_.places.rows.size() *
-                     part_.places.columns.size());
-      for (std::int64_t f = 0; f < filters; ++f)
-        for (std::int64_t c = 0; c < channels; ++c)
-          for (const std::int64_t row : part_.places.rows)
-            for (const std::int64_t column : part_.places.columns)
-              turned.push_back(
-                  weight[f * part_.places.filter + c * part_.places.channel + row + column]);
-      return tile_filters_.pack(kernels, tile_, filters, channels, turned.data(), {}, parallel);
-    }
+    if (tile_ != 0)
+      return tile_filters_.pack_backward(kernels, tile_, part_.product.x.channels,
+                                         part_.product.y.channels, weight, parallel);
     filters_.pack(kernels, part_.product, weight, part_.places);
     if (split_ != nullptr)
       in_parts_.pack(*split_, part_.product, kernels.gemm_grain().columns, filters_, is_rounded_);
