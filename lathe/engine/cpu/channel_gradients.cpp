@@ -1,6 +1,5 @@
 #include "lathe/engine/cpu/channel_gradients.h"
 
-#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -8,22 +7,14 @@ namespace lathe::engine {
 
 void add_channel_products(const Kernels& kernels, const ChannelProductsArgs& pixels,
                           double* total) {
-  const std::int64_t n = pixels.n;
-  std::vector<float> part(static_cast<std::size_t>(2 * n));
-  for (std::int64_t row = 0; row < pixels.rows; row += kChannelRows) {
-    const auto at = [&](auto* values) { return values == nullptr ? nullptr : values + row * n; };
-    kernels.channel_products({.rows = std::min(kChannelRows, pixels.rows - row),
-                              .n = n,
-                              .dy = at(pixels.dy),
-                              .more = at(pixels.more),
-                              .relu = at(pixels.relu),
-                              .g = at(pixels.g),
-                              .x = at(pixels.x),
-                              .center = pixels.center,
-                              .sums = part.data(),
-                              .products = part.data() + n});
-    for (std::int64_t i = 0; i < 2 * n; ++i) total[i] += part[static_cast<std::size_t>(i)];
-  }
+  const auto sums = static_cast<std::size_t>(2 * pixels.n);
+  const auto blocks = static_cast<std::size_t>((pixels.rows + kChannelRows - 1) / kChannelRows);
+  std::vector<float> parts(blocks * sums);
+  ChannelProductsArgs args = pixels;
+  args.sums = parts.data();
+  kernels.channel_products(args);
+  for (std::size_t part = 0; part < parts.size(); part += sums)
+    for (std::size_t i = 0; i < sums; ++i) total[i] += parts[part + i];
 }
 
 void put_channel_gradients(const ChannelSums& sums, const ChannelGradients& results) {

@@ -8,7 +8,7 @@
 namespace lathe::engine {
 
 /// Adds the sums over some pixels of g and of g (x - center) to total[2, n], in double: as many as
-/// `rows` says, kChannelRows of which are summed in floats. Where the sums of these go is not read.
+/// `rows` says, kChannelRows of which are summed in floats. `sums` is not read.
 void add_channel_products(const Kernels& kernels, const ChannelProductsArgs& pixels, double* total);
 
 /// What the gradients of a batch norm are made of.

@@ -28,36 +28,54 @@ inline void channel_moments(const ChannelMomentsArgs& args) {
   });
 }
 
-template <bool HasMore, bool HasRelu>
+// What relu let through: everything, what its results say, or what it was of does.
+enum class ReluOf { Nothing, Results, Norm };
+
+template <bool HasMore, ReluOf Relu>
 void channel_products_of(const ChannelProductsArgs& args) {
   over_lanes(args.n, [&](std::int64_t c, auto lanes) {
     const Vec center = load(args.center + c, lanes), zero = broadcast(0.0f);
-    Vec sums[4] = {zero, zero, zero, zero}, products[4] = {zero, zero, zero, zero};
-    const auto add = [&](std::int64_t row, int i) {
-      const std::int64_t at = row * args.n + c;
-      Vec g = load(args.dy + at, lanes);
-      if constexpr (HasMore) g = g + load(args.more + at, lanes);
-      if constexpr (HasRelu) {
-        g = select(less(zero, load(args.relu + at, lanes)), g, zero);
-        store(args.g + at, g, lanes);
-      }
-      sums[i] = sums[i] + g;
-      products[i] = products[i] + g * (load(args.x + at, lanes) - center);
-    };
-    std::int64_t r = 0;
-    for (; r + 4 <= args.rows; r += 4)
+    const Vec slope = Relu == ReluOf::Norm ? load(args.slope + c, lanes) : zero;
+    const Vec bias = Relu == ReluOf::Norm ? load(args.bias + c, lanes) : zero;
+    float* to = args.sums + c;
+    for (std::int64_t first = 0; first < args.rows; first += kChannelRows, to += 2 * args.n) {
+      Vec sums[4] = {zero, zero, zero, zero}, products[4] = {zero, zero, zero, zero};
+      const auto add = [&](std::int64_t row, int i) {
+        const std::int64_t at = row * args.n + c;
+        Vec g = load(args.dy + at, lanes);
+        if constexpr (HasMore) g = g + load(args.more + at, lanes);
+        const Vec distance = load(args.x + at, lanes) - center;
+        if constexpr (Relu != ReluOf::Nothing) {
+          const Vec seen =
+              Relu == ReluOf::Norm ? fma(distance, slope, bias) : load(args.relu + at, lanes);
+          g = select(less(zero, seen), g, zero);
+          store(args.g + at, g, lanes);
+        }
+        sums[i] = sums[i] + g;
+        products[i] = products[i] + g * distance;
+      };
+      const std::int64_t end = smaller(args.rows, first + kChannelRows);
+      std::int64_t r = first;
+      for (; r + 4 <= end; r += 4)
 #pragma GCC unroll 4
-      for (int i = 0; i < 4; ++i) add(r + i, i);
-    for (; r < args.rows; ++r) add(r, 0);
-    store(args.sums + c, (sums[0] + sums[1]) + (sums[2] + sums[3]), lanes);
-    store(args.products + c, (products[0] + products[1]) + (products[2] + products[3]), lanes);
+        for (int i = 0; i < 4; ++i) add(r + i, i);
+      for (; r < end; ++r) add(r, 0);
+      store(to, (sums[0] + sums[1]) + (sums[2] + sums[3]), lanes);
+      store(to + args.n, (products[0] + products[1]) + (products[2] + products[3]), lanes);
+    }
   });
 }
 
+template <ReluOf Relu>
+void channel_products_through(const ChannelProductsArgs& args) {
+  args.more != nullptr ? channel_products_of<true, Relu>(args)
+                       : channel_products_of<false, Relu>(args);
+}
+
 inline void channel_products(const ChannelProductsArgs& args) {
-  if (args.relu == nullptr) return channel_products_of<false, false>(args);
-  if (args.more == nullptr) return channel_products_of<false, true>(args);
-  channel_products_of<true, true>(args);
+  if (args.slope != nullptr) return channel_products_through<ReluOf::Norm>(args);
+  if (args.relu != nullptr) return channel_products_through<ReluOf::Results>(args);
+  channel_products_of<false, ReluOf::Nothing>(args);
 }
 
 template <bool HasResidual, bool HasRelu>

@@ -19,18 +19,19 @@ struct ChannelMomentsArgs {
   float* squares;
 };
 
-/// For each column of at most kChannelRows rows, the sums of g and of g (x - center), where g is
-/// dy, or what comes back through relu of dy and of what is added to it.
+/// For each column and each kChannelRows rows, the sums of g and of g (x - center), where g is dy,
+/// or what comes back through relu of dy and of what is added to it.
 struct ChannelProductsArgs {
   std::int64_t rows, n;
   const float* dy;
-  const float* more;  ///< added to dy, or null
-  const float* relu;  ///< what relu made, or null
-  float* g;           ///< where it is kept, or null without relu; may be dy or more
+  const float* more;   ///< added to dy, or null
+  const float* relu;   ///< what relu made, or null
+  const float* slope;  ///< where relu is of (x - center) slope + bias, or null
+  const float* bias;
+  float* g;  ///< where it is kept, or null without relu; may be dy or more
   const float* x;
   const float* center;
-  float* sums;
-  float* products;
+  float* sums;  ///< [blocks of rows, 2, n]
 };
 
 /// y = (x - center) slope + bias, each of the three a number for a column, then with a residual and

@@ -114,7 +114,8 @@ void FilterGradient::add_tiles(const Some& images, std::int64_t count, float* sc
   const TilePoints points(c_, tile_);
   const std::int64_t tiles = count * grid.tiles_of_image();
   float* const of_dy = scratch + tiles * points.x;
-  grid.transform_input(kernels_, images.x, 0, tiles, scratch, points.x, c_.x.channels);
+  grid.transform_input(kernels_, images.x, images.front, 0, tiles, scratch, points.x,
+                       c_.x.channels);
   grid.over_rows(0, tiles, [&](std::int64_t done, const WinogradGrid::Run& run) {
     const std::int64_t at = (run.image * c_.y.height + run.line) * c_.y.width + run.pixel;
     kernels_.winograd_gradient({.tiles = run.tiles,
@@ -128,7 +129,8 @@ void FilterGradient::add_tiles(const Some& images, std::int64_t count, float* sc
                                 .tile_step = points.dy,
                                 .step = c_.y.channels});
   });
-  for (std::int64_t point = 0; point < points.count; ++point)
+  for (std::int64_t point = 0; point < points.count; ++point) {
+    images.ahead.ask(point, points.count);
     kernels_.convolve_gradient({.lines = 1,
                                 .pixels = tiles,
                                 .n = c_.y.channels,
@@ -142,6 +144,7 @@ void FilterGradient::add_tiles(const Some& images, std::int64_t count, float* sc
                                 .dw = sums + point * points.at_point,
                                 .dw_stride = c_.x.channels,
                                 .accumulate = accumulate});
+  }
 }
 
 void FilterGradient::put_taps(const float* sums, float* total) const {

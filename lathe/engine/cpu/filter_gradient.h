@@ -5,6 +5,7 @@
 #include <span>
 
 #include "lathe/engine/cpu/convolution.h"
+#include "lathe/engine/cpu/lines_ahead.h"
 #include "lathe/engine/cpu/split_window_table.h"
 
 namespace lathe::engine {
@@ -18,6 +19,8 @@ class FilterGradient {
   struct Some {
     const float* x;
     const float* dy;
+    WinogradFront front = {};  ///< of x, where it goes by tiles
+    LinesAhead ahead = {};     ///< asked for meanwhile
   };
   /// Some of them, of which the first and the number are said, for the thread that will multiply
   /// them.

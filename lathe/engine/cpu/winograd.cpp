@@ -109,11 +109,13 @@ TileCut choose_cut(const Convolution& c, int tile, std::int64_t tiles, const Pro
 class WinogradTiles {
  public:
   WinogradTiles(const Kernels& kernels, const Convolution& convolution,
-                const WinogradFilters& filters, const ImageOperands& operands)
+                const WinogradFilters& filters, const ImageOperands& operands,
+                const WinogradFront& front = {})
       : kernels_(kernels),
         c_(convolution),
         filters_(filters),
         operands_(operands),
+        front_(front),
         tile_(filters.tile()),
         points_(winograd_points(tile_)),
         grid_(c_, tile_),
@@ -131,14 +133,16 @@ class WinogradTiles {
 
   // `count` tiles by the panels of filters from `first` to `last`.
   void run(std::int64_t begin, std::int64_t count, std::int64_t first, std::int64_t last,
-           float* scratch) const {
+           float* scratch, const LinesAhead& ahead = {}) const {
     float* const sums = scratch + count * point_stride_;
-    grid_.transform_input(kernels_, operands_.x, begin, count, scratch, point_stride_,
+    grid_.transform_input(kernels_, operands_.x, front_, begin, count, scratch, point_stride_,
                           c_.x.channels);
     for (std::int64_t panel = first; panel < last; ++panel) {
-      for (std::int64_t point = 0; point < points_; ++point)
+      for (std::int64_t point = 0; point < points_; ++point) {
         multiply_point(count, panel, point, scratch, sums, panel > first || point > 0,
                        panel + 1 < last || point + 1 < points_);
+        ahead.ask((panel - first) * points_ + point, (last - first) * points_);
+      }
       grid_.over_rows(begin, count, [&](std::int64_t done, const WinogradGrid::Run& tiles) {
         transform_output(tiles, panel * panel_, sums + done * sum_stride_);
       });
@@ -198,6 +202,7 @@ class WinogradTiles {
   const Convolution& c_;
   const WinogradFilters& filters_;
   const ImageOperands& operands_;
+  WinogradFront front_;
   int tile_;
   std::int64_t points_;
   WinogradGrid grid_;
@@ -306,7 +311,8 @@ WinogradGrid::Run WinogradGrid::run_at(std::int64_t tile, std::int64_t most) con
           .pixels = std::min(tiles * tile_, c_.y.width - pixel)};
 }
 
-void WinogradGrid::transform_input(const Kernels& kernels, const float* x, std::int64_t first,
+void WinogradGrid::transform_input(const Kernels& kernels, const float* x,
+                                   const WinogradFront& front, std::int64_t first,
                                    std::int64_t count, float* points, std::int64_t tile_step,
                                    std::int64_t step) const {
   const std::int64_t channels = c_.x.channels;
@@ -321,6 +327,7 @@ void WinogradGrid::transform_input(const Kernels& kernels, const float* x, std::
                             .tiles = run.tiles,
                             .channels = channels,
                             .x = x + from * channels,
+                            .front = front,
                             .line = c_.x.width * channels,
                             .pixel = channels,
                             .top = std::max<std::int64_t>(0, -top),
@@ -468,11 +475,12 @@ std::int64_t winograd_images_at_once(const Convolution& convolution, int tile) {
 
 void multiply_winograd_images(const Kernels& kernels, const Convolution& convolution,
                               const WinogradFilters& filters, const ImageOperands& operands,
-                              std::int64_t first, std::int64_t count, AlignedBuffer& scratch) {
-  const std::int64_t tiles = WinogradGrid(convolution, filters.tile()).tiles_of_image();
-  const WinogradTiles run(kernels, convolution, filters, operands);
-  scratch.reserve(run.scratch_bytes(count * tiles));
-  run.run(first * tiles, count * tiles, 0, run.panels(), scratch.floats());
+                              std::int64_t count, AlignedBuffer& scratch,
+                              const WinogradFront& front, const LinesAhead& ahead) {
+  const std::int64_t tiles = count * WinogradGrid(convolution, filters.tile()).tiles_of_image();
+  const WinogradTiles run(kernels, convolution, filters, operands, front);
+  scratch.reserve(run.scratch_bytes(tiles));
+  run.run(0, tiles, 0, run.panels(), scratch.floats(), ahead);
 }
 
 }  // namespace lathe::engine

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "lathe/engine/cpu/convolution.h"
+#include "lathe/engine/cpu/lines_ahead.h"
 
 namespace lathe::engine {
 
@@ -76,9 +77,9 @@ class WinogradGrid {
   }
   /// The pixels of all images' x under `count` tiles from `first` on, at their points:
   /// points[tile * tile_step + p * step + channel].
-  void transform_input(const Kernels& kernels, const float* x, std::int64_t first,
-                       std::int64_t count, float* points, std::int64_t tile_step,
-                       std::int64_t step) const;
+  void transform_input(const Kernels& kernels, const float* x, const WinogradFront& front,
+                       std::int64_t first, std::int64_t count, float* points,
+                       std::int64_t tile_step, std::int64_t step) const;
 
  private:
   Run run_at(std::int64_t tile, std::int64_t most) const;
@@ -97,9 +98,11 @@ void multiply_winograd(const Kernels& kernels, const Convolution& convolution,
 
 /// How many images one thread multiplies at a time, so that filters are read for enough tiles.
 std::int64_t winograd_images_at_once(const Convolution& convolution, int tile);
-/// The same as multiply_winograd of `count` images from `first` on, by the calling thread.
+/// The same as multiply_winograd of `count` images that are the first ones, by the calling thread,
+/// of what `front` makes of them; `ahead` is asked for meanwhile.
 void multiply_winograd_images(const Kernels& kernels, const Convolution& convolution,
                               const WinogradFilters& filters, const ImageOperands& operands,
-                              std::int64_t first, std::int64_t count, AlignedBuffer& scratch);
+                              std::int64_t count, AlignedBuffer& scratch,
+                              const WinogradFront& front = {}, const LinesAhead& ahead = {});
 
 }  // namespace lathe::engine

@@ -83,21 +83,41 @@ template <int Size, typename Lanes>
 // Tiles of a row that are transformed together.
 constexpr std::int64_t kWinogradTiles = 8;
 
+// What is in front of the pixels of some channels, or nothing.
+struct NoFront {
+  template <typename Lanes>
+  NoFront(const WinogradFront&, std::int64_t, Lanes) {}
+  [[gnu::always_inline]] Vec operator()(Vec a) const { return a; }
+};
+struct NormFront {
+  Vec center, slope, bias;
+  template <typename Lanes>
+  NormFront(const WinogradFront& front, std::int64_t c, Lanes lanes)
+      : center(load(front.center + c, lanes)),
+        slope(load(front.slope + c, lanes)),
+        bias(load(front.bias + c, lanes)) {}
+  [[gnu::always_inline]] Vec operator()(Vec a) const {
+    return max(broadcast(0.0f), fma(a - center, slope, bias));
+  }
+};
+
 // Down the columns of pixels from `begin` to `end`, whose lines are all inside if it is whole.
-template <int Tile, bool IsWhole, typename Lanes>
+template <int Tile, bool IsWhole, typename Lanes, typename Front>
 void winograd_columns(const WinogradInputArgs& args, const float* x, std::int64_t begin,
                       std::int64_t end, Vec (&points)[Tile + 2][kWinogradTiles * Tile + 2],
-                      Lanes lanes) {
+                      Lanes lanes, const Front& front) {
   constexpr int kSize = Tile + 2;
   const std::int64_t line = args.line, pixel = args.pixel, top = args.top, bottom = args.bottom;
   for (std::int64_t j = begin; j < end; ++j, x += pixel) {
     Vec column[kSize];
     if constexpr (IsWhole) {
       load_points(x, line, column, lanes);
+#pragma GCC unroll 8
+      for (int i = 0; i < kSize; ++i) column[i] = front(column[i]);
     } else {
 #pragma GCC unroll 8
       for (int i = 0; i < kSize; ++i)
-        column[i] = i >= top && i < bottom ? load(x + i * line, lanes) : broadcast(0.0f);
+        column[i] = i >= top && i < bottom ? front(load(x + i * line, lanes)) : broadcast(0.0f);
     }
     winograd_forward(column);
 #pragma GCC unroll 8
@@ -107,7 +127,7 @@ void winograd_columns(const WinogradInputArgs& args, const float* x, std::int64_
 
 // First down the columns of pixels, of which neighbouring tiles share two, into a buffer that the
 // nearest cache keeps, then along its lines: all of a tile at once would not fit the registers.
-template <int Tile>
+template <int Tile, typename Front>
 void winograd_input_of(const WinogradInputArgs& args) {
   constexpr int kSize = Tile + 2;
   const bool is_whole = args.top == 0 && args.bottom == kSize;
@@ -125,10 +145,11 @@ void winograd_input_of(const WinogradInputArgs& args) {
       for (std::int64_t j = end; j < columns; ++j) points[i][j] = broadcast(0.0f);
     }
     over_lanes(args.channels, [&](std::int64_t c, auto lanes) {
+      const Front front(args.front, c, lanes);
       if (is_whole)
-        winograd_columns<Tile, true>(args, x + c, begin, end, points, lanes);
+        winograd_columns<Tile, true>(args, x + c, begin, end, points, lanes, front);
       else
-        winograd_columns<Tile, false>(args, x + c, begin, end, points, lanes);
+        winograd_columns<Tile, false>(args, x + c, begin, end, points, lanes, front);
       for (std::int64_t tile = 0; tile < tiles; ++tile) {
         float* row = to + tile * tile_step + c;
 #pragma GCC unroll 1  // so that addresses stay few
@@ -212,8 +233,10 @@ void winograd_output_of(const WinogradOutputArgs& args, F function) {
 }
 
 inline void winograd_input(const WinogradInputArgs& args) {
-  if (args.tile == 4) return winograd_input_of<4>(args);
-  winograd_input_of<2>(args);
+  if (args.front.center != nullptr)
+    return args.tile == 4 ? winograd_input_of<4, NormFront>(args)
+                          : winograd_input_of<2, NormFront>(args);
+  args.tile == 4 ? winograd_input_of<4, NoFront>(args) : winograd_input_of<2, NoFront>(args);
 }
 
 inline void winograd_filter(const WinogradFilterArgs& args) {

@@ -15,12 +15,21 @@ constexpr int winograd_points(int tile) {
   return (tile + 2) * (tile + 2);
 }
 
+/// A norm and relu that pixels go through when they are read: max(0, (x - center) slope + bias), a
+/// number of each for a channel. Without a center there is none.
+struct WinogradFront {
+  const float* center = nullptr;
+  const float* slope = nullptr;
+  const float* bias = nullptr;
+};
+
 /// points[t * tile_step + p * step + c] of the pixels under the tiles t of a row of an image;
 /// pixels outside of the image are 0.
 struct WinogradInputArgs {
   int tile;
   std::int64_t tiles, channels;
-  const float* x;            ///< where the first pixel is, or would be
+  const float* x;  ///< where the first pixel is, or would be
+  WinogradFront front;
   std::int64_t line, pixel;  ///< from one to the next
   std::int64_t top, bottom;  ///< lines of a tile that are inside
   std::int64_t left, right;  ///< pixels that are, counted from the first tile's on

@@ -1,6 +1,7 @@
 #include "lathe/engine/cpu/winograd.h"
 
 #include <cmath>
+#include <cstring>
 
 #include "lathe/core/graph_text.h"
 #include "lathe/engine/backend.h"
@@ -141,6 +142,60 @@ TEST_P(Winograd, GivesAnImageTheSameBitsWhateverIsBesideIt) {
     };
     EXPECT_EQ(multiply(one, tile, last(x), weight, bias, last(residual), 1), last(all));
   }
+}
+
+// As if what is in front had been applied before, zeros around the image not among it.
+TEST_P(Winograd, ReadsThroughANormAndReluToTheSameBits) {
+  for (const int tile : {2, 4})
+    for (const Layer& layer : {Layer{2, 17, 33, 7, 7, 1}, Layer{1, 16, 16, 33, 38, 1}}) {
+      const Convolution c = layer.convolution();
+      const std::vector<float> x = random_floats(c.x.count * c.x.size(), 1);
+      const std::vector<float> weight = random_floats(c.num_weights(), 2);
+      const std::vector<float> center = random_floats(layer.channels, 3);
+      const std::vector<float> slope = random_floats(layer.channels, 4);
+      const std::vector<float> bias = random_floats(layer.channels, 5);
+      WinogradFilters filters;
+      filters.pack(table(), tile, layer.filters, layer.channels, weight.data());
+      const auto multiply_all = [&](const std::vector<float>& images, const WinogradFront& front) {
+        std::vector<float> y(static_cast<std::size_t>(c.y.count * c.y.size()), NAN);
+        AlignedBuffer scratch;
+        multiply_winograd_images(table(), c, filters, {.x = images.data(), .y = y.data()},
+                                 c.x.count, scratch, front);
+        return y;
+      };
+      std::vector<float> made(x.size());
+      table().scale_channels({.rows = c.x.count * c.x.height * c.x.width,
+                              .n = layer.channels,
+                              .x = x.data(),
+                              .center = center.data(),
+                              .slope = slope.data(),
+                              .bias = bias.data(),
+                              .residual = nullptr,
+                              .has_relu = true,
+                              .y = made.data()});
+      EXPECT_EQ(multiply_all(x, {center.data(), slope.data(), bias.data()}),
+                multiply_all(made, {}));
+    }
+}
+
+TEST_P(Winograd, PacksTheWayBackAsFiltersTurnedAround) {
+  constexpr std::int64_t kFilters = 35, kChannels = 19, kTaps = 9;
+  const std::vector<float> weight = random_floats(kFilters * kChannels * kTaps, 1);
+  std::vector<float> turned;
+  for (std::int64_t c = 0; c < kChannels; ++c)
+    for (std::int64_t f = 0; f < kFilters; ++f)
+      for (std::int64_t tap = 0; tap < kTaps; ++tap)
+        turned.push_back(
+            weight[static_cast<std::size_t>((f * kChannels + c) * kTaps + kTaps - 1 - tap)]);
+  WinogradFilters expected, packed;
+  expected.pack(table(), 4, kChannels, kFilters, turned.data());
+  packed.pack_backward(table(), 4, kFilters, kChannels, weight.data());
+  ASSERT_EQ(packed.bytes(), expected.bytes());
+  EXPECT_EQ(std::memcmp(packed.panel(0), expected.panel(0),
+                        static_cast<std::size_t>(winograd_points(4) * kFilters *
+                                                 table().gemm_grain().columns) *
+                            sizeof(float)),
+            0);
 }
 
 INSTANTIATE_TEST_SUITE_P(, Winograd, testing::ValuesIn(supported_isas()), isa_name);

@@ -82,11 +82,12 @@ class ChannelGradientsStep final : public Step {
                             .dy = at(floats_at(call, 0), first),
                             .more = HasRelu ? at(floats_at(call, 1), first) : nullptr,
                             .relu = HasRelu ? at(floats_at(call, 2), first) : nullptr,
+                            .slope = nullptr,
+                            .bias = nullptr,
                             .g = HasRelu ? results_at(call, 0) + first * channels : nullptr,
                             .x = at(floats_at(call, kX), first),
                             .center = floats_at(call, kX + 2),
-                            .sums = nullptr,
-                            .products = nullptr},
+                            .sums = nullptr},
                            sums.data() + block * 2 * channels);
     });
     const auto result = [&](std::size_t index) { return results_at(call, index + HasRelu); };

@@ -199,13 +199,24 @@ class Conv2dStep final : public Step {
     };
     if (tile_ != 0) {
       const std::int64_t at_once = winograd_images_at_once(convolution, tile_);
+      // What nobody else reads is made where it is transformed.
+      const bool reads_front = has_front_ && !keeps_made_ && residual.at == nullptr;
+      const WinogradFront front =
+          reads_front ? WinogradFront{operand(kFront), operand(kFront + 1), operand(kFront + 2)}
+                      : WinogradFront{};
       call.parallel_by_rows((y.count + at_once - 1) / at_once, [&](std::int64_t task, int thread) {
         const std::int64_t first = task * at_once, count = std::min(at_once, y.count - first);
         ImageOperands some = operands;
-        some.x = has_front_ ? make(first, count, thread) : operands.x + first * x.size();
+        some.x =
+            has_front_ && !reads_front ? make(first, count, thread) : operands.x + first * x.size();
         some.y += first * y.size();
-        multiply_winograd_images(call.kernels, convolution, tile_filters_, some, 0, count,
-                                 call.scratch[static_cast<std::size_t>(thread)]);
+        LinesAhead ahead;
+        const std::int64_t next = first + count, more = std::min(at_once, y.count - next);
+        const std::int64_t bytes = more * x.size() * static_cast<std::int64_t>(sizeof(float));
+        ahead.add(operands.x + next * x.size(), bytes);
+        if (residual.at != nullptr) ahead.add(behind(residual, next * x.size()).at, bytes);
+        multiply_winograd_images(call.kernels, convolution, tile_filters_, some, count,
+                                 call.scratch[static_cast<std::size_t>(thread)], front, ahead);
         for (std::int64_t image = first; image < first + count; ++image)
           look_at(image, operands.y + image * y.size());
       });

@@ -95,6 +95,28 @@ class NormedConv2dGradientsStep final : public Step {
     std::vector<double> sums;
     if (has_relu_) sums.assign(static_cast<std::size_t>(x.count * 2 * x.channels), 0.0);
     const bool makes_x = call.inputs.size() > kFrontSlope;
+    // Tiles make it where they read it.
+    const bool reads_front = makes_x && tile_ != 0;
+    const WinogradFront norm_in_front =
+        reads_front
+            ? WinogradFront{floats(kFront + 2), floats(kFrontSlope), floats(kFrontSlope + 1)}
+            : WinogradFront{};
+    const auto ahead_of = [&](std::int64_t first, std::int64_t most, bool is_early) {
+      const std::int64_t count = std::min(most, x.count - first);
+      LinesAhead ahead;
+      const auto add = [&](std::size_t operand, std::int64_t size) {
+        const Lying given = lying(operand, first * size);
+        ahead.add(given.at, count * size * (given.is_narrow ? 2 : 4));
+      };
+      if (is_early) {
+        add(0, dy.size());
+        add(kY, dy.size());
+        return ahead;
+      }
+      if (has_relu_) add(kFront, x.size()), add(kMore, x.size());
+      if (!makes_x) add(1, x.size());
+      return ahead;
+    };
     const auto make_some = [&](std::int64_t first, std::int64_t count,
                                int thread) -> FilterGradient::Some {
       Floats& own = own_[static_cast<std::size_t>(thread)];
@@ -114,8 +136,11 @@ class NormedConv2dGradientsStep final : public Step {
                                             .dx = normalized.floats()});
       const float* const front = has_relu_ ? of_images(kFront, x.size()) : nullptr;
       const float* const more = has_relu_ ? of_images(kMore, x.size()) : nullptr;
-      if (makes_x) own.made.reserve(count * x.size() * static_cast<std::int64_t>(sizeof(float)));
-      const float* const seen = makes_x ? own.made.floats() : of_images(1, x.size());
+      if (makes_x && !reads_front)
+        own.made.reserve(count * x.size() * static_cast<std::int64_t>(sizeof(float)));
+      const float* const seen = reads_front ? front
+                                : makes_x   ? own.made.floats()
+                                            : of_images(1, x.size());
       // The gradient is made beside its place where that is of other numbers.
       const Written results = behind(dx, first * x.size());
       float* to = static_cast<float*>(results.at);
@@ -126,8 +151,8 @@ class NormedConv2dGradientsStep final : public Step {
       const ImageOperands operands{.x = normalized.floats(), .y = to};
       AlignedBuffer& scratch = call.scratch[static_cast<std::size_t>(thread)];
       if (tile_ != 0)
-        multiply_winograd_images(call.kernels, backwards, tile_filters_, operands, 0, count,
-                                 scratch);
+        multiply_winograd_images(call.kernels, backwards, tile_filters_, operands, count, scratch,
+                                 {}, ahead_of(first + count, count, true));
       for (std::int64_t i = 0; i < count; ++i) {
         const ImageOperands one{.x = operands.x + i * dy.size(), .y = operands.y + i * x.size()};
         if (split_ != nullptr)
@@ -139,7 +164,7 @@ class NormedConv2dGradientsStep final : public Step {
         if (!has_relu_) continue;
         const std::int64_t at = i * x.size();
         // Relu of the norm in front.
-        if (makes_x)
+        if (makes_x && !reads_front)
           call.kernels.scale_channels({.rows = x.height * x.width,
                                        .n = x.channels,
                                        .x = front + at,
@@ -154,16 +179,17 @@ class NormedConv2dGradientsStep final : public Step {
                               .n = x.channels,
                               .dy = one.y,
                               .more = more == nullptr ? nullptr : more + at,
-                              .relu = seen + at,
+                              .relu = reads_front ? nullptr : seen + at,
+                              .slope = norm_in_front.slope,
+                              .bias = norm_in_front.bias,
                               .g = one.y,
                               .x = front + at,
                               .center = floats(kFront + 2),
-                              .sums = nullptr,
-                              .products = nullptr},
+                              .sums = nullptr},
                              sums.data() + (first + i) * 2 * x.channels);
       }
       if (to != results.at) put_floats(to, count * x.size(), results);
-      return {seen, normalized.floats()};
+      return {seen, normalized.floats(), norm_in_front, ahead_of(first + count, count, false)};
     };
     // All of that at once.
     const auto add_rounded = [&](SplitWindowGradientArgs weight, std::int64_t first, int thread) {
