@@ -87,6 +87,8 @@ struct CpuExecutor::Machine {
   const Partition& known_partition(std::size_t step, const ProductExtents& extents,
                                    std::int64_t pieces);
   bool is_by_rows(const Stage& stage) const;
+  bool takes_columns(const PlanStep& planned, std::int64_t blocks) const;
+  std::int64_t num_blocks(const Stage& stage, const SymbolValues& sizes) const;
   std::string layout(const PlanStep& planned) const;
   std::string work_cut(const PlanStep& planned) const;
   Size bytes(const PlanStep& planned) const;

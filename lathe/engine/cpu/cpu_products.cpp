@@ -43,6 +43,23 @@ bool CpuExecutor::Machine::is_by_rows(const Stage& stage) const {
       stage.steps, [&](std::size_t index) { return plan.steps[index].step->is_by_rows(); });
 }
 
+// Of a stage of so many blocks that go by rows. A block for each thread is not cut any finer.
+bool CpuExecutor::Machine::takes_columns(const PlanStep& planned, std::int64_t blocks) const {
+  return blocks > num_threads() && planned.step->block_limits().cuts_columns;
+}
+
+std::int64_t CpuExecutor::Machine::num_blocks(const Stage& stage, const SymbolValues& sizes) const {
+  std::int64_t blocks = 0;
+  for (const std::size_t index : stage.steps) {
+    const PlanStep& planned = plan.steps[index];
+    ProductExtents own = extents(*planned.step->as_product(), sizes);
+    const DepthCut cut = depth_cut(planned, own.depth);
+    own.depth = cut.depth;
+    blocks += cut.pieces * partition(planned, own, cut.pieces).count();
+  }
+  return blocks;
+}
+
 struct CpuExecutor::Machine::ProductPart {
   std::size_t index = 0;
   const PlanStep* planned = nullptr;
@@ -172,9 +189,8 @@ void CpuExecutor::Machine::run_by_rows(std::span<const ProductPart> parts, std::
   std::vector<Rows> all;
   std::vector<ColumnPieces::Group> groups;
   for (const ProductPart& part : parts) {
-    // A block for each thread is not cut any finer.
-    const bool is_cut = blocks > num_threads() && part.planned->step->block_limits().cuts_columns;
-    const Partition cut = is_cut ? part.partition.by_panels() : part.partition;
+    const Partition cut =
+        takes_columns(*part.planned, blocks) ? part.partition.by_panels() : part.partition;
     const PartitionLimits limits = part.planned->step->block_limits();
     for (std::int64_t i = 0; i < cut.row_blocks(); ++i) {
       Block block = cut.block(i);

@@ -31,7 +31,7 @@ std::string CpuExecutor::Machine::work_cut(const PlanStep& planned) const {
   const Block block = cut.largest();
   const std::string pieces =
       depth.pieces > 1 ? fmt::format(" in {} pieces of {} rows", depth.pieces, depth.depth) : "";
-  if (is_by_rows(stage) && cut.count() > num_threads())
+  if (is_by_rows(stage) && takes_columns(planned, num_blocks(stage, last_sizes)))
     return fmt::format("{} blocks of {} rows, by columns as threads take them{}", cut.row_blocks(),
                        block.rows, pieces);
   return fmt::format("{} blocks of {} x {}{}", cut.count(), block.rows, block.columns, pieces);
