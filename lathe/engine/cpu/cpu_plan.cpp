@@ -58,6 +58,59 @@ void make_steps(CpuPlan& plan, Precision precision) {
   }
 }
 
+// Steps over which a product may be moved: its result, and what else the steps behind it need,
+// lies in memory meanwhile.
+constexpr std::size_t kMostMoved = 16;
+
+// Whether its weight alone is more than a stage of rows may have.
+bool is_large_product(const PlanStep& planned) {
+  const Product* const product = planned.step->as_product();
+  return product != nullptr && product->shared_bytes > kStageBytes;
+}
+
+// The steps in the order in which they run, where a product may go to the nearest large ones before
+// it that it does not need.
+class GatheredSteps {
+ public:
+  explicit GatheredSteps(std::size_t slots) : made_by_(slots, 0) {}
+
+  void add(PlanStep planned) {
+    const std::size_t place = is_large_product(planned) ? place_of(planned) : steps_.size();
+    steps_.insert(steps_.begin() + static_cast<std::ptrdiff_t>(place), std::move(planned));
+    for (std::size_t i = place; i < steps_.size(); ++i)
+      for (const int slot : steps_[i].outputs) made_by_[static_cast<std::size_t>(slot)] = i + 1;
+  }
+  std::vector<PlanStep> take() && { return std::move(steps_); }
+
+ private:
+  std::size_t place_of(const PlanStep& planned) const {
+    std::size_t needed = 0;  // all operands are there behind so many steps
+    for (const int slot : planned.inputs)
+      if (slot >= 0) needed = std::max(needed, made_by_[static_cast<std::size_t>(slot)]);
+    const std::size_t last = steps_.size(), least = last - std::min(last, kMostMoved);
+    for (std::size_t end = last; end > std::max(needed, least); --end) {
+      if (!is_large_product(steps_[end - 1])) continue;
+      std::size_t begin = end - 1;
+      while (begin > 0 && is_large_product(steps_[begin - 1])) --begin;
+      if (begin >= needed) return end;
+      end = begin + 1;
+    }
+    return last;
+  }
+
+  std::vector<PlanStep> steps_;
+  std::vector<std::size_t> made_by_;  // of a slot: the number of steps up to that one
+};
+
+// Large products that do not need each other go one behind another, as the gradients of queries,
+// keys and values do: their stage has more to share among threads, and the steps between them,
+// which go by rows, may become one stage as well.
+void gather_products(CpuPlan& plan) {
+  GatheredSteps steps(plan.slots.size());
+  for (PlanStep& planned : plan.steps) steps.add(std::move(planned));
+  plan.steps = std::move(steps).take();
+}
+
 // A state's update lies in the state itself where its step can do that and nobody reads the old
 // value afterwards, as a step, an output or another state; any other update is copied at the end.
 void bind_updates(CpuPlan& plan) {
@@ -392,6 +445,7 @@ CpuPlan make_cpu_plan(Graph lowered, Precision precision, const CpuPlanOptions& 
   plan.graph = std::move(lowered);
   plan.inputs = GraphInputs(plan.graph);
   make_steps(plan, precision);
+  if (options.fuses) gather_products(plan);
   if (options.narrows_values) narrow_values(plan);  // while each slot is one step's result
   bind_updates(plan);
   reuse_operands(plan);

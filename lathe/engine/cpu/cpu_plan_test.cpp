@@ -93,6 +93,56 @@ TEST(CpuPlan, ComputesLargeProductsByThemselves) {
   EXPECT_EQ(kind_of(plan, "n"), Slot::Kind::Arena);
 }
 
+// The names of their steps.
+std::vector<std::vector<std::string>> stages_of(const CpuPlan& plan) {
+  std::vector<std::vector<std::string>> stages;
+  for (const Stage& stage : plan.stages) {
+    stages.emplace_back();
+    for (const std::size_t step : stage.steps)
+      stages.back().emplace_back(plan.graph.name(plan.steps[step].node));
+  }
+  return stages;
+}
+
+TEST(CpuPlan, GathersLargeProductsThatDoNotNeedEachOther) {
+  using testing::ElementsAre;
+  EXPECT_THAT(stages_of(plan_of(R"(
+    x = input() : f32[B,768]
+    w = state() : f32[768,768]
+    v = state() : f32[768,768]
+    u = state() : f32[768,768]
+    g = state() : f32[768]
+    n = layer_norm(x, g, g)
+    q = linear(n, w)
+    p = softmax(q)
+    k = linear(n, v)
+    r = softmax(k)
+    a = add(p, r)
+    o = linear(a, w)
+    s = linear(n, u)
+    output y <- o
+    output z <- s)")),
+              ElementsAre(ElementsAre("n"), ElementsAre("q", "k"), ElementsAre("p", "r", "a"),
+                          ElementsAre("o", "s")));
+}
+
+TEST(CpuPlan, LeavesALargeProductWhereOthersAreFarBeforeIt) {
+  const auto first_stage = [](int between) {
+    std::string text = R"(
+    x = input() : f32[B,768]
+    w = state() : f32[768,768]
+    v = state() : f32[768,768]
+    a = linear(x, w)
+    m0 = softmax(a))";
+    for (int i = 1; i < between; ++i) text += fmt::format("\n    m{} = softmax(m{})", i, i - 1);
+    text +=
+        fmt::format("\n    b = linear(x, v)\n    output y <- m{}\n    output z <- b", between - 1);
+    return stages_of(plan_of(text)).front();
+  };
+  EXPECT_EQ(first_stage(15), (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(first_stage(16), (std::vector<std::string>{"a"}));
+}
+
 TEST(CpuPlan, LetsThreadsMeetOnceForTasksThatDoNotNeedEachOther) {
   const CpuPlan plan = plan_of(R"(
     g = input() : f32[40,50]

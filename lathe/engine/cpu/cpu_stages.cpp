@@ -10,9 +10,10 @@ namespace {
 
 // Sums over rows are made by groups of tiles, each into its own copy, and the copies are added in
 // order. How many groups follows from the extents alone, so that the bits do not depend on threads:
-// enough for the cores we expect, few enough for the copies to stay small.
+// enough for the cores we expect, 16 of 16 texts of 128 tokens, and few enough for the copies to
+// stay small.
 constexpr std::int64_t kMostGroups = 16;
-constexpr std::int64_t kRowsOfGroup = 168;
+constexpr std::int64_t kRowsOfGroup = 128;
 constexpr std::int64_t kMostSumBytes = std::int64_t{64} << 20;
 // Elements of sums that a task adds, of all copies: some hundred KiB.
 constexpr std::int64_t kSumGrain = 1 << 11;

@@ -135,6 +135,34 @@ class SplitBlock {
     return next;
   }
 
+  // The lines that two tiles' results will be written to, which nobody may have near, and those of
+  // what is added to them.
+  struct ResultLines {
+    static constexpr std::int64_t kLineFloats = kCacheLine / 4, kOfRow = kPanel / kLineFloats;
+    const float *y, *residual;  // or null
+    std::int64_t y_stride, residual_stride;
+    std::int64_t rows;
+    std::int64_t line = 0;
+
+    void ask() {
+      if (line >= rows * kOfRow) return;
+      const std::int64_t row = line / kOfRow, of_row = line % kOfRow * kLineFloats;
+      ++line;
+      ask_to_write(y + row * y_stride + of_row);
+      if (residual != nullptr) ask_to_read(residual + row * residual_stride + of_row);
+    }
+  };
+  ResultLines result_lines(const Panel& panel, std::int64_t row, std::int64_t count) const {
+    const float* const y = args_.y + row * args_.y_stride + panel.column;
+    const float* const residual = args_.residual != nullptr
+                                      ? args_.residual + row * args_.residual_stride + panel.column
+                                      : nullptr;
+    bool are_written = panel.from + kSplitDepth >= args_.k && panel.column + kPanel <= args_.n;
+    if constexpr (Left::kAreColumns) are_written = are_written && !args_.streams_y;
+    return {y, residual == y ? nullptr : residual, args_.y_stride, args_.residual_stride,
+            are_written ? count : 0};
+  }
+
   void multiply_panel(const Panel& panel) {
     constexpr int kProducts = split_products(Panels::kRightParts);
     const std::int64_t of_piece = steps(panel.from), padded = round_up(args_.rows, kSplitRows);
@@ -146,7 +174,9 @@ class SplitBlock {
     for (std::int64_t row = 0; row < args_.rows; row += kSplitRows) {
       const std::int64_t count = smaller(args_.rows - row, kSplitRows);
       const NextRows coming = next_rows(panel, row);
+      ResultLines results = result_lines(panel, row, count);
       const auto meanwhile = [&](std::int64_t step, int product) {
+        results.ask();
         if (step < coming.steps) {
           if (!is_kept_)
             coming.some.split(step, coming.some.padded * product / kProducts,
