@@ -4,7 +4,8 @@
         [--tokens FILE] [--shapes 16x128,1x128] [--cores 0,1] [--integers PACKED_DIR]
 
 MODEL_DIR may be `bert-base` or `bert-tiny`: then the weights are made up. FILE is made by `bench_inference MODEL_DIR dump:DATA:FILE:BATCHES`. Prints a line per case with each
-rival's tokens a second and the ratio of Lathe's to it: PyTorch eager, in bfloat16 by autocast and by
+rival's tokens a second and the ratio of Lathe's to it: PyTorch eager, in bfloat16 by autocast, with
+all of the model turned into bfloat16 (which rounds norms and residual sums, too), and by
 torch.compile; onnxruntime in float and with weights and activations in int8 (dynamic quantization).
 On real batches rivals pad to the longest row, once in the shuffled batches that Lathe gets and once
 sorted by length; useful tokens are counted. A rival that is not installed, or cannot do it, is named
@@ -131,6 +132,7 @@ def main():
     threads = len(cores)
     torch.set_num_threads(threads)
     model = rival_race.classifier(transformers, arguments.model).eval()
+    rounded = rival_race.classifier(transformers, arguments.model).eval().to(torch.bfloat16)
 
     with tempfile.TemporaryDirectory() as empty:
         folder = arguments.onnx or empty
@@ -159,7 +161,8 @@ def main():
             ids = torch.from_numpy(made_up_ids(rows, length))
             batch = [(ids, torch.ones_like(ids))]
             contenders = {"eager": forward(torch, model, batch),
-                          "eager bf16": forward(torch, model, batch, autocast=True)}
+                          "eager bf16": forward(torch, model, batch, autocast=True),
+                          "eager all bf16": forward(torch, rounded, batch)}
             if not arguments.no_compile:
                 contenders["compile"] = attempt(
                     lambda batch=batch: forward(torch, torch.compile(model, dynamic=None), batch))
@@ -175,6 +178,7 @@ def main():
             batches = [padded(torch, rows) for rows in batches]
             contenders[f"eager, {order}"] = forward(torch, model, batches)
             contenders[f"eager bf16, {order}"] = forward(torch, model, batches, autocast=True)
+            contenders[f"eager all bf16, {order}"] = forward(torch, rounded, batches)
             contenders |= onnx_contenders(batches, f", {order}")
         name = f"{pathlib.Path(arguments.tokens).name}, {len(real)} batches, useful tokens"
         run(f"packed:{arguments.tokens}", name, useful, contenders)

@@ -67,7 +67,7 @@ struct Case {
                        precision);
   }
   std::string title() const {
-    return fmt::format("{} {} {}{}", model, work, shape,
+    return fmt::format("{} {} {}{}", model, work == "inference" ? "forward" : "step", shape,
                        precision == "float32" ? "" : " " + precision);
   }
 };
