@@ -17,14 +17,16 @@
 namespace lathe::cli::import_export_command {
 namespace {
 
+constexpr double kShardMegabytes = 50'000;
+
 struct Arguments {
   ModelArguments model;
   std::string out;
   bool force = false;
   bool is_float = false;
   io::Storage storage = io::Storage::Sparse;
-  std::string format = "huggingface";
-  double shard_megabytes = 50'000;
+  std::string format;
+  std::optional<double> shard_megabytes;
 };
 
 io::Model load(const Arguments& arguments, const Settings& settings) {
@@ -80,6 +82,7 @@ void write_onnx(const io::Model& model, const Arguments& arguments, const Settin
 }
 
 void export_onnx_file(const Arguments& arguments, const Settings& settings) {
+  if (arguments.shard_megabytes) fail("shard-mb: an ONNX file is not split");
   std::error_code error;
   if (std::filesystem::is_directory(arguments.out, error))
     fail("{}: is a directory, expected the name of a file to write", arguments.out);
@@ -126,8 +129,11 @@ std::function<int(const Settings&)> setup_export(Flags flags) {
   flags.add_flag("--float", arguments->is_float, "plain float weights, whatever the model stores");
   flags.add_option("--format", arguments->format,
                    "what to write: huggingface or torchvision, a directory with that library's "
-                   "names of tensors, or onnx, a file [huggingface]");
+                   "names of tensors, or onnx, a file [onnx where --out ends in .onnx, else "
+                   "huggingface]");
   return [arguments](const Settings& settings) {
+    if (arguments->format.empty())
+      arguments->format = arguments->out.ends_with(".onnx") ? "onnx" : "huggingface";
     if (arguments->format == "onnx") {
       export_onnx_file(*arguments, settings);
       return 0;
@@ -149,7 +155,8 @@ std::function<int(const Settings&)> setup_export(Flags flags) {
     if (const int count = compress::multiply_factors(model); count > 0)
       say("note: factors of low rank were multiplied in {} weights\n", count);
     compress::restore_batch_norms(model);
-    const auto shard_bytes = static_cast<std::int64_t>(arguments->shard_megabytes * 1e6);
+    const auto shard_bytes =
+        static_cast<std::int64_t>(arguments->shard_megabytes.value_or(kShardMegabytes) * 1e6);
     write_output_directory(arguments->out, arguments->force, [&](const auto& path) {
       if (is_huggingface)
         io::write_huggingface(path, model, shard_bytes);
@@ -175,7 +182,7 @@ const Register export_command{Command{
     .name = "export",
     .summary = "write a model as a Hugging Face directory or an ONNX file",
     .examples = "  lathe export --model checkpoint --out for-hugging-face\n"
-                "  lathe export --model checkpoint --format onnx --out model.onnx\n"
+                "  lathe export --model checkpoint --out model.onnx\n"
                 "  lathe export --model DIR --shard-mb 500 --out sharded",
     .setup = setup_export,
 }};

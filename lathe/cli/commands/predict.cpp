@@ -133,14 +133,12 @@ int run_images(const io::Model& model, const Arguments& arguments, const Setting
   if (arguments.file.empty() || arguments.file == "-")
     fail("a {} model does not read text: expected an image, or a folder of them",
          model.family->name);
-  for (const auto& [name, is_given] :
-       {std::pair("format", !arguments.format.empty()),
-        std::pair("text-column", !arguments.columns.text.empty()),
-        std::pair("with-text", arguments.answers.with_text),
-        std::pair("length", arguments.reading.length > 0),
-        std::pair("truncation", arguments.reading.truncation.has_value())})
-    if (is_given)
-      fail("{}: is for texts, which a {} model does not read", name, model.family->name);
+  experiment::refuse_options_of_texts(
+      *model.family, {{"format", !arguments.format.empty()},
+                      {"text-column", !arguments.columns.text.empty()},
+                      {"with-text", arguments.answers.with_text},
+                      {"length", arguments.reading.length > 0},
+                      {"truncation", arguments.reading.truncation.has_value()}});
   const std::vector<std::filesystem::path> files = experiment::image_files(arguments.file);
   Execution execution(settings);
   experiment::ImagePredictor predictor(model, execution.answering(arguments.simulates));
