@@ -133,12 +133,12 @@ int run_images(const io::Model& model, const Arguments& arguments, const Setting
   if (arguments.file.empty() || arguments.file == "-")
     fail("a {} model does not read text: expected an image, or a folder of them",
          model.family->name);
-  experiment::refuse_options_of_texts(
-      *model.family, {{"format", !arguments.format.empty()},
-                      {"text-column", !arguments.columns.text.empty()},
-                      {"with-text", arguments.answers.with_text},
-                      {"length", arguments.reading.length > 0},
-                      {"truncation", arguments.reading.truncation.has_value()}});
+  experiment::refuse_options_of_texts(*model.family,
+                                      {{"format", !arguments.format.empty()},
+                                       {"text-column", !arguments.columns.text.empty()},
+                                       {"with-text", arguments.answers.with_text},
+                                       {"length", arguments.reading.length > 0},
+                                       {"truncation", arguments.reading.truncation.has_value()}});
   const std::vector<std::filesystem::path> files = experiment::image_files(arguments.file);
   Execution execution(settings);
   experiment::ImagePredictor predictor(model, execution.answering(arguments.simulates));

@@ -31,7 +31,7 @@ class TemporaryDirectory {
   const std::filesystem::path& path() const { return path_; }
   /// Writes a file, making the folders it needs, and returns its path.
   std::filesystem::path write(std::string_view name, std::string_view text) const {
-    const std::filesystem::path file = path_ / name;
+    std::filesystem::path file = path_ / name;
     std::filesystem::create_directories(file.parent_path());
     std::ofstream(file, std::ios::binary)
         .write(text.data(), static_cast<std::streamsize>(text.size()));

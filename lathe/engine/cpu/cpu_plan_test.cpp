@@ -78,7 +78,7 @@ TEST(CpuPlan, KnowsWhatTilesReadThatOtherStagesMade) {
   ASSERT_EQ(plan.stages.size(), 3u);
   EXPECT_TRUE(plan.stages[0].reads.empty()) << "an input and a state";
   const auto read = [&](const char* name) {
-    return Stage::Read{static_cast<int>(plan.slot({plan.graph.at(name), 0})), 16 * 4};
+    return Stage::Read{static_cast<int>(plan.slot({plan.graph.at(name), 0})), 64};
   };
   EXPECT_THAT(plan.stages[2].reads, testing::UnorderedElementsAre(read("m"), read("h")));
 }
