@@ -52,6 +52,7 @@ fs::path real_path(const fs::path& path) {
 class Listing {
  public:
   std::vector<fs::path> operator()(const fs::path& folder) {
+    first_ = folder;
     read(folder, real_path(folder));
     for (std::size_t i = 0; i < links_.size(); ++i) follow(fs::path(links_[i]));
     std::ranges::sort(images_);
@@ -72,7 +73,8 @@ class Listing {
           read(path, real / path.filename());
       } else if (is_image_file(path)) {
         images_.push_back(path);
-      } else if (error && is_link && !path.has_extension()) {  // by its name, a folder
+      } else if (error && is_link && (folder == first_ || !path.has_extension())) {
+        // Of a label, or by its name a folder.
         fail("{}: cannot be opened: {}", path.string(), error.message());
       }
     }
@@ -85,6 +87,7 @@ class Listing {
     read(link, real);
   }
 
+  fs::path first_;
   Folders read_;
   std::vector<fs::path> links_, images_;
 };
@@ -94,14 +97,11 @@ bool holds_images(const fs::path& folder, Folders& seen) {
   const fs::path real = fs::canonical(folder, error);
   if (error || seen.has(real)) return false;
   seen.add(real);
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error)) {
+  return std::ranges::any_of(entries_of(folder), [&](const fs::directory_entry& entry) {
     std::error_code ignored;
-    if (entry->is_directory(ignored) ? holds_images(entry->path(), seen)
-                                     : names_image(entry->path()))
-      return true;
-  }
-  return false;
+    return entry.is_directory(ignored) ? holds_images(entry.path(), seen)
+                                       : names_image(entry.path());
+  });
 }
 
 }  // namespace
@@ -112,14 +112,11 @@ std::vector<fs::path> list_images(const fs::path& folder) {
 
 bool has_folders_of_images(const fs::path& folder) {
   Folders seen;
-  std::error_code error;
-  seen.add(fs::canonical(folder, error));
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error)) {
-    std::error_code ignored;
-    if (entry->is_directory(ignored) && holds_images(entry->path(), seen)) return true;
-  }
-  return false;
+  std::error_code ignored;
+  seen.add(fs::canonical(folder, ignored));
+  return std::ranges::any_of(entries_of(folder), [&](const fs::directory_entry& entry) {
+    return entry.is_directory(ignored) && holds_images(entry.path(), seen);
+  });
 }
 
 }  // namespace lathe::data

@@ -3,6 +3,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <cstdlib>
+
 #include "lathe/data/dataset.h"
 #include "lathe/data/png_image.h"
 #include "lathe/data/testing/png_bytes.h"
@@ -110,18 +112,44 @@ TEST(ImageFolders, RefuseLinksToNothingThatMayBeFolders) {
   std::filesystem::create_symlink("dog", train / "dog");
   EXPECT_THAT(error_of([&] { load(directory); }),
               EndsWith("train/dog: cannot be opened: Too many levels of symbolic links"));
+  std::filesystem::rename(train / "dog", train / "v1.0");
+  EXPECT_THAT(error_of([&] { load(directory); }), HasSubstr("train/v1.0: cannot be opened: "));
 }
+
+// Root may read everything, so it is somebody else meanwhile.
+class AsNobody {
+ public:
+  AsNobody() : is_root_(geteuid() == 0) { check(!is_root_ || seteuid(kNobody) == 0, "a user"); }
+  ~AsNobody() {
+    if (is_root_ && seteuid(0) != 0) std::abort();
+  }
+  AsNobody(const AsNobody&) = delete;
+  AsNobody& operator=(const AsNobody&) = delete;
+
+ private:
+  static constexpr uid_t kNobody = 65534;
+  bool is_root_;
+};
 
 TEST(ImageFolders, RefuseFoldersThatMayNotBeRead) {
   const TemporaryDirectory directory;
   directory.write("train/cat/1.png", grey({0, 0}));
   directory.write("train/dog/2.png", grey({0, 0}));
   const std::filesystem::path train = directory.path() / "train";
-  if (geteuid() == 0) GTEST_SKIP() << "root may read everything";
-  std::filesystem::permissions(train / "cat", std::filesystem::perms::none);
-  const std::string error = error_of([&] { load(directory); });
-  std::filesystem::permissions(train / "cat", std::filesystem::perms::owner_all);
-  EXPECT_THAT(error, EndsWith("train/cat: cannot be listed: Permission denied"));
+  using std::filesystem::perms;
+  constexpr perms kAll = perms::owner_all | perms::group_read | perms::group_exec |
+                         perms::others_read | perms::others_exec;
+  std::filesystem::permissions(directory.path(), kAll);
+  for (const std::filesystem::path& hidden : {train / "cat", train}) {
+    std::filesystem::permissions(hidden, perms::none);
+    std::string error;
+    {
+      const AsNobody nobody;
+      error = error_of([&] { load(directory); });
+    }
+    std::filesystem::permissions(hidden, kAll);
+    EXPECT_EQ(error, hidden.string() + ": cannot be listed: Permission denied");
+  }
 }
 
 TEST(ImageFolders, AreNotTakenForFoldersOfTexts) {
