@@ -88,7 +88,7 @@ class GatheredSteps {
     for (const int slot : planned.inputs)
       if (slot >= 0) needed = std::max(needed, made_by_[static_cast<std::size_t>(slot)]);
     const std::size_t last = steps_.size(), least = last - std::min(last, kMostMoved);
-    for (std::size_t end = last; end > std::max(needed, least); --end) {
+    for (std::size_t end = last; end > needed && end >= least; --end) {
       if (!is_large_product(steps_[end - 1])) continue;
       std::size_t begin = end - 1;
       while (begin > 0 && is_large_product(steps_[begin - 1])) --begin;

@@ -7,7 +7,8 @@
 
 namespace lathe::engine {
 
-/// Arrays that are read before long, asked for part by part while something else is done.
+/// Arrays that are read before long, four at most, asked for part by part while something else is
+/// done.
 class LinesAhead {
  public:
   void add(const void* from, std::int64_t bytes) {

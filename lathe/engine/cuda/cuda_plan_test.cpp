@@ -61,6 +61,19 @@ TEST(CudaPlan, WritesCachesInPlace) {
   EXPECT_THAT(plan.rounded_symbols, testing::ElementsAre("S", "T"));
 }
 
+TEST(CudaPlan, RefusesAStateThatBecomesOneThatIsUpdated) {
+  EXPECT_EQ(error_text([] {
+              (void)plan_of(R"(
+    x = input() : f32[4]
+    a = state() : f32[4]
+    b = state() : f32[4]
+    n = add(b, x)
+    state a <- b
+    state b <- n)");
+            }),
+            "state \"a\" becomes state \"b\", which is updated too: expected it to be computed");
+}
+
 CudaPlan bf16_plan_of(std::string_view text) {
   return make_cuda_plan(lower(parse_graph(text), find_backend("cuda")), cuda::Precision::Bf16);
 }
