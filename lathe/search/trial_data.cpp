@@ -34,7 +34,7 @@ data::Dataset TrialData::read_training(const SearchOptions& options, const std::
   const std::string& source = !options.model.empty()  ? options.model
                               : !options.from.empty() ? options.from
                                                       : builder;
-  // The test of the chosen model refuses them too, but that is after all trials.
+  // They would change nothing, and the test of the chosen model refuses a length behind all trials.
   experiment::refuse_options_of_texts(
       io::model_family(source),
       {{"length", options.length > 0}, {"truncation", !options.truncation.empty()}});
