@@ -208,6 +208,29 @@ TEST(RecognizePositions, CountsTheIds) {
   EXPECT_EQ(print(graph, "p/positions"), "p/positions = positions(ids) : i64[B,L]");
 }
 
+TEST(RecognizePositions, CountsTheIdsOverWhoseRowsARangeIsStretched) {
+  const auto graph_of = [](const char* range, const char* rows) {
+    return parse_graph(fmt::format(R"(
+    ids = input() : i64[B,L]
+    other = input() : i64[C,M]
+    places = state() : f32[8,4]
+    r = range() {{{}}} : i64[L]
+    one = reshape(r) : i64[1,L]
+    all = broadcast_to(one) : i64[{},L]
+    p = embedding(all, places)
+    output y <- p
+  )",
+                                   range, rows));
+  };
+  Graph graph = graph_of("first=2.0", "B");
+  EXPECT_EQ(run_pass("recognize-positions", graph), 1);
+  EXPECT_EQ(print(graph, "p"), "p = embedding(all, places) : f32[B,L,4]");
+  EXPECT_EQ(print(graph, "all"), "all = positions(ids) {first=2} : i64[B,L]");
+  for (Graph& left : std::vector{graph_of("step=2.0", "B"), graph_of("first=0.5", "B"),
+                                 graph_of("first=0.0", "C")})
+    EXPECT_EQ(run_pass("recognize-positions", left), 0);
+}
+
 TEST(JoinBiases, MakesAnAdditionTheBias) {
   Graph graph = parse_graph(R"(
     x = input() : f32[B,4]
