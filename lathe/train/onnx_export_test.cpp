@@ -8,6 +8,8 @@
 
 #include "lathe/core/child_process.h"
 #include "lathe/core/graph_text.h"
+#include "lathe/core/pass.h"
+#include "lathe/core/testing/error_text.h"
 #include "lathe/io/onnx/export_onnx.h"
 #include "lathe/io/testing/refusal.h"
 #include "lathe/io/testing/scratch_directory.h"
@@ -79,6 +81,21 @@ TEST_F(OnnxExport, KeepsBert) {
   expect_same(small_model("bert-tiny", "classify", small_bert()), two_texts(), 0);
   expect_same(small_model("bert-tiny", "mlm", small_bert()), two_texts(), 0);
   expect_same(small_model("bert-tiny", "causal-lm", small_bert()), two_texts(), 0);
+}
+
+// Positions are written out as a range for every row, and names as metadata.
+TEST_F(OnnxExport, KeepsWhatBatchesOfTextsNeed) {
+  io::Model model = small_model("bert-tiny", "classify", small_bert());
+  model.label_names = {"bad", "good \"quoted\""};
+  io::Model again = written_and_read(model);
+  EXPECT_EQ(again.label_names, model.label_names);
+  EXPECT_NO_THROW(run_pass("pack-sequences", again.graph));
+  EXPECT_EQ(again.graph.nodes_of("packed_positions").size(), 1U);
+  exported_.model.metadata[io::onnx::kLabelsKey] = R"(["one"])";
+  io::onnx::write_onnx(scratch_ / "m.onnx", exported_.model);
+  const std::string path = (scratch_ / "m.onnx").string();
+  EXPECT_EQ(error_text([&] { (void)io::load_model(path); }),
+            path + ": lathe.labels: expected the names of 2 labels");
 }
 
 // Angles are made in float32 there: up to four turns of a radian, each within 2^-23 of its size, on

@@ -91,6 +91,9 @@ void export_onnx_file(const Arguments& arguments, const Settings& settings) {
   io::Model model = load(arguments, settings);
   if (arguments.is_float) compress::make_float(model.graph, model.state);
   write_onnx(model, arguments, settings);
+  if (model.family->reads == models::Reads::Tokens)
+    say("note: the file holds no vocabulary: whoever gives it texts wants that of the model beside "
+        "it\n");
   if (model.images != data::ImageReading())
     say("note: the file does not say what is done to images: --images {}\n",
         data::to_text(model.images));

@@ -1,5 +1,6 @@
 #include "lathe/io/onnx/export_onnx.h"
 
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "lathe/core/parameters.h"
@@ -82,6 +83,8 @@ ExportedModel export_onnx(const Model& model) {
   result.model.producer = "lathe";
   result.model.opsets[""] = kExportedOpset;
   result.model.graph.name = model.family->name;
+  if (model.task == "classify" && !model.label_names.empty())
+    result.model.metadata[kLabelsKey] = nlohmann::json(model.label_names).dump();
   std::map<Value, std::string> names;
   for (const NodeId id : graph.nodes_of("input")) {
     Type type = graph.types(id)[0];

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "lathe/core/json_reader.h"
 #include "lathe/core/pass.h"
 #include "lathe/io/json_file.h"
 #include "lathe/io/model_config.h"
@@ -127,6 +128,19 @@ Attributes read_token_sizes(const Graph& graph) {
   return config;
 }
 
+// The names that Lathe writes into its files.
+void read_written_names(const OnnxModel& file, Model& model) {
+  const auto found = file.metadata.find(kLabelsKey);
+  if (found == file.metadata.end() || model.label_names.empty()) return;
+  const nlohmann::json names = parse_json(found->second, kLabelsKey);
+  const bool are_names =
+      names.is_array() &&
+      std::ranges::all_of(names, [](const nlohmann::json& name) { return name.is_string(); });
+  if (!are_names || names.size() != model.label_names.size())
+    fail("{}: expected the names of {} labels", kLabelsKey, model.label_names.size());
+  model.label_names = names.get<std::vector<std::string>>();
+}
+
 void read_config_beside(const fs::path& path, Model& model) {
   const fs::path config_path = path.parent_path() / "config.json";
   std::error_code error;
@@ -171,6 +185,7 @@ Model read_onnx_model(const fs::path& path) {
       const std::int64_t count = models::label_count(imported.graph).value_or(0);
       for (std::int64_t i = 0; i < count; ++i)
         model.label_names.push_back(fmt::format("LABEL_{}", i));
+      read_written_names(file, model);
     }
     model.graph = std::move(imported.graph);
     model.state = std::move(imported.state);

@@ -19,6 +19,9 @@ namespace lathe::io::onnx {
 inline constexpr std::int64_t kOldestOpset = 7;
 inline constexpr std::int64_t kNewestOpset = 27;
 
+/// Under which key of its metadata a file of ours holds the names of its labels, as a JSON array.
+inline constexpr const char* kLabelsKey = "lathe.labels";
+
 /// What an attribute holds that is a graph: control flow, which is not read further.
 struct Subgraph {
   bool operator==(const Subgraph&) const = default;
