@@ -73,13 +73,14 @@ train::TrainOptions to_train_options(const FineTuneOptions& options,
   return result;
 }
 
-train::TrainCallbacks to_train_callbacks(const FineTuneCallbacks& callbacks) {
+train::TrainCallbacks to_train_callbacks(const FineTuneCallbacks& callbacks, models::Reads reads) {
   train::TrainCallbacks result;
   // A single batch's loss jumps about: what is shown follows it slowly.
   struct Shown {
     double loss = 0, tokens = 0, seconds = 0;
   };
-  result.step = [&callbacks, shown = Shown()](const train::StepReport& report) mutable {
+  const char* const counted = reads == models::Reads::Tokens ? "tokens" : "examples";
+  result.step = [&callbacks, counted, shown = Shown()](const train::StepReport& report) mutable {
     shown.loss = shown.tokens == 0 ? report.loss : 0.95 * shown.loss + 0.05 * report.loss;
     shown.tokens += static_cast<double>(report.tokens);
     shown.seconds += report.seconds;
@@ -88,8 +89,8 @@ train::TrainCallbacks to_train_callbacks(const FineTuneCallbacks& callbacks) {
                     .unit = "steps",
                     .done = report.step,
                     .total = report.num_steps,
-                    .note = fmt::format("loss {:.4f}, {:.0f} tokens/s", shown.loss,
-                                        shown.tokens / shown.seconds)});
+                    .note = fmt::format("loss {:.4f}, {:.0f} {}/s", shown.loss,
+                                        shown.tokens / shown.seconds, counted)});
   };
   result.validation = callbacks.validation;
   result.should_stop = callbacks.should_stop;
@@ -194,9 +195,9 @@ FineTuned fine_tune(FineTuneOptions options, const engine::ExecutionOptions& exe
                                         teacher_cache(options), execution, callbacks);
   // Unless they are followed step by step, the teachers have said all they have to say.
   if (options.graph.distillation.teachers.empty()) teachers.reset();
-  train::TrainOutcome outcome =
-      train::train_model(std::move(model), examples.train, examples.validation, training,
-                         to_train_callbacks(callbacks), directory ? &*directory : nullptr);
+  train::TrainOutcome outcome = train::train_model(
+      std::move(model), examples.train, examples.validation, training,
+      to_train_callbacks(callbacks, family.reads), directory ? &*directory : nullptr);
   failed.keep();
   FineTuned result{std::move(outcome.model), std::move(outcome.result), std::nullopt, {}};
   if (result.training.ending == train::Ending::Interrupted) return result;
