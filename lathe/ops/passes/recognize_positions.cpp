@@ -11,6 +11,8 @@ namespace {
 
 // Where a range of steps of 1 begins, of shape [L] or [1,L].
 std::optional<std::int64_t> first_of_count(const Graph& graph, Value value) {
+  const Type& type = graph.type(value);
+  if (type.rank() != 1 && (type.rank() != 2 || type.shape[0] != Size(1))) return std::nullopt;
   if (graph.is(value.node, "reshape")) value = graph.input(value.node, 0);
   if (!graph.is(value.node, "range")) return std::nullopt;
   const AttributeReader attributes = graph.attribute(value.node);
@@ -53,14 +55,16 @@ NodeId add_positions(Graph& graph, NodeId reader, NodeId ids, std::int64_t first
 // A range that is stretched over the rows of ids, for who takes whole numbers of any size.
 bool recognize_stretched(Graph& graph, NodeId id) {
   const Type& type = graph.types(id)[0];
-  if (type.rank() != 2) return false;
-  const std::optional<std::int64_t> first = first_of_count(graph, graph.input(id, 0));
+  const Value count = graph.input(id, 0);
+  const std::optional<std::int64_t> first = first_of_count(graph, count);
+  // One number for a whole row is no count of it.
+  if (!first || type.rank() != 2 || graph.type(count).axis(-1) != type.axis(-1)) return false;
   const std::optional<NodeId> ids = find_ids(graph, type, &type.shape[0]);
   const bool takes_any = std::ranges::all_of(graph.uses(id), [&](const Use& use) {
     return use.kind == Use::Kind::Operand &&
            (graph.is(use.user, "embedding") || graph.is(use.user, "cast"));
   });
-  if (!first || !ids || !takes_any) return false;
+  if (!ids || !takes_any) return false;
   const NodeId positions = add_positions(graph, id, *ids, *first);
   const std::string name = graph.name(id);
   graph.replace_all_uses({id, 0}, {positions, 0});
@@ -73,8 +77,7 @@ bool recognize_stretched(Graph& graph, NodeId id) {
 bool recognize_embedded(Graph& graph, NodeId id) {
   const Type counted = graph.type(graph.input(id, 0));
   const std::optional<std::int64_t> first = first_of_count(graph, graph.input(id, 0));
-  if (!first || counted.rank() > 2 || (counted.rank() == 2 && counted.shape[0] != Size(1)))
-    return false;
+  if (!first) return false;
   const std::optional<NodeId> ids = find_ids(graph, counted, nullptr);
   if (!ids || !is_added_to_rows(graph, id, graph.types(*ids)[0].shape[0])) return false;
   const NodeId positions = add_positions(graph, id, *ids, *first);

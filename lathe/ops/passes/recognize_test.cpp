@@ -231,6 +231,22 @@ TEST(RecognizePositions, CountsTheIdsOverWhoseRowsARangeIsStretched) {
     EXPECT_EQ(run_pass("recognize-positions", left), 0);
 }
 
+TEST(RecognizePositions, LeavesARangeThatDoesNotCountARow) {
+  for (const char* count :
+       {"r = range() : i64[8]\n    one = reshape(r) : i64[8,1]", "one = range() : i64[1]"}) {
+    Graph graph = parse_graph(fmt::format(R"(
+    ids = input() : i64[8,8]
+    places = state() : f32[8,4]
+    {}
+    all = broadcast_to(one) : i64[8,8]
+    p = embedding(all, places)
+    output y <- p
+  )",
+                                          count));
+    EXPECT_EQ(run_pass("recognize-positions", graph), 0) << count;
+  }
+}
+
 TEST(JoinBiases, MakesAnAdditionTheBias) {
   Graph graph = parse_graph(R"(
     x = input() : f32[B,4]
