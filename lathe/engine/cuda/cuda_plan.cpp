@@ -79,12 +79,14 @@ void add_halves(CudaPlan& plan) {
 // A state's update lies in the state itself where its step can do that and nobody reads the old
 // value afterwards; any other update is copied at the end, one behind another.
 void bind_updates(CudaPlan& plan) {
+  std::vector<bool> is_updated(plan.slots.size(), false);
+  for (const auto& [state, value] : plan.graph.state_updates())
+    is_updated[plan.slot({state, 0})] = true;
   for (const auto& [state, value] : plan.graph.state_updates()) {
     const int state_slot = plan.slot_of.at({state, 0});
-    for (const auto& [other, next] : plan.graph.state_updates())
-      if (other != state && plan.slot_of.at({other, 0}) == plan.slot_of.at(value))
-        fail("state \"{}\" becomes state \"{}\", which is updated too: expected it to be computed",
-             plan.graph.name(state), plan.graph.name(other));
+    if (value.node != state && is_updated[plan.slot(value)])
+      fail("state \"{}\" becomes state \"{}\", which is updated too: expected it to be computed",
+           plan.graph.name(state), plan.graph.name(value.node));
     bool is_in_place = false;
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
       CudaPlanStep& planned = plan.steps[i];
