@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "lathe/core/error.h"
+#include "lathe/core/utf8_text.h"
 #include "lathe/data/dataset_reader.h"
 
 namespace lathe::data {
@@ -64,6 +65,15 @@ void refuse_mixture(const WrittenLabels& written) {
     if (is_number(written.labels[i]) != first)
       fail("{}: label is \"{}\", but the first one is \"{}\": expected {}", place_of(written, i),
            written.labels[i], written.labels.front(), first ? "numbers alone" : "names alone");
+}
+
+// Names go into configurations and reports, which are UTF-8.
+void refuse_other_encodings(const WrittenLabels& written) {
+  for (const std::string& name : written.list_names)
+    if (!is_utf8(name)) fail("{}: label \"{}\" is not UTF-8", written.place, escape_bytes(name));
+  for (std::size_t i = 0; i < written.labels.size(); ++i)
+    if (!is_utf8(written.labels[i]))
+      fail("{}: label \"{}\" is not UTF-8", place_of(written, i), escape_bytes(written.labels[i]));
 }
 
 // Which labels there are, in order.
@@ -155,6 +165,8 @@ std::string label_name(const std::string& written) {
 
 void set_labels(Dataset& dataset, const WrittenLabels& written, const WrittenLabels* training,
                 std::optional<LabelKind> kind) {
+  refuse_other_encodings(written);
+  if (training != nullptr) refuse_other_encodings(*training);
   check(written.labels.size() == dataset.examples.size(), "a label for each example");
   const WrittenLabels& known = training && !training->labels.empty() ? *training : written;
   dataset.label_kind = kind.value_or(kind_of(known));

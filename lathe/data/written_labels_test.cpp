@@ -77,6 +77,16 @@ TEST(SetLabels, TakesNoTextsForLabels) {
               testing::EndsWith("a film 25, a film 26, ... (30 in all)"));
 }
 
+TEST(SetLabels, RefusesLabelsThatAreNotUtf8) {
+  EXPECT_EQ(error_text([] {
+              labelled({.place = "t.csv", .labels = {"x", "caf\xe9"}, .lines = {2, 3}});
+            }),
+            "t.csv:3: label \"caf\\xe9\" is not UTF-8");
+  const WrittenLabels training{.place = "train", .labels = {"\xff"}};
+  EXPECT_EQ(error_text([&] { labelled({.place = "test", .labels = {"a"}}, &training); }),
+            "train: label \"\\xff\" is not UTF-8");
+}
+
 TEST(SetLabels, RefusesAWordAmongNumbers) {
   EXPECT_EQ(error_text([] {
               labelled({.place = "f", .labels = {"0", "x"}, .lines = {1, 5}});
